@@ -1,0 +1,57 @@
+"""Files and folders are whole or absent."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mtmetrics.artifacts.files import atomic_path, new_folder, write_atomic
+from mtmetrics.errors import InputError, MTMetricsError
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    write_atomic(path, "old")
+
+    def fail() -> None:
+        with atomic_path(path) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a"]
+    write_atomic(path, b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(MTMetricsError, match="cannot write .*none/a: No such file or directory"):
+        write_atomic(tmp_path / "none" / "a", "x")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(MTMetricsError, match="cannot write"), new_folder(tmp_path / "file" / "b"):
+        pass
+
+
+def test_folders(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "folder"
+    with new_folder(target) as temporary:
+        (temporary / "a").write_text("1")
+        assert not target.exists()
+    assert (target / "a").read_text() == "1"
+    with pytest.raises(InputError, match="exists already"), new_folder(target):
+        pass
+
+    def fail() -> None:
+        with new_folder(target, overwrite=True) as temporary:
+            (temporary / "a").write_text("2")
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        fail()
+    assert (target / "a").read_text() == "1"
+    with new_folder(target, overwrite=True) as temporary:
+        (temporary / "b").write_text("3")
+    assert os.listdir(target) == ["b"]
+    assert os.listdir(target.parent) == ["folder"]

@@ -1,0 +1,45 @@
+"""Scores made-up lines in a process of its own and prints its memory as JSON: ``memory_probe.py ENCODER LINES``."""
+
+import json
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.scorers.base import chunked
+from mtmetrics.scorers.xmoverscore import XMoverScore
+from workload import made_pairs
+
+_BLOCK = 500
+
+
+def peak_mib() -> float:
+    """Highest resident memory of this process so far."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Unlike ru_maxrss it does not start from the peak of the process that started this one.
+        kib = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(kib.split()[1]) / 1024
+    unit = 2**20 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def rows(lines: int) -> Iterator[tuple[str, str]]:
+    """Yields `lines` different pairs without holding them all."""
+    for first in range(0, lines, _BLOCK):
+        yield from zip(*made_pairs(min(_BLOCK, lines - first), seed=first), strict=True)
+
+
+def main() -> None:
+    """Prints peak memory before and after scoring, and the size of the result."""
+    folder, lines = sys.argv[1], int(sys.argv[2])
+    scorer = XMoverScore(TokenEncoder(folder, device="cpu"))
+    before = peak_mib()
+    result = scorer.score_stream(chunked(rows(lines)))[0]
+    size = result.segments.nbytes + sum(part.nbytes for part in result.parts.values())
+    print(json.dumps({"lines": lines, "before": before, "peak": peak_mib(), "result": size / 2**20}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""Measures what XMoverScore promises in speed, memory and stability: ``xmoverscore_bench.py [--data FILE] [--json OUT]``.
+
+Contenders take turns, medians of several repeats are printed, and ratios with the value they should keep. Models are small, untrained and
+built on the fly; without ``--data`` so are the sentences. Exit code 0 whatever the numbers say: a busy machine is no failure.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.evaluation.data import read_judged_segments
+from mtmetrics.fluency import LanguageModel
+from mtmetrics.layout import bundled_artifacts
+from mtmetrics.matching.transport import word_mover_distances
+from mtmetrics.scorers.xmoverscore import XMoverScore
+from workload import PAIRS, build_encoder, build_language_model, made_pairs
+
+_HERE = Path(__file__).parent
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One measured number, and what it should be."""
+
+    what: str
+    value: float
+    unit: str
+    target: str = ""
+    met: bool | None = None
+
+
+class Report:
+    """Collects rows and prints each at once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    def add(self, what: str, value: float, unit: str, *, at_most: float | None = None, at_least: float | None = None) -> None:
+        """Adds a number, judged if it has a bound."""
+        target, met = "", None
+        if at_most is not None:
+            target, met = f"<= {at_most:g}", value <= at_most
+        if at_least is not None:
+            target, met = f">= {at_least:g}", value >= at_least
+        row = Row(what, float(value), unit, target, None if met is None else bool(met))
+        self.rows.append(row)
+        verdict = {None: "", True: "met", False: "MISSED"}[row.met]
+        print(f"{what:<68} {value:>11.4g} {unit:<6} {target:<9} {verdict}".rstrip(), flush=True)
+
+
+def alternating(contenders: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median seconds of each contender; they take turns, so that a busy moment hits them all."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for run in range(repeats + 1):
+        for name, call in contenders.items():
+            start = time.perf_counter()
+            call()
+            if run:  # the first turn warms up
+                seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def transport(report: Report, encoder: TokenEncoder, sources: Sequence[str], predictions: Sequence[str]) -> None:
+    """Transport against the naive design and against the bare solver; packing and n-grams apart."""
+    from contenders import costs, naive, naive_vectorised, products_alone, solver_alone, unpack
+
+    scorer = XMoverScore(encoder)
+    start = time.perf_counter()
+    encoder.encode([*sources, *predictions])
+    report.add(f"encoding {2 * len(sources)} texts (4 layers, 256 wide)", 1000 * (time.perf_counter() - start), "ms")
+    tokens = encoder.encode(sources), encoder.encode(predictions)
+    kept = [side.select(encoder.word_table[side.token_ids]) for side in tokens]
+    x, y = (side.ngrams(scorer.ngram).normalized() for side in kept)
+    apart = alternating(
+        {
+            "packing of encoded texts": lambda: (encoder.encode(sources), encoder.encode(predictions)),
+            "filter, bigrams and normalisation": lambda: [
+                side.select(encoder.word_table[side.token_ids]).ngrams(scorer.ngram).normalized() for side in tokens
+            ],
+        },
+        repeats=7,
+    )
+    for name, seconds in apart.items():
+        report.add(name, 1000 * seconds, "ms")
+    pairs = unpack(x, y)
+    prepared = costs(pairs)
+    cores = os.cpu_count() or 1
+    ours = "ours, 1 thread"
+    fast = alternating(
+        {
+            ours: lambda: word_mover_distances(x, y),
+            f"ours, {cores} threads": lambda: word_mover_distances(x, y, threads=cores),
+            "bare solver": lambda: solver_alone(pairs, prepared),
+            "one matrix product a pair": lambda: products_alone(pairs),
+        },
+        repeats=15,
+    )
+    slow = alternating(
+        {
+            "naive (n+m problem, Python loops)": lambda: naive(pairs),
+            "naive (n+m problem, vectorised costs)": lambda: naive_vectorised(pairs),
+            ours: lambda: word_mover_distances(x, y),
+        },
+        repeats=3,
+    )
+    for name, seconds in [*fast.items(), *((name, value) for name, value in slow.items() if name != ours)]:
+        report.add(f"transport of {len(pairs)} pairs: {name}", 1000 * seconds, "ms")
+    report.add("naive, Python loops / ours, 1 thread", slow["naive (n+m problem, Python loops)"] / slow[ours], "x", at_least=20)
+    report.add("naive, vectorised costs / ours, 1 thread", slow["naive (n+m problem, vectorised costs)"] / slow[ours], "x")
+    report.add(
+        "ours, 1 thread / (bare solver + product)",
+        fast[ours] / (fast["bare solver"] + fast["one matrix product a pair"]),
+        "x",
+        at_most=1.25,
+    )
+    report.add(f"ours, {cores} threads / ours, 1 thread", fast[f"ours, {cores} threads"] / fast[ours], "x")
+    distances = word_mover_distances(x, y, threads=cores)
+    distances = distances[~np.isnan(distances)]
+    report.add("largest difference between ours and naive", np.abs(distances - naive(pairs)).max(), "", at_most=1e-5)
+
+
+def padding(report: Report, folder: Path, sources: Sequence[str], predictions: Sequence[str]) -> None:
+    """Padded per real token, and texts computed per unique text of a chunk."""
+    encoder = TokenEncoder(folder, cache_bytes=0)
+    encoder.encode(sources)
+    encoder.encode(predictions)
+    report.add("padded tokens / real tokens", encoder.counts.padded_tokens / encoder.counts.tokens, "x", at_most=1.05)
+    # Duplicates in each column, a second system that shares a third of its outputs, and some untranslated segments; no cache helps.
+    encoder = TokenEncoder(folder, cache_bytes=0)
+    some = slice(0, 200)
+    columns = [list(column[some]) * 2 for column in (sources, predictions)]
+    other = [text if number % 3 else f"{text} {text}" for number, text in enumerate(columns[1])]
+    other = [source if number % 40 == 0 else text for number, (source, text) in enumerate(zip(columns[0], other, strict=True))]
+    scorer = XMoverScore(encoder)
+    scorer.score_stream(iter([columns]))
+    report.add("texts encoded / unique texts in a chunk, 1 system", encoder.counts.computed / _unique(columns), "x", at_most=1)
+    encoder.counts.computed = 0
+    scorer.score_stream(iter([[*columns, other]]))
+    report.add("texts encoded / unique texts in a chunk, 2 systems", encoder.counts.computed / _unique([*columns, other]), "x", at_most=1)
+
+
+def _unique(columns: Sequence[Sequence[str]]) -> int:
+    return len({text for column in columns for text in column})
+
+
+def memory(report: Report, folder: Path) -> None:
+    """Peak memory of one process per size."""
+    peaks: dict[int, dict[str, float]] = {}
+    for lines in (5_000, 50_000):
+        done = subprocess.run(
+            [sys.executable, str(_HERE / "memory_probe.py"), str(folder), str(lines)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"memory_probe.py failed:\n{done.stderr}")
+        peaks[lines] = json.loads(done.stdout)
+        report.add(f"peak memory at {lines} lines", peaks[lines]["peak"], "MiB")
+        report.add("  of it before scoring (imports, model)", peaks[lines]["before"], "MiB")
+    small, large = (peaks[lines]["peak"] - peaks[lines]["result"] for lines in peaks)
+    report.add("peak memory apart from the result, 50000 / 5000 lines", large / small, "x", at_most=1.1)
+    small, large = (peaks[lines]["peak"] - peaks[lines]["result"] - peaks[lines]["before"] for lines in peaks)
+    report.add("the same, growth since before scoring alone", large / small, "x")
+
+
+def stability(report: Report, encoder: Path, model: Path, sources: Sequence[str], predictions: Sequence[str]) -> None:
+    """Largest change of a score under what should not change it (fp32)."""
+    count = min(len(sources), 280)
+    sources, predictions = list(sources[:count]), list(predictions[:count])
+
+    def score(x: Sequence[str], y: Sequence[str], batch_tokens: int = 4096) -> np.ndarray:
+        scorer = XMoverScore(
+            TokenEncoder(encoder, batch_tokens=batch_tokens, cache_bytes=0),
+            language_model=LanguageModel(model, batch_tokens=batch_tokens // 2),
+            lm_weight=1.0,
+        )
+        return scorer.score_stream(iter([[list(x), list(y)]]))[0].segments
+
+    usual = score(sources, predictions)
+    order = np.random.default_rng(0).permutation(count)
+    shuffled = score([sources[i] for i in order], [predictions[i] for i in order])
+    long = " ".join(predictions[:40])
+    changes = {
+        "batch size (64 tokens)": score(sources, predictions, 64) - usual,
+        "batch size (65536 tokens)": score(sources, predictions, 65536) - usual,
+        "order": shuffled - usual[order],
+        "duplicates": score(sources * 2, predictions * 2) - np.tile(usual, 2),
+        "neighbours and padding (a text of 40 sentences beside)": score([*sources, long], [*predictions, long])[:-1] - usual,
+        "no neighbours at all (each of 20 alone)": np.array(
+            [score([source], [prediction])[0] for source, prediction in zip(sources[:20], predictions[:20], strict=True)]
+        )
+        - usual[:20],
+    }
+    for name, change in changes.items():
+        report.add(f"largest score change: {name}", np.abs(change).max(), "", at_most=1e-5)
+
+
+def command_line(report: Report) -> None:
+    """Wall time of fresh processes."""
+    seconds = alternating({"help": lambda: _run("--help")}, repeats=5)
+    report.add("mtmetrics --help", seconds["help"], "s", at_most=1)
+    if not (bundled_artifacts() / "mini-encoder" / "config.json").is_file():
+        print("one line scored with the preset mini: left out, the bundled artifacts are not there")
+        return
+    arguments = ["score", "--metric", "xmoverscore", "--preset", "mini", "--lp", "de-en", "-"]
+    seconds = alternating({"mini": lambda: _run(*arguments, text="Das Haus ist klein.\tThe house is small.\n")}, repeats=3)
+    report.add("one line scored with the preset mini, new process", seconds["mini"], "s", at_most=15)
+
+
+def _run(*arguments: str, text: str = "") -> None:
+    command = [sys.executable, "-m", "mtmetrics.cli.main", *arguments]
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, encoding="utf-8", check=False, env=os.environ | {"HF_HUB_OFFLINE": "1"}
+    )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs all measurements."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", metavar="FILE", help="JSON Lines of judged segments, else made-up sentences")
+    parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
+    args = parser.parse_args(argv)
+    if args.data:
+        data = read_judged_segments(args.data)
+        sources, predictions = data.sources[:PAIRS], data.predictions[:PAIRS]
+    else:
+        sources, predictions = made_pairs(PAIRS)
+    report = Report()
+    print(f"{len(sources)} pairs from {args.data or 'a seeded generator'}; {os.cpu_count()} cores, Python {platform.python_version()}")
+    with tempfile.TemporaryDirectory() as temporary:
+        encoder = build_encoder(Path(temporary, "encoder"), [*sources, *predictions])
+        model = build_language_model(Path(temporary, "lm"), predictions)
+        transport(report, TokenEncoder(encoder), sources, predictions)
+        padding(report, encoder, sources, predictions)
+        stability(report, encoder, model, sources, predictions)
+        shallow = build_encoder(Path(temporary, "shallow"), made_pairs(2000)[0], layers=1)
+        memory(report, shallow)
+    command_line(report)
+    if args.json:
+        rows = [dataclasses.asdict(row) for row in report.rows]
+        about = {"data": args.data, "pairs": len(sources), "cores": os.cpu_count(), "python": platform.python_version()}
+        Path(args.json).write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    missed = [row.what for row in report.rows if row.met is False]
+    print(f"{sum(row.met is True for row in report.rows)} targets met, {len(missed)} missed" + "".join(f"\n  {what}" for what in missed))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

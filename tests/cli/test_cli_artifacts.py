@@ -1,0 +1,197 @@
+"""``mtmetrics artifacts`` and ``mtmetrics doctor`` on a small catalog of tiny models."""
+
+import hashlib
+import json
+import shutil
+from email.message import Message
+from importlib import metadata
+
+import numpy as np
+import pytest
+
+import mtmetrics
+import mtmetrics.artifacts.presets as presets
+import mtmetrics.layout
+from mtmetrics.cli.main import main
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.integrations.install import install
+from mtmetrics.remap import Remapping
+
+
+@pytest.fixture
+def bundle(tmp_path, monkeypatch, tiny_encoder, tiny_lm):
+    """A package folder with bundled artifacts, a catalog, and `mini` as the only preset."""
+    package = tmp_path / "package"
+    artifacts = package / "hub_artifacts"
+    shutil.copytree(tiny_encoder, artifacts / "tiny-encoder")
+    shutil.copytree(tiny_lm, artifacts / "tiny-lm")
+    (artifacts / "tiny-maps").mkdir()
+    encoder = TokenEncoder(artifacts / "tiny-encoder")
+    meta = {"encoder_fingerprint": encoder.fingerprint, "layer": str(encoder.layer), "lp": "de-en"}
+    vectors = np.random.default_rng(0).normal(size=(2, 40, encoder.dim))
+    Remapping.fit("clp", *vectors, meta=meta).save(artifacts / "tiny-maps" / "de-en.clp.safetensors")
+    tables = []
+    for name, kind in {"tiny-encoder": "encoder", "tiny-lm": "language-model", "tiny-maps": "maps"}.items():
+        files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (artifacts / name).iterdir()}
+        lines = [f'"{file}" = "{digest}"' for file, digest in files.items()]
+        table = f'[{name}]\nkind = "{kind}"\nrepository = "org/{name}"\nrevision = "v1.0.0"\nbundled = true\n[{name}.files]\n'
+        tables.append(table + "\n".join(lines))
+    tables.append(
+        '[big-maps]\nkind = "maps"\nrepository = "org/big-maps"\nrevision = "v1.0.0"\nbundled = false\n[big-maps.files]\na = "00"'
+    )
+    (artifacts / "catalog.toml").write_text("\n\n".join(tables) + "\n")
+    shutil.copytree(mtmetrics.layout.metric_scripts(), package / "metric_scripts")
+    preset = tmp_path / "presets" / "xmoverscore"
+    preset.mkdir(parents=True)
+    (preset / "mini.toml").write_text(
+        '[encoder]\nmodel = "tiny-encoder"\n[maps]\nartifact = "tiny-maps"\nkind = "clp"\n[language_models.en]\nmodel = "tiny-lm"\n'
+    )
+    monkeypatch.setattr(mtmetrics.layout, "_PACKAGE", package)
+    monkeypatch.setattr(presets, "_FOLDER", tmp_path / "presets")
+    return artifacts
+
+
+@pytest.fixture
+def run(capsys):
+    def called(*arguments):
+        capsys.readouterr()
+        code = main(list(arguments))
+        output = capsys.readouterr()
+        return code, output.out, output.err
+
+    return called
+
+
+def test_list(run, bundle):
+    code, out, err = run("artifacts", "list", "--format", "json")
+    assert (code, err) == (0, "")
+    rows = {row["name"]: row for row in json.loads(out)["artifacts"]}
+    assert list(rows) == ["tiny-encoder", "tiny-lm", "tiny-maps", "big-maps"]
+    size = sum(path.stat().st_size for path in (bundle / "tiny-lm").iterdir())
+    expected = {"name": "tiny-lm", "kind": "language-model", "bundled": True, "repository": "org/tiny-lm", "revision": "v1.0.0"}
+    assert rows["tiny-lm"] == expected | {"files": len(list((bundle / "tiny-lm").iterdir())), "bytes": size}
+    assert rows["big-maps"]["bytes"] is None
+    lines = run("artifacts", "list")[1].splitlines()
+    assert lines[0].split() == ["NAME", "KIND", "WHERE", "FILES", "MB"]
+    assert lines[-1].split() == ["big-maps", "maps", "org/big-maps@v1.0.0", "1", "-"]
+
+
+def test_verify_whole(run, bundle):
+    code, out, _ = run("artifacts", "verify")
+    assert code == 0
+    assert [line.split(":")[0] for line in out.splitlines()] == ["tiny-encoder", "tiny-lm", "tiny-maps"]
+    code, out, _ = run("artifacts", "verify", "tiny-lm", "--format", "json")
+    assert (code, json.loads(out)) == (0, {"whole": True, "problems": {"tiny-lm": []}})
+
+
+def test_verify_names_every_problem(run, bundle):
+    weights = bundle / "tiny-encoder" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    (bundle / "tiny-encoder" / "extra").write_text("")
+    (bundle / "tiny-lm" / "config.json").unlink()
+    code, out, _ = run("artifacts", "verify")
+    assert code == 1
+    assert out.splitlines()[:3] == [
+        "tiny-encoder/extra: not in the catalog",
+        "tiny-encoder/model.safetensors: damaged, its sha256 is not the catalog's",
+        "tiny-lm/config.json: missing",
+    ]
+    code, out, _ = run("artifacts", "verify", "--format", "json")
+    assert (code, json.loads(out)["whole"]) == (1, False)
+    assert run("artifacts", "verify", "tiny-maps")[0] == 0
+
+
+def test_verify_a_folder_elsewhere(run, bundle, tmp_path):
+    shutil.copytree(bundle / "tiny-maps", tmp_path / "elsewhere")
+    assert run("artifacts", "verify", "tiny-maps", "--folder", str(tmp_path / "elsewhere"))[0] == 0
+    assert run("artifacts", "verify", "big-maps", "--folder", str(tmp_path / "elsewhere"))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope"], "unknown artifact 'nope'; there are: tiny-encoder, tiny-lm, tiny-maps, big-maps"),
+        (["big-maps"], "artifact 'big-maps' is not bundled; pass --folder DIR"),
+        (["--folder", "."], "--folder holds one artifact; pass its NAME with it, got 0 names"),
+        (["tiny-lm", "--folder", "nowhere"], "--folder nowhere: no such folder"),
+    ],
+)
+def test_verify_bad_usage(run, bundle, arguments, message):
+    code, out, err = run("artifacts", "verify", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"mtmetrics: {message}")
+    assert err.count("\n") == 1
+
+
+def test_a_catalog_that_cannot_be_read(run, bundle):
+    (bundle / "catalog.toml").write_text("[tiny-lm\n")
+    code, _, err = run("artifacts", "list")
+    assert code == 1
+    assert "catalog.toml: the artifact catalog cannot be read" in err
+
+
+def findings(out):
+    return [(line[:4].strip(), line[6:]) for line in out.splitlines()]
+
+
+def test_doctor_finds_all_well(run, bundle, evaluate_cache, monkeypatch):
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.delenv("HF_EVALUATE_OFFLINE", raising=False)
+    code, out, err = run("doctor")
+    assert (code, err) == (0, "")
+    found = findings(out)
+    assert "FAIL" not in {state for state, _ in found}
+    assert ("ok", "preset xmoverscore/mini: loads and scores") in found
+    assert ("note", "evaluate.load('xmoverscore'): this version is not registered; run 'mtmetrics install'") in found
+    assert ("ok", "offline: HF_HUB_OFFLINE unset, HF_EVALUATE_OFFLINE unset") in found
+    install()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    found = findings(run("doctor")[1])
+    assert any(state == "ok" and text.startswith("evaluate.load('xmoverscore'): registered (") for state, text in found)
+    assert any(state == "note" and text.startswith("offline: HF_HUB_OFFLINE=1, HF_EVALUATE_OFFLINE unset") for state, text in found)
+
+
+def test_doctor_fails_on_damaged_models(run, bundle, evaluate_cache):
+    weights = bundle / "tiny-lm" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    code, out, _ = run("doctor")
+    assert code == 1
+    failed = [text for state, text in findings(out) if state == "FAIL"]
+    assert failed[0] == "artifact tiny-lm: tiny-lm/model.safetensors: damaged, its sha256 is not the catalog's"
+    assert failed[1].startswith("preset xmoverscore/mini: ")
+    assert len(failed) == 2
+
+
+def test_doctor_only_notes_a_preset_that_is_not_downloaded(run, bundle, evaluate_cache, monkeypatch, tmp_path):
+    (presets._FOLDER / "xmoverscore" / "paper.toml").write_text('[encoder]\nmodel = "org/large"\n')
+    code, out, _ = run("doctor")
+    assert code == 0
+    [text] = [text for state, text in findings(out) if "xmoverscore/paper" in text and state == "note"]
+    assert text.startswith("preset xmoverscore/paper: not on this machine: model 'org/large'")
+
+
+def test_doctor_reads_the_requirements(run, bundle, evaluate_cache, monkeypatch):
+    about = Message()
+    for line in ("numpy>=2.0", "torch>=999", "no-such-package>=1", 'no-such-toy>=2; extra == "app"', 'numpy; extra == "plot"'):
+        about["Requires-Dist"] = line
+    for extra in ("app", "plot", "all"):
+        about["Provides-Extra"] = extra
+    about["Requires-Dist"] = 'mtmetrics[app]; extra == "all"'
+    monkeypatch.setattr(metadata, "metadata", lambda name: about)
+    code, out, _ = run("doctor")
+    found = findings(out)
+    assert code == 1
+    assert ("ok", f"mtmetrics {mtmetrics.__version__}") in found
+    assert ("ok", f"package numpy {np.__version__}") in found
+    assert ("FAIL", f"package torch>=999 (found {metadata.version('torch')})") in found
+    assert ("FAIL", "package no-such-package>=1 (absent)") in found
+    assert ("note", "extra app: lacks no-such-toy>=2 (absent); pip install 'mtmetrics[app]'") in found
+    assert ("ok", "extra plot: installed") in found
+
+
+def test_doctor_survives_a_package_that_cannot_be_imported(run, bundle, evaluate_cache, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "evaluate", None)
+    code, out, _ = run("doctor")
+    assert code == 1
+    assert any(state == "FAIL" and text.startswith("module cache: a package cannot be imported") for state, text in findings(out))
+    assert findings(out)[-1][1].startswith("offline: ")

@@ -1,0 +1,129 @@
+"""Fixtures of all tests: no network, and tiny models that are built here."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+WORDS = (  # noqa: SIM905 (a list would fill forty lines)
+    "das haus ist klein groß der hund schläft nicht ich sehe die katze und ein baum steht dort "
+    "the house is small large dog sleeps not i see cat and a tree stands there 1 2 3 . , ! ?"
+).split()
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: object) -> object:
+        host = address[0] if isinstance(address, tuple) else "localhost"
+        if host not in {"127.0.0.1", "::1", "localhost"}:
+            raise OSError(f"tests must not open a connection to {host}")
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+    monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT with 3 layers of width 16, random but fixed weights, and a WordPiece vocabulary with letters as fallback."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("models") / "tiny-encoder"
+    letters = sorted({letter for word in WORDS for letter in word} | set("abcdefghijklmnopqrstuvwxyz"))
+    pieces = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, *letters, *("##" + letter for letter in letters)])
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"]))
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=64,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        initializer_range=0.4,
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GPT-2 with 2 layers of width 16, random but fixed weights, and a byte-level vocabulary."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("models") / "tiny-lm"
+    vocabulary = {piece: number for number, piece in enumerate(["<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, bos_token="<s>", eos_token="</s>").save_pretrained(folder)
+    torch.manual_seed(1)
+    config = GPT2Config(
+        vocab_size=len(vocabulary),
+        n_positions=128,
+        n_embd=16,
+        n_layer=2,
+        n_head=2,
+        bos_token_id=0,
+        eos_token_id=1,
+        initializer_range=0.3,
+    )
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def evaluate_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Gives `evaluate` empty caches of its own, told to be offline; returns the module cache."""
+    import evaluate
+
+    folder = tmp_path / "evaluate-cache"
+    monkeypatch.setattr(evaluate.config, "HF_MODULES_CACHE", folder / "modules")
+    monkeypatch.setattr(evaluate.config, "HF_METRICS_CACHE", folder / "metrics")
+    monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in [name for name in sys.modules if name.split(".")[0] == "evaluate_modules"]:
+        monkeypatch.delitem(sys.modules, name)
+    return folder / "modules"
+
+
+@pytest.fixture(scope="session")
+def tiny_preset(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, tiny_lm: Path) -> Path:
+    """A preset folder for XMoverScore with the tiny models, and CLP maps for de-en and fi-en."""
+    import numpy as np
+
+    from mtmetrics.artifacts.maps import map_file_name
+    from mtmetrics.encoders.token_encoder import TokenEncoder
+    from mtmetrics.remap import Remapping
+
+    folder = tmp_path_factory.mktemp("tiny-preset")
+    encoder = TokenEncoder(tiny_encoder)
+    generator = np.random.default_rng(0)
+    for pair in ("de-en", "fi-en"):
+        meta = {"encoder": encoder.name, "encoder_fingerprint": encoder.fingerprint, "layer": str(encoder.layer), "lp": pair}
+        vectors = generator.normal(size=(2, 50, encoder.dim))
+        Remapping.fit("clp", *vectors, meta=meta).save(folder / map_file_name(pair, "clp"))
+    (folder / "preset.toml").write_text(
+        f'metric = "xmoverscore"\n[encoder]\nmodel = "{tiny_encoder}"\n[score]\nvariant = "acl20"\nngram = 1\n'
+        f'[maps]\nartifact = "{folder}"\nkind = "clp"\n[language_models.en]\nmodel = "{tiny_lm}"\nweight = 0.1\n'
+    )
+    return folder

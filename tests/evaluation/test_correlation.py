@@ -1,0 +1,97 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import Correlation, mean, pearson
+
+_COLUMN = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
+
+
+def test_value_worked_out_by_hand():
+    # Centred: (-1.5, -.5, .5, 1.5) and (-.5, -1.5, 1.5, .5); product 3, squared lengths 5 and 5.
+    assert pearson([1, 2, 3, 4], [2, 1, 4, 3]).value == pytest.approx(0.6, abs=1e-15)
+
+
+@pytest.mark.parametrize(("human", "value"), [([10, 20, 30], 1.0), ([3, 2, 1], -1.0), ([1, -2, 1], 0.0)])
+def test_extremes(human, value):
+    assert pearson([1, 2, 3], human) == Correlation(pytest.approx(value, abs=1e-15), None)
+
+
+def test_two_segments_agree_fully_or_not_at_all():
+    assert pearson([0.1, 0.3], [-5, 5]).value == pytest.approx(1.0)
+    assert pearson([0.1, 0.3], [5, -5]).value == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "human", "reason"),
+    [
+        ([], [], "at least 2 segments, there are 0"),
+        ([1.0], [2.0], "at least 2 segments, there is 1"),
+        ([1.0, 1.0], [0.0, 1.0], "the scores are constant"),
+        ([0.0, 0.0], [0.0, 1.0], "the scores are constant"),
+        ([0.1] * 7, list(range(7)), "the scores are constant"),
+        ([0.0, 1.0], [5.0, 5.0], "the human judgements are constant"),
+        ([0.0, math.nan, 2.0], [0.0, 1.0, 2.0], "the scores hold 1 values that are not finite, the first at index 1"),
+        ([0.0, 1.0], [0.0, math.inf], "the human judgements hold 1 values that are not finite, the first at index 1"),
+    ],
+)
+def test_what_is_not_defined_is_nan_with_its_reason(scores, human, reason):
+    result = pearson(scores, human)
+    assert math.isnan(result.value)
+    assert reason in result.reason
+
+
+def test_rounding_noise_is_no_signal():
+    noisy = 1000.0 * np.array([0.1 + 0.2, 0.3, 0.1 + 0.2, 0.3])
+    assert np.ptp(noisy) > 0
+    assert pearson(noisy, [1, 2, 3, 4]).reason == "the scores are constant"
+
+
+def test_small_differences_beside_a_large_offset_count():
+    assert pearson(1e6 + np.array([1, 2, 3, 4]) * 1e-3, [2, 1, 4, 3]).value == pytest.approx(0.6, abs=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_neither_overflow_nor_underflow(scale):
+    assert pearson(np.array([1, 2, 3, 4]) * scale, [2, 1, 4, 3]).value == pytest.approx(0.6, abs=1e-12)
+
+
+def test_float32_scores_are_correlated_in_float64():
+    scores = np.linspace(0.9, 0.9001, 200).astype(np.float32)
+    human = np.sin(np.arange(200))
+    assert pearson(scores, human).value == pytest.approx(np.corrcoef(scores.astype(np.float64), human)[0, 1], abs=1e-12)
+
+
+@pytest.mark.parametrize(("scores", "human"), [([1, 2], [1, 2, 3]), ([[1, 2]], [[1, 2]])])
+def test_other_shapes_are_refused(scores, human):
+    with pytest.raises(InputError, match="two vectors of one length"):
+        pearson(scores, human)
+
+
+@given(_COLUMN, st.integers(0, 2**32 - 1))
+def test_agrees_with_numpy_and_is_symmetric_and_bounded(scores, seed):
+    human = np.random.default_rng(seed).normal(size=len(scores))
+    result = pearson(scores, human)
+    if result.reason is None:
+        assert -1.0 <= result.value <= 1.0
+        assert result.value == pytest.approx(pearson(human, scores).value, abs=1e-12)
+        if np.std(scores) > 1e-6 * np.abs(scores).max():
+            assert result.value == pytest.approx(np.corrcoef(scores, human)[0, 1], abs=1e-6)
+
+
+def test_mean_over_sets():
+    assert mean({"a": Correlation(0.5), "b": Correlation(-0.1)}) == Correlation(pytest.approx(0.2), None)
+
+
+def test_an_undefined_set_is_never_left_out_of_the_mean():
+    result = mean({"a": Correlation(0.5), "b": Correlation(math.nan, "the scores are constant")})
+    assert math.isnan(result.value)
+    assert result.reason == "undefined for b"
+
+
+def test_mean_of_nothing():
+    with pytest.raises(InputError, match="nothing to average"):
+        mean({})

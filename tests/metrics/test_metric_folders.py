@@ -1,0 +1,161 @@
+"""Every folder under ``metrics/``: loads from a copy, runs its own examples, and keeps the rules for scripts and cards."""
+
+import ast
+import doctest
+import re
+import shutil
+from pathlib import Path
+
+import evaluate
+import pytest
+import yaml
+
+import mtmetrics
+import mtmetrics.artifacts.presets as presets
+from mtmetrics.integrations.install import install
+from mtmetrics.layout import bundled_artifacts, metric_names, metric_scripts
+
+pytestmark = pytest.mark.parametrize("name", metric_names())
+
+CARD_SECTIONS = [
+    "# Metric Card for",
+    "## Metric description",
+    "## How to use",
+    "### Inputs",
+    "### Output values",
+    "#### Values from popular papers",
+    "## Examples",
+    "## Limitations and bias",
+    "## Citation",
+    "## Further references",
+]
+_ARTIFACTS_OF_MINI = ("mini-encoder", "mini-lm-en")
+
+
+@pytest.fixture(params=["tiny", "mini"])
+def models(request, monkeypatch, tmp_path, tiny_preset):
+    """Runs a test with tiny random models in the place of `mini`, and with the bundled models."""
+    if request.param == "mini":
+        catalog = bundled_artifacts() / "catalog.toml"
+        if not catalog.is_file() or not all(name in catalog.read_text(encoding="utf-8") for name in _ARTIFACTS_OF_MINI):
+            pytest.skip("the catalog lists no bundled models yet")
+    else:
+        folder = tmp_path / "presets"
+        shutil.copytree(presets._FOLDER, folder)
+        shutil.copy(tiny_preset / "preset.toml", folder / "xmoverscore" / "mini.toml")
+        monkeypatch.setattr(presets, "_FOLDER", folder)
+    return request.param
+
+
+@pytest.fixture
+def copied(name, tmp_path, monkeypatch):
+    """A copy of the folder elsewhere, which is the working directory then."""
+    shutil.copytree(metric_scripts() / name, tmp_path / "copy" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(tmp_path / "copy")
+    return name
+
+
+def run_examples(text, title, models):
+    """Runs the examples; what they print depends on the models, so it is compared only for those that the examples are about."""
+    examples = doctest.DocTestParser().get_doctest(text, {}, title, title, 0)
+    assert examples.examples
+    if models == "tiny":
+        for example in examples.examples:
+            if example.want == "True\n":
+                example.source = f"_ = ({example.source.strip()})\n"
+                example.want = ""
+    output: list[str] = []
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False).run(examples, out=output.append)
+    assert not results.failed, "".join(output)
+
+
+def test_loads_from_a_copy(copied, evaluate_cache, models):
+    metric = evaluate.load(f"./{copied}", "mini")
+    assert metric.name == copied
+    assert metric.metric_name == copied
+
+
+def test_examples_of_the_card(name, copied, evaluate_cache, models):
+    card = Path(name, "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
+    run_examples("\n".join(blocks), f"card of {name}", models)
+
+
+def test_examples_of_the_script(name, copied, evaluate_cache, models):
+    metric = evaluate.load(f"./{name}", "mini")
+    shutil.rmtree(name)
+    install([name])
+    run_examples(metric.inputs_description, f"docstring of {name}", models)
+
+
+def test_script_keeps_the_rules_of_evaluate(name):
+    text = (metric_scripts() / name / f"{name}.py").read_text(encoding="utf-8")
+    assert "'''" not in text
+    assert 90 <= text.count("\n") <= 215
+    # `evaluate` reads imports line by line, with a regular expression that takes a trailing comment for an address.
+    imports = [line for line in text.splitlines() if re.match(r"\s*(import|from)\s", line)]
+    assert imports
+    assert all(re.fullmatch(r"import [\w.]+", line) for line in imports), imports
+    [metric] = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+    methods = {node.name: node for node in metric.body if isinstance(node, ast.FunctionDef)}
+    assert {"_info", "_download_and_prepare", "_compute"} <= methods.keys()
+    assert all(ast.get_docstring(node) for node in methods.values())
+    assert methods["_compute"].args.kwarg is None
+    assert methods["_compute"].args.vararg is None
+
+
+def test_every_argument_is_documented(name):
+    text = (metric_scripts() / name / f"{name}.py").read_text(encoding="utf-8")
+    card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
+    [metric] = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+    [compute] = [node for node in metric.body if isinstance(node, ast.FunctionDef) and node.name == "_compute"]
+    for argument in [argument.arg for argument in compute.args.args][1:]:
+        assert re.search(rf"^    {argument} \(`", text, flags=re.MULTILINE), f"docstring: {argument}"
+        assert f"**{argument}** (`" in card, f"card: {argument}"
+
+
+def test_card(name):
+    folder = metric_scripts() / name
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    _, front, body = card.split("---\n", 2)
+    about = yaml.safe_load(front)
+    assert about["sdk"] == "gradio"
+    assert (folder / about["app_file"]).is_file()
+    assert {"evaluate", "metric"} <= set(about["tags"])
+    assert about["pinned"] is False
+    assert about["title"]
+    assert len(about["description"]) > 40
+    headings = re.findall(r"^#+ .*", re.sub(r"^```.*?^```", "", body, flags=re.MULTILINE | re.DOTALL), flags=re.MULTILINE)
+    found = [next((heading for heading in headings if heading.startswith(section)), None) for section in CARD_SECTIONS]
+    assert None not in found, dict(zip(CARD_SECTIONS, found, strict=True))
+    assert [headings.index(heading) for heading in found] == sorted(headings.index(heading) for heading in found)
+
+
+def test_averages_in_the_card(name):
+    """A slip in a table of correlations shows in its average."""
+    card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
+    rows = 0
+    for table in re.findall(r"(?:^\|.*\n)+", card, flags=re.MULTILINE):
+        header, _, *lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+        if header[-1] in {"average", "mean"}:
+            for line in lines:
+                values = [float(cell) for cell in line[1:] if cell]
+                assert values[-1] == pytest.approx(sum(values[:-1]) / len(values[:-1]), abs=0.00101), line
+                rows += 1
+    assert rows
+
+
+def test_preset_in_the_card(name, tmp_path):
+    card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
+    [text] = re.findall(r"^```toml\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "preset.toml").write_text(text, encoding="utf-8")
+    shown, shipped = (presets.load_preset(name, preset).settings for preset in (tmp_path, "paper"))
+    assert shown.keys() >= shipped.keys() - {"description"}
+    for table in ("encoder", "score", "maps"):
+        assert shown[table].keys() >= shipped[table].keys()
+
+
+def test_requirements_name_this_package(name):
+    requirements = (metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").split()
+    major = mtmetrics.__version__.split(".")[0]
+    assert requirements == [f"mtmetrics[app]>={major}.0.0"]

@@ -1,0 +1,265 @@
+"""XMoverScore as a whole: composition, floors, invariances, signature, presets."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import ot
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.fluency import LanguageModel
+from mtmetrics.matching.weights import TokenWeights
+from mtmetrics.remap import Remapping
+from mtmetrics.scorers.base import CHUNK_LINES
+from mtmetrics.scorers.load import ModelPool, load_scorer, load_xmoverscore
+from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
+
+SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!", "das Haus ist klein."]
+PREDICTIONS = ["the house is small.", "i see the cat", "the dog sleeps not!", "the house is small."]
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_encoder: Path) -> TokenEncoder:
+    return TokenEncoder(tiny_encoder)
+
+
+@pytest.fixture(scope="module")
+def language_model(tiny_lm: Path) -> LanguageModel:
+    return LanguageModel(tiny_lm)
+
+
+@pytest.fixture
+def preset(tmp_path: Path, tiny_encoder: Path, tiny_lm: Path) -> Path:
+    """A preset folder on tiny models with a fitted map for de-en."""
+    encoder = TokenEncoder(tiny_encoder)
+    generator = np.random.default_rng(0)
+    meta = {"encoder": "tiny", "encoder_fingerprint": encoder.fingerprint, "layer": "3", "lp": "de-en", "corpus": "none"}
+    for kind in ("clp", "umd"):
+        Remapping.fit(kind, generator.normal(size=(50, 16)), generator.normal(size=(50, 16)), meta).save(
+            tmp_path / f"de-en.{kind}.safetensors"
+        )
+    (tmp_path / "preset.toml").write_text(
+        f'metric = "xmoverscore"\nlanguages = ["de", "en", "ru"]\n[encoder]\nmodel = "{tiny_encoder}"\n[score]\nngram = 2\n'
+        f'[maps]\nartifact = "."\nkind = "clp"\n[language_models.en]\nmodel = "{tiny_lm}"\nweight = 0.2\n'
+    )
+    return tmp_path
+
+
+def naive(encoder: TokenEncoder, source: str, prediction: str, ngram: int) -> float:
+    """The first published form, written down once more with plain loops and POT's public solver."""
+    sides = []
+    for text in (source, prediction):
+        tokens = encoder.encode([text])
+        rows = [v for v, number in zip(tokens.vectors, tokens.token_ids, strict=True) if encoder.word_table[number]]
+        size = min(ngram, len(rows))
+        means = [np.mean(rows[i : i + size], axis=0) for i in range(len(rows) - size + 1)]
+        sides.append([vector / np.linalg.norm(vector) for vector in means])
+    cost = np.array([[((x - y) ** 2).sum() for y in sides[1]] for x in sides[0]], dtype=np.float64)
+    return 1 - ot.emd2(np.full(len(cost), 1 / len(cost)), np.full(cost.shape[1], 1 / cost.shape[1]), cost)
+
+
+@pytest.mark.parametrize("ngram", [1, 2, 3])
+def test_equals_a_naive_form(encoder: TokenEncoder, ngram: int) -> None:
+    result = XMoverScore(encoder, ngram=ngram).score(SOURCES, PREDICTIONS)
+    assert result.segments == pytest.approx([naive(encoder, s, p, ngram) for s, p in zip(SOURCES, PREDICTIONS, strict=True)], abs=1e-5)
+    assert result.system == pytest.approx(result.segments.mean())
+
+
+def test_variants_turn_one_distance_into_their_scores(encoder: TokenEncoder) -> None:
+    acl20 = XMoverScore(encoder, ngram=1).score(SOURCES, PREDICTIONS).segments
+    uscore = XMoverScore(encoder, variant="uscore").score(SOURCES, PREDICTIONS).segments
+    assert uscore == pytest.approx(acl20 - 1)
+    sources, predictions = ["ich sehe die Katze", *SOURCES], ["i see the small cat and a tree stands there", *PREDICTIONS]
+    release = XMoverScore(encoder, variant="release", drop_rate=0.0).score(sources, predictions).segments
+    assert ((release > 1 / 3) & (release <= 1)).all()
+    dropped = XMoverScore(encoder, variant="release").score(sources, predictions).segments
+    assert (dropped >= release - 1e-5).all()
+    assert dropped[0] > release[0] + 1e-4
+
+
+def test_identical_sentences_are_perfect(encoder: TokenEncoder) -> None:
+    for variant, best in (("acl20", 1), ("release", 1), ("uscore", 0)):
+        with pytest.warns(UserWarning, match="1 identical to the source"):
+            assert XMoverScore(encoder, variant=variant).score(["the dog"], ["the dog"]).segments == pytest.approx([best], abs=1e-6)
+
+
+def test_blank_segments_get_the_floor_and_are_counted(encoder: TokenEncoder, language_model: LanguageModel) -> None:
+    texts = (["the dog", "", "\u3000 ", "the dog"], ["the cat", "the cat", "", " "])
+    for variant, floor in (("acl20", -3.0), ("uscore", -4.0), ("release", 1 / 3)):
+        scorer = XMoverScore(encoder, variant=variant, language_model=language_model, lm_weight=0.5)
+        with pytest.warns(UserWarning, match="of 4 segments: 3 blank"):
+            result = scorer.score(*texts)
+        lm = 0.0 if VARIANTS[variant].normalise_lm else language_model.floor
+        assert result.segments[1:] == pytest.approx([floor + 0.5 * lm] * 3)
+        assert result.parts["mover"][1:] == pytest.approx([floor] * 3)
+        assert result.segments[0] > result.segments[1]
+        assert result.report.as_dict() == {"segments": 4, "blank": 3, "truncated": 0, "identical": 0}
+
+
+def test_truncation_is_counted(encoder: TokenEncoder) -> None:
+    with pytest.warns(UserWarning, match="1 longer than the model reads"):
+        report = XMoverScore(encoder).score(["the dog " * 100, "the dog"], ["the cat", "the cat"]).report
+    assert report.truncated == 1
+
+
+def test_language_model_is_added_with_its_weight(encoder: TokenEncoder, language_model: LanguageModel) -> None:
+    plain = XMoverScore(encoder).score(SOURCES, PREDICTIONS).segments
+    result = XMoverScore(encoder, language_model=language_model, lm_weight=0.3, mover_weight=0.5).score(SOURCES, PREDICTIONS)
+    lm = language_model.score(PREDICTIONS)[0]
+    assert result.parts["lm"] == pytest.approx(lm)
+    assert result.segments == pytest.approx(0.5 * plain + 0.3 * lm)
+
+
+def test_map_moves_the_source_side_or_both(encoder: TokenEncoder) -> None:
+    direction = np.linalg.qr(np.random.default_rng(1).normal(size=(16, 16)))[0][0]
+    remapping = Remapping("umd", (direction,))
+    source = XMoverScore(encoder, remapping=remapping).score(SOURCES, PREDICTIONS).segments
+    both = XMoverScore(encoder, remapping=remapping, sides="both").score(SOURCES, PREDICTIONS).segments
+    none = XMoverScore(encoder).score(SOURCES, PREDICTIONS).segments
+    assert abs(source - none).max() > 1e-4
+    assert abs(source - both).max() > 1e-4
+    scorer = XMoverScore(encoder, remapping=remapping, sides="both")
+    for side in ("source", "target"):
+        assert abs(scorer.ngrams(SOURCES, side).vectors @ direction).max() < 1e-5
+
+
+def test_weights_come_from_a_stored_table(encoder: TokenEncoder, tmp_path: Path) -> None:
+    TokenWeights.fit(encoder, [*SOURCES, *PREDICTIONS, "the the the"]).save(tmp_path / "idf.safetensors")
+    table = TokenWeights.load(tmp_path / "idf.safetensors")
+    vocabulary = encoder.tokenizer.get_vocab()
+    assert table.table[vocabulary["house"]] == pytest.approx(np.log(10 / 3) + 1)
+    assert table.table[vocabulary["the"]] == pytest.approx(np.log(10 / 6) + 1)
+    weighted = XMoverScore(encoder, ngram=1, weights=table).score(SOURCES, PREDICTIONS)
+    assert abs(weighted.segments - XMoverScore(encoder, ngram=1).score(SOURCES, PREDICTIONS).segments).max() > 1e-4
+    assert f"weights:idf#{table.fingerprint}" in weighted.signature
+    with pytest.raises(InputError, match="covers 3 tokens"):
+        XMoverScore(encoder, weights=TokenWeights(np.ones(3, dtype=np.float32)))
+    (tmp_path / "idf.safetensors").write_bytes(b"x")
+    with pytest.raises(ArtifactError, match="missing, damaged or no idf table"):
+        TokenWeights.load(tmp_path / "idf.safetensors")
+
+
+@given(st.lists(st.sampled_from([*range(4), 0, 0]), min_size=1, max_size=12), st.integers(1, 3))
+@settings(max_examples=15, deadline=None)
+def test_order_duplicates_and_neighbours_change_nothing(encoder: TokenEncoder, order: list[int], threads: int) -> None:
+    scorer = XMoverScore(encoder, threads=threads)
+    alone = [scorer.score([SOURCES[i]], [PREDICTIONS[i]]).segments[0] for i in order]
+    together = scorer.score([SOURCES[i] for i in order], [PREDICTIONS[i] for i in order]).segments
+    assert together == pytest.approx(alone, abs=1e-5)
+
+
+def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> None:
+    scorer = XMoverScore(TokenEncoder(tiny_encoder, cache_bytes=0), threads=1)
+    number = CHUNK_LINES + 5
+    sources = [f"das Haus {i % 7}" for i in range(number)]
+    systems = {"a": [f"the house {i % 7}" for i in range(number)], "b": [f"a house {i % 5}" for i in range(number)]}
+    results = scorer.score_systems(sources, systems)
+    # Two chunks; in each, 7 sources are encoded once for both systems, plus 7 and 5 predictions (5 lines in the second chunk).
+    assert scorer.encoder.counts.computed == 19 + 15
+    for name, predictions in systems.items():
+        first = scorer.score(sources[:40], predictions[:40]).segments
+        assert results[name].segments[:40] == pytest.approx(first, abs=1e-5)
+        assert len(results[name].segments) == number
+
+
+def test_signature_pins_everything(encoder: TokenEncoder, language_model: LanguageModel) -> None:
+    remapping = Remapping("clp", (np.eye(16),))
+    line = XMoverScore(encoder, lang_pair="de-en", remapping=remapping, language_model=language_model).signature
+    pattern = (
+        r"xmoverscore\|lp:de-en\|enc:\S+#[0-9a-f]{8}\|layer:3\|ngram:2\|map:clp#[0-9a-f]{8}\|lm:\S+#[0-9a-f]{8}\*0\.1\|form:acl20"
+        r"\|dtype:fp32\|v:\d+\.\d+\.\d+"
+    )
+    assert re.fullmatch(pattern, line)
+    changed = {
+        XMoverScore(encoder, **options).signature
+        for options in (
+            {},
+            {"ngram": 1},
+            {"distance": "euclidean"},
+            {"variant": "uscore"},
+            {"variant": "release"},
+            {"variant": "release", "drop_rate": 0.1},
+            {"variant": "release", "partial": "plain"},
+            {"mover_weight": 0.5},
+            {"remapping": remapping},
+            {"remapping": Remapping("umd", (np.eye(16)[0],))},
+            {"remapping": Remapping("umd", (np.eye(16)[0],)), "sides": "both"},
+            {"language_model": language_model},
+            {"language_model": language_model, "lm_weight": 0.2},
+        )
+    }
+    assert len(changed) == 13
+    assert all("lm:none" in signature for signature in [XMoverScore(encoder).signature])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"variant": "acl21"}, "variant 'acl21': must be one of acl20, release, uscore"),
+        ({"ngram": 0}, "ngram 0"),
+        ({"distance": "manhattan"}, "distance 'manhattan'"),
+        ({"sides": "target"}, "sides 'target'"),
+        ({"drop_rate": 1.5}, "drop_rate 1.5: must lie between 0 and 1"),
+        ({"partial": "half"}, "partial 'half'"),
+        ({"threads": -1}, "threads -1"),
+        ({"remapping": Remapping("clp", (np.eye(8),))}, "made for vectors of 8 numbers, the encoder gives 16"),
+        ({"remapping": Remapping("clp", (np.eye(16),)), "sides": "both"}, "sides='both' cannot be used"),
+    ],
+)
+def test_bad_options(encoder: TokenEncoder, options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        XMoverScore(encoder, **options)
+
+
+def test_preset_folder(preset: Path) -> None:
+    pool = ModelPool()
+    scorer = load_scorer("xmoverscore", preset=str(preset), lang_pair="de-en", pool=pool)
+    result = scorer.score(SOURCES, PREDICTIONS)
+    assert "map:clp#" in result.signature
+    assert "*0.2|" in result.signature
+    other = load_xmoverscore(str(preset), "de-en", pool, map="umd", lm="none", ngram=1, variant="uscore")
+    assert other.encoder is scorer.encoder
+    assert "ngram:1|map:umd#" in other.signature
+    assert "lm:none|form:uscore" in other.signature
+    assert load_xmoverscore(str(preset), "en-de", pool, map="none").language_model is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"lang_pair": None}, InputError, "language pair None"),
+        ({"lang_pair": "xx-en"}, InputError, "knows the languages de en ru, not 'xx'"),
+        ({"map": "bam"}, InputError, "map 'bam': must be one of none, clp"),
+        ({"lang_pair": "ru-en"}, ArtifactError, "no clp map for language pair ru-en .* it has clp for: de-en; .* mtmetrics remap --encoder"),
+        ({"layer": 2}, ArtifactError, "layer 3, but the encoder in use is .* layer 2"),
+        ({"maps": "nowhere"}, ArtifactError, "no clp map for language pair de-en in nowhere"),
+        ({"variant": "x"}, InputError, "variant 'x'"),
+        ({"weights": "none.safetensors"}, ArtifactError, r"weights none\.safetensors"),
+        ({"lm": "no/such-lm"}, ArtifactError, "'no/such-lm' .* was not found"),
+    ],
+)
+def test_what_a_preset_cannot_give(preset: Path, options: dict[str, str], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        load_xmoverscore(str(preset), pool=ModelPool(local_files_only=True), **({"lang_pair": "de-en"} | options))
+
+
+def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown preset 'large' for metric xmoverscore; there are: mini, paper"):
+        load_xmoverscore("large", "de-en")
+    with pytest.raises(InputError, match="metric 'bleu': must be one of xmoverscore"):
+        load_scorer("bleu")
+    (tmp_path / "preset.toml").write_text("metric = [")
+    with pytest.raises(ArtifactError, match="not a readable TOML file"):
+        load_xmoverscore(str(tmp_path), "de-en")
+    (tmp_path / "preset.toml").write_text('metric = "comet"')
+    with pytest.raises(ArtifactError, match="a preset for metric 'comet', not 'xmoverscore'"):
+        load_xmoverscore(str(tmp_path), "de-en")
+
+
+def test_the_paper_preset_says_what_is_missing_offline() -> None:
+    with pytest.raises(ArtifactError, match=r"bert-base-multilingual-cased' .* was not found .* 'hf download google-bert/bert-base"):
+        load_xmoverscore("paper", "de-en", ModelPool(local_files_only=True))

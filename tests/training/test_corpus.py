@@ -1,0 +1,132 @@
+"""Reading training text: origins, caps, line ranges, held-back sentences, and what is refused."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from mtmetrics.errors import InputError
+from mtmetrics.training import corpus
+
+
+def write_rows(path: Path, rows: list[dict]) -> Path:
+    with gzip.open(path, "wt", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return path
+
+
+def row(number: int, origin: str) -> dict:
+    return {"source": f"Satz {number}", "target": f"sentence {number}", "origin": origin}
+
+
+@pytest.mark.parametrize(
+    ("origin", "patterns", "expected"),
+    [
+        ("wmt-newstest2015", ["wmt-*"], True),
+        ("wmt-newstest2015", ["wmt"], False),
+        ("multi30k-train", ["multi30k"], False),
+        ("multi30k", ["multi30k"], True),
+        ("a-multi30k", ["multi30k*"], False),
+        ("x", [], False),
+    ],
+)
+def test_origin_matches_whole_names_or_prefixes(origin: str, patterns: list[str], expected: bool) -> None:
+    assert corpus.origin_matches(origin, patterns) is expected
+
+
+def test_the_exact_name_goes_before_patterns_and_a_long_pattern_before_a_short_one() -> None:
+    numbers = {"wmt-*": 1, "wmt-news*": 2, "wmt-newstest2015": 3}
+    assert corpus.number_for("wmt-newstest2015", numbers) == 3
+    assert corpus.number_for("wmt-newstest2014", numbers) == 2
+    assert corpus.number_for("wmt-dev", numbers) == 1
+    assert corpus.number_for("tatoeba", numbers) is None
+
+
+def test_pairs_are_filtered_capped_counted_and_not_repeated(tmp_path: Path) -> None:
+    rows = [row(i, "news") for i in range(5)] + [row(i, "manual") for i in range(10, 20)] + [row(30, "closed-x"), row(0, "again")]
+    path = write_rows(tmp_path / "de-en.jsonl.gz", rows)
+    pairs, counts = corpus.read_pairs([path], exclude=["closed-*"], caps={"man*": 4})
+    assert counts.as_dict()["used"] == {f"{tmp_path.name}/de-en.jsonl.gz": {"news": 5, "manual": 4}}
+    assert counts.left_out == {"origin excluded": 1, "repeated": 1, "over the cap": 6}
+    assert {pair.group for pair in pairs} == {"de-en"}
+    assert pairs == corpus.read_pairs([path], exclude=["closed-*"], caps={"man*": 4})[0]
+    assert pairs != corpus.read_pairs([path], exclude=["closed-*"], caps={"man*": 4}, seed=5)[0]
+
+
+def test_word_lists_are_a_group_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "de-en.tsv"
+    path.write_text("Haus\thouse\tlexicon\nHund\tdog\n", encoding="utf-8")
+    pairs, counts = corpus.read_pairs([path])
+    assert [(p.source, p.target, p.origin, p.group) for p in pairs] == [
+        ("Haus", "house", "lexicon", "de-en.words"),
+        ("Hund", "dog", corpus.UNNAMED, "de-en.words"),
+    ]
+
+
+def test_line_ranges_carry_origins(tmp_path: Path) -> None:
+    path = tmp_path / "en.txt"
+    path.write_text("".join(f"line {i}\n" for i in range(1, 11)), encoding="utf-8")
+    lines, counts = corpus.read_lines([f"{path}:8-9=speech,2-3=news"])
+    assert lines == [("line 2", "news"), ("line 3", "news"), ("line 8", "speech"), ("line 9", "speech")]
+    assert counts.used == {f"{tmp_path.name}/en.txt": {"news": 2, "speech": 2}}
+    assert corpus.read_lines([f"{path}:8-9=speech,2-3=news"], exclude=["speech"])[0] == lines[:2]
+    assert len(corpus.read_lines([str(path)])[0]) == 10
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [("en.txt:3-2", "end after"), ("en.txt:0-2", "start at 1"), ("en.txt:1-4,3-6", "overlap"), ("en.txt:2-90", "has 3 lines")],
+)
+def test_bad_line_ranges_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("en.txt").write_text("a\nb\nc\n", encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        corpus.read_lines([spec])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ('{"source": "a"}\n', "line 1: the row needs a text `target`"),
+        ('{"source": "a", "target": "b"}\n{"source": null, "target": "b"}\n', "line 2: the row needs a text `source`"),
+        ('{"source": "a", "target": " "}\n', "line 1"),
+        ("[1]\n", "line 1"),
+        ("{\n", "line 1"),
+    ],
+)
+def test_bad_pair_files_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "de-en.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message) as caught:
+        corpus.read_pairs([path])
+    assert "de-en.jsonl" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        corpus.read_pairs([tmp_path / "none.jsonl"])
+    with pytest.raises(InputError, match="no such file"):
+        corpus.read_lines([str(tmp_path / "none.txt")])
+    with pytest.raises(InputError, match="--parallel"):
+        corpus.read_pairs([])
+
+
+@pytest.mark.parametrize("spec", ["news", "=3", "news=-1", "news=many"])
+def test_bad_numbers_name_their_option(spec: str) -> None:
+    with pytest.raises(InputError, match="--cap needs ORIGIN=NUMBER"):
+        corpus.parse_numbers([spec], "--cap")
+
+
+def test_held_back_sentences_share_no_side_with_training() -> None:
+    pairs = [corpus.Pair(f"Satz {i}.", f"sentence {i}", "news", "de-en") for i in range(400)]
+    pairs += [corpus.Pair(f"věta {i}", f"Sentence {i}!", "news", "cs-en") for i in range(400)]
+    pairs += [corpus.Pair(f"SATZ {i}", f"предложение {i}", "news", "de-ru") for i in range(400)]
+    train, held = corpus.split_pairs(pairs, per_mille=100, per_group=20, seed=1)
+    sides = {corpus.text_key(text) for pair in held for text in (pair.source, pair.target)}
+    assert not sides & {corpus.text_key(text) for pair in train for text in (pair.source, pair.target)}
+    sizes = {group: sum(pair.group == group for pair in held) for group in ("de-en", "cs-en", "de-ru")}
+    assert sizes == {"de-en": 20, "cs-en": 20, "de-ru": 20}
+    assert corpus.split_pairs(pairs, per_mille=100, per_group=20, seed=1) == (train, held)

@@ -1,0 +1,141 @@
+"""Training an encoder: it learns, goes on after an interruption, and its folder is whole, half precision and loadable."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional
+
+from mtmetrics.errors import InputError
+from mtmetrics.training import pair_batches, pair_model
+from mtmetrics.training.config import EncoderConfig
+from mtmetrics.training.encoder import build_encoder, train_encoder
+
+TINY = EncoderConfig(
+    evaluate_every=30,
+    vocabulary=120,
+    width=16,
+    layers=1,
+    heads=2,
+    inner=32,
+    positions=24,
+    max_pieces=24,
+    pairs_per_step=32,
+    steps=60,
+    warmup_steps=3,
+    decay_steps=20,
+    matrix_lr=5e-3,
+    other_lr=1e-2,
+    characters=20_000,
+    held_back_per_mille=150,
+    held_back_per_pair=60,
+    checkpoint_every=30,
+)
+
+
+@pytest.fixture(scope="module")
+def trained(toy_pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_encoder(tmp_path_factory.mktemp("out") / "toy", [toy_pairs], config=TINY, seed=3)
+
+
+def test_training_improves_the_matching_of_held_back_pairs(trained: Path) -> None:
+    record = json.loads((trained / "training.json").read_text(encoding="utf-8"))
+    for kind in ("pooled_p1", "token_p1"):
+        assert record["result"][kind] > record["before_training"][kind] + 0.1
+        assert record["result"][kind] > 0.8
+
+
+def test_the_record_says_what_was_used_but_not_where_it_lay(trained: Path, toy_pairs: Path) -> None:
+    text = (trained / "training.json").read_text(encoding="utf-8")
+    record = json.loads(text)
+    assert record["seed"] == 3
+    assert record["config"]["steps"] == 60
+    assert record["data"]["used"] == {f"{toy_pairs.parent.name}/de-en.jsonl": {"toy-news": 400}}
+    assert record["pairs"]["train"] + record["pairs"]["held_back"] <= 400
+    assert {"python", "torch", "transformers"} <= set(record["versions"])
+    assert str(toy_pairs.parent.parent) not in text
+    table = (trained / "training_log.csv").read_text(encoding="utf-8").splitlines()
+    assert table[0].startswith("step,")
+    assert "eval_token_p1_de-en" in table[0]
+
+
+def test_the_folder_loads_offline_and_holds_half_precision(trained: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(trained, local_files_only=True)
+    model = AutoModel.from_pretrained(trained, local_files_only=True, dtype=torch.float32).eval()
+    ids = tokenizer("Das HAUS", return_tensors="pt")
+    assert "token_type_ids" not in ids
+    assert tokenizer.convert_ids_to_tokens(ids["input_ids"][0]) == ["[CLS]", *tokenizer.tokenize("das haus"), "[SEP]"]
+    assert model(**ids).last_hidden_state.shape == (1, ids["input_ids"].shape[1], 16)
+    weights = load_file(trained / "model.safetensors")
+    assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
+    assert not any(name.startswith("pooler") for name in weights)
+    assert {path.name for path in trained.parent.iterdir()} == {"toy", "toy.work"}
+
+
+def test_a_resumed_run_ends_with_the_same_weights(
+    trained: Path, toy_pairs: Path, tmp_path: Path, interrupt_at: Callable[[int | None], None]
+) -> None:
+    interrupt_at(40)
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(tmp_path / "toy", [toy_pairs], config=TINY, seed=3)
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.work"]
+    interrupt_at(None)
+    resumed = train_encoder(tmp_path / "toy", [toy_pairs], config=TINY, seed=3)
+    first, second = (load_file(folder / "model.safetensors") for folder in (trained, resumed))
+    for name, tensor in first.items():
+        assert torch.equal(tensor, second[name]), name
+
+
+def test_settings_and_places_that_do_not_fit_are_refused(trained: Path, toy_pairs: Path) -> None:
+    with pytest.raises(InputError, match="exists already"):
+        train_encoder(trained, [toy_pairs], config=TINY, seed=3)
+    with pytest.raises(InputError, match="other settings"):
+        train_encoder(trained, [toy_pairs], config=TINY, seed=4, overwrite=True)
+    with pytest.raises(InputError, match="no such file"):
+        train_encoder(trained.parent / "new", [toy_pairs.parent / "none.jsonl"], config=TINY)
+    assert not (trained.parent / "new").exists()
+
+
+def test_a_new_encoder_passes_the_vectors_through() -> None:
+    vectors = np.random.default_rng(0).standard_normal((50, 16)).astype(np.float32)
+    model = build_encoder(TINY, 50, vectors).eval()
+    states = model(input_ids=torch.tensor([[5, 6, 7]])).last_hidden_state[0]
+    expected = functional.layer_norm(torch.from_numpy(vectors[[5, 6, 7]]), (16,))
+    torch.testing.assert_close(states, expected, atol=1e-4, rtol=0)
+
+
+def test_token_similarity_by_hand() -> None:
+    source = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]])
+    target = torch.tensor([[[1.0, 0.0], [0.8, 0.6]], [[0.0, 1.0], [1.0, 0.0]]])
+    source_mask = torch.tensor([[True, True, False]])
+    target_mask = torch.tensor([[True, True], [True, False]])
+    found = pair_model.token_similarity(source, source_mask, target, target_mask)
+    # First target: best of the source tokens 1 and 0.6, of its own 1 and 0.8; second: 0 and 1, and 1 for its only token.
+    assert found.tolist()[0] == pytest.approx([(0.8 + 0.9) / 2, (0.5 + 1.0) / 2])
+
+
+def test_pairs_that_share_a_side_are_no_negatives() -> None:
+    similarities = torch.tensor([[2.0, 9.0], [9.0, 2.0]])
+    same = torch.tensor([[False, True], [True, False]])
+    assert pair_model.symmetric_loss(similarities, same).item() == pytest.approx(0.0, abs=1e-6)
+    assert pair_model.symmetric_loss(similarities, ~same & same).item() == pytest.approx(7.0, abs=1e-2)
+
+
+def test_the_plan_keeps_language_pairs_apart_and_a_shorter_one_is_its_beginning() -> None:
+    groups = {"a-en": np.arange(100), "b-en": np.arange(100, 150), "b-en.words": np.arange(150, 158)}
+    lengths = np.random.default_rng(0).integers(5, 40, 158)
+    plan = pair_batches.plan_batches(groups, lengths, 10, 60, seed=1)
+    assert {len(batch) for batch in plan} <= {10, 8}
+    for batch in plan:
+        assert len(set(batch.tolist())) == len(batch)
+        assert sum(np.isin(batch, members).all() for members in groups.values()) == 1
+    shorter = pair_batches.plan_batches(groups, lengths, 10, 25, seed=1)
+    assert all(np.array_equal(a, b) for a, b in zip(shorter, plan, strict=False))
+    first_pass = [batch for batch in plan if batch[0] < 100][:10]
+    assert sorted(np.concatenate(first_pass).tolist()) == list(range(100))

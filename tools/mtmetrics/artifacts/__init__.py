@@ -1,0 +1,1 @@
+"""Finds, loads, saves and verifies what the Hub or a folder holds."""

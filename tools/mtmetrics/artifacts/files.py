@@ -1,0 +1,81 @@
+"""Files and folders that are either whole or absent, and their checksums."""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from mtmetrics.errors import InputError, MTMetricsError
+
+
+def sha256_file(path: str | Path) -> str:
+    """Hexadecimal sha256 of a file, read in blocks."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_atomic(path: str | Path, data: str | bytes) -> None:
+    """Writes `data` beside `path` and renames it into place, so that a reader never sees half of it.
+
+    Raises:
+        MTMetricsError: the folder is missing, not writable, or the disk is full.
+    """
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yields a temporary name beside `path` that becomes `path` on success and vanishes otherwise.
+
+    Raises:
+        MTMetricsError: the file cannot be written.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        raise MTMetricsError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def new_folder(target: str | Path, overwrite: bool = False) -> Iterator[Path]:
+    """Yields a temporary folder beside `target` that becomes `target` on success and vanishes otherwise.
+
+    Args:
+        target: the folder to make; its parents are made too.
+        overwrite: replace an existing folder instead of refusing it.
+
+    Raises:
+        InputError: `target` exists and `overwrite` is not set.
+        MTMetricsError: the place cannot be written.
+    """
+    target = Path(target)
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} exists already; choose another folder or pass --overwrite")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+    except OSError as error:
+        raise MTMetricsError(f"cannot write {target}: {error.strerror or error}") from error
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        if target.exists():
+            old = temporary.with_name(temporary.name + ".old")
+            os.replace(target, old)
+            os.replace(temporary, target)
+            shutil.rmtree(old)
+        else:
+            os.replace(temporary, target)
+    except OSError as error:
+        raise MTMetricsError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

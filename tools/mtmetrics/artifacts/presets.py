@@ -1,0 +1,65 @@
+"""Presets: named bundles of models, layers, maps and weights, one set per metric."""
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from mtmetrics.errors import ArtifactError, InputError
+
+_FOLDER = Path(__file__).parent / "presets"
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """A preset as read from its TOML file.
+
+    Attributes:
+        name: name, or the folder that was passed.
+        metric: the metric that it is for.
+        folder: where paths inside it start.
+        settings: the tables of the file, see the card of the metric.
+    """
+
+    name: str
+    metric: str
+    folder: Path
+    settings: dict[str, Any]
+
+    def path(self, name: str) -> str:
+        """A model or map named in the preset: a path inside the preset's folder where there is one, else the name itself."""
+        inside = self.folder / name
+        return str(inside) if inside.exists() else name
+
+
+def preset_names(metric: str) -> list[str]:
+    """Names of the presets of a metric, sorted."""
+    return sorted(path.stem for path in (_FOLDER / metric).glob("*.toml"))
+
+
+def load_preset(metric: str, preset: str | Path) -> Preset:
+    """Reads a preset by name, or from a folder with a ``preset.toml``.
+
+    Raises:
+        InputError: no such preset; the message lists what there is.
+        ArtifactError: the file is no valid TOML or belongs to another metric.
+    """
+    name = str(preset)
+    if name in preset_names(metric):
+        return Preset(name, metric, _FOLDER, _read(_FOLDER / metric / f"{name}.toml"))
+    path = Path(preset) / "preset.toml"
+    if not path.is_file():
+        raise InputError(
+            f"unknown preset {name!r} for metric {metric}; there are: {', '.join(preset_names(metric))}; or pass a folder that holds a preset.toml"
+        )
+    settings = _read(path)
+    if settings.get("metric", metric) != metric:
+        raise ArtifactError(f"{path}: a preset for metric {settings['metric']!r}, not {metric!r}")
+    return Preset(name, metric, path.parent, settings)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ArtifactError(f"{path}: not a readable TOML file ({error})") from error

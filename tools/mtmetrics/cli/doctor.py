@@ -1,0 +1,175 @@
+"""``mtmetrics doctor``: is everything there that scoring needs?"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import mtmetrics
+from mtmetrics.errors import MTMetricsError
+
+_OFFLINE_VARIABLES = ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE")
+
+
+class Finding(NamedTuple):
+    """One line of the report; `state` is ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``."""
+
+    state: str
+    text: str
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="check the installation",
+        description="Checks the installation a line per check: ok, note (may be intended) or FAIL; the exit code is 1 after a FAIL.",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints one line per check."""
+    failed = False
+    for check in (_python, _packages, _device, _artifacts, _presets, _module_cache, _offline):
+        for finding in _guarded(check):
+            print(f"{finding.state:<4}  {finding.text}", flush=True)
+            failed = failed or finding.state == "FAIL"
+    return 1 if failed else 0
+
+
+def _guarded(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """The findings of a check, which may stop because of a package that is absent or broken."""
+    try:
+        yield from check()
+    except ImportError as error:
+        yield Finding("FAIL", f"{check.__name__.strip('_').replace('_', ' ')}: a package cannot be imported ({error})")
+
+
+def _python() -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("ok" if sys.version_info >= (3, 11) else "FAIL", f"python {version} (3.11 or newer is needed)")
+
+
+def _packages() -> Iterator[Finding]:
+    """What the package requires, then each of its extras, in the versions that are there."""
+    from importlib import metadata
+
+    from packaging.requirements import Requirement
+
+    try:
+        own = metadata.metadata("mtmetrics")
+    except metadata.PackageNotFoundError:
+        yield Finding("note", f"mtmetrics {mtmetrics.__version__}: used from its source folder, not installed; requirements are not known")
+        return
+    yield Finding("ok", f"mtmetrics {mtmetrics.__version__}")
+    requirements = [Requirement(line) for line in own.get_all("Requires-Dist") or ()]
+    for requirement in requirements:
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            lacking = _lacking(requirement)
+            found = lacking or f"{requirement.name} {metadata.version(requirement.name)}"
+            yield Finding("FAIL" if lacking else "ok", f"package {found}")
+    for extra in own.get_all("Provides-Extra") or ():
+        wanted = [item for item in requirements if item.marker is not None and item.marker.evaluate({"extra": extra})]
+        own_needs = [item for item in wanted if item.name != "mtmetrics" and not item.marker.evaluate({"extra": ""})]
+        lacking = [text for item in own_needs if (text := _lacking(item))]
+        advice = f"lacks {', '.join(lacking)}; pip install 'mtmetrics[{extra}]'" if lacking else "installed"
+        yield Finding("note" if lacking else "ok", f"extra {extra}: {advice}")
+
+
+def _lacking(requirement: Any) -> str:
+    """What is wrong with an installed distribution, or an empty string."""
+    from importlib import metadata
+
+    try:
+        version = metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
+        return f"{requirement.name}{requirement.specifier} (absent)"
+    if requirement.specifier.contains(version, prereleases=True):
+        return ""
+    return f"{requirement.name}{requirement.specifier} (found {version})"
+
+
+def _device() -> Iterator[Finding]:
+    import torch
+
+    from mtmetrics.encoders.device import pick_device
+
+    yield Finding("ok", f"device 'auto' is {pick_device('auto')} here (torch {torch.__version__}, {torch.get_num_threads()} threads)")
+
+
+def _artifacts() -> Iterator[Finding]:
+    from mtmetrics.artifacts.catalog import catalog, verify
+
+    try:
+        entries = [entry for entry in catalog().values() if entry.bundled]
+    except MTMetricsError as error:
+        yield Finding("FAIL", f"artifacts: {error}")
+        return
+    for entry in entries:
+        problems = list(verify(entry.name))
+        found = "; ".join(problems) if problems else f"{len(entry.files)} files as in the catalog"
+        yield Finding("FAIL" if problems else "ok", f"artifact {entry.name}: {found}")
+
+
+def _presets() -> Iterator[Finding]:
+    """Loads every preset from what is on this machine; only those whose models ship with the package must load."""
+    from mtmetrics.artifacts.presets import preset_names
+    from mtmetrics.scorers.load import LOADERS
+
+    for metric in LOADERS:
+        for name in preset_names(metric):
+            try:
+                _load_preset(metric, name)
+            except MTMetricsError as error:
+                bundled = _is_bundled(metric, name)
+                yield Finding("FAIL" if bundled else "note", f"preset {metric}/{name}: {'' if bundled else 'not on this machine: '}{error}")
+            else:
+                yield Finding("ok", f"preset {metric}/{name}: loads and scores")
+
+
+def _load_preset(metric: str, name: str) -> None:
+    from mtmetrics.scorers.load import ModelPool, load_scorer
+
+    load_scorer(metric, preset=name, lang_pair="de-en", pool=ModelPool(local_files_only=True)).score(["Guten Tag."], ["Good day."])
+
+
+def _is_bundled(metric: str, name: str) -> bool:
+    from mtmetrics.artifacts.catalog import catalog
+    from mtmetrics.artifacts.presets import load_preset
+
+    try:
+        entry = catalog().get(load_preset(metric, name).settings.get("encoder", {}).get("model"))
+    except MTMetricsError:
+        return True
+    return entry is not None and entry.bundled
+
+
+def _module_cache() -> Iterator[Finding]:
+    from mtmetrics.integrations.install import registered
+    from mtmetrics.layout import metric_names
+
+    for name in metric_names():
+        try:
+            path = registered(name)
+        except MTMetricsError as error:
+            yield Finding("FAIL", f"evaluate.load({name!r}): {error}")
+            continue
+        if path is None:
+            yield Finding("note", f"evaluate.load({name!r}): this version is not registered; run 'mtmetrics install'")
+        else:
+            yield Finding("ok", f"evaluate.load({name!r}): registered ({path})")
+
+
+def _offline() -> Iterator[Finding]:
+    values = {name: os.environ.get(name) for name in _OFFLINE_VARIABLES}
+    shown = ", ".join(f"{name}={value}" if value is not None else f"{name} unset" for name, value in values.items())
+    if len({_is_true(value) for value in values.values()}) > 1:
+        yield Finding("note", f"offline: {shown}; evaluate reads only HF_EVALUATE_OFFLINE, the model loaders both")
+    else:
+        yield Finding("ok", f"offline: {shown}")
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "").upper() in {"1", "ON", "YES", "TRUE"}

@@ -1,0 +1,66 @@
+"""The command ``mtmetrics``: finds the sub-command, runs it, and turns expected errors into one line and an exit code."""
+
+import argparse
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from mtmetrics.version import __version__
+from mtmetrics.errors import InputError, MTMetricsError
+
+_COMMANDS = ("score", "evaluate", "remap", "train", "artifacts", "install", "doctor")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all sub-commands; builds fast, since no sub-command imports a heavy package to describe itself."""
+    parser = argparse.ArgumentParser(
+        prog="mtmetrics", description="Machine-translation evaluation metrics: XMoverScore and its relatives."
+    )
+    parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in _COMMANDS:
+        importlib.import_module(f"mtmetrics.cli.{name}").add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        argv: arguments without the program's name; None takes those of the process.
+
+    Returns:
+        0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C.
+    """
+    arguments = build_parser().parse_args(argv)
+    warnings.showwarning = _show_warning
+    try:
+        code = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except InputError as error:
+        return _fail(str(error), 2)
+    except MTMetricsError as error:
+        return _fail(str(error), 1)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`); keep the interpreter from complaining while it shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _fail(message: str, code: int) -> int:
+    print("mtmetrics: " + " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    if issubclass(category, UserWarning):
+        print(f"mtmetrics: warning: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Options that several commands share, so that a flag has one name and one meaning everywhere."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mtmetrics.scorers.load import ModelPool
+
+_METRIC_OPTIONS = (
+    "variant",
+    "layer",
+    "ngram",
+    "distance",
+    "map",
+    "maps",
+    "sides",
+    "lm",
+    "lm_weight",
+    "weights",
+    "drop_rate",
+    "threads",
+)
+
+
+def add_metric_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the choice of metric and preset, and what overrides the preset."""
+    group = parser.add_argument_group("metric")
+    group.add_argument("--metric", default="xmoverscore", help="metric (default: %(default)s)")
+    group.add_argument("--preset", default="paper", metavar="NAME|DIR", help="preset, or a folder with a preset.toml (default: %(default)s)")
+    override = parser.add_argument_group("instead of what the preset says")
+    override.add_argument("--variant", help="acl20, release or uscore")
+    override.add_argument("--layer", type=int, help="hidden state of the encoder, 0 = embeddings")
+    override.add_argument("--ngram", type=int, help="tokens per n-gram")
+    override.add_argument("--distance", help="sqeuclidean, euclidean or cosine")
+    override.add_argument("--map", help="none, clp, umd, clp+umd or umd+clp")
+    override.add_argument("--maps", metavar="PATH|NAME", help="a map file, a folder of maps, or a map artifact")
+    override.add_argument("--sides", help="map the source side or both")
+    override.add_argument("--lm", metavar="MODEL", help="language model of the target language, or none")
+    override.add_argument("--lm-weight", type=float, help="weight of the language model")
+    override.add_argument("--weights", metavar="uniform|FILE", help="uniform, or a stored table of inverse document frequencies")
+    override.add_argument("--drop-rate", type=float, help="share of flows that partial transport drops")
+    override.add_argument("--threads", type=int, help="solver threads (default: all cores)")
+    add_model_options(parser)
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Adds how models are run."""
+    group = parser.add_argument_group("models")
+    group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps (default: %(default)s)")
+    group.add_argument("--dtype", default="float32", help="float32, bfloat16 or float16 (default: %(default)s)")
+    group.add_argument("--batch-tokens", type=int, default=4096, help="padded tokens per encoder batch (default: %(default)s)")
+    group.add_argument("--local-files-only", action="store_true", help="never ask the Hub")
+
+
+def metric_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The keywords for `mtmetrics.scorers.load.load_scorer` that the arguments hold."""
+    return {name: getattr(args, name) for name in ("metric", "preset", *_METRIC_OPTIONS)}
+
+
+def model_pool(args: argparse.Namespace) -> "ModelPool":
+    """The pool of models as the arguments ask for it."""
+    from mtmetrics.scorers.load import ModelPool
+
+    return ModelPool(
+        device=args.device, dtype=args.dtype, batch_tokens=args.batch_tokens, local_files_only=args.local_files_only
+    )
+
+
+def progress(iterable: Any, **options: Any) -> Any:
+    """Wraps an iterable in a progress bar on standard error, which shows itself on a terminal only."""
+    from tqdm import tqdm
+
+    return tqdm(iterable, disable=None, leave=False, **options)

@@ -1,0 +1,190 @@
+"""``mtmetrics remap``: fits CLP and UMD maps for a language pair and an encoder."""
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtmetrics.cli.options import add_model_options, model_pool, progress
+from mtmetrics.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mtmetrics.encoders.token_encoder import TokenEncoder
+    from mtmetrics.scorers.load import ModelPool
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser = subparsers.add_parser(
+        "remap",
+        help="fit remapping matrices for a language pair",
+        description="Fits CLP and UMD on word pairs: aligned in parallel sentences, or given. Writes one safetensors file per map.",
+    )
+    parser.add_argument("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
+    parser.add_argument("--layer", type=int, help="layer to remap (default: last)")
+    parser.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en; the map is for the source side")
+    words = parser.add_mutually_exclusive_group(required=True)
+    words.add_argument("--parallel", nargs="+", metavar="FILE", help="parallel text: JSONL (source, target, origin) or TSV")
+    words.add_argument("--word-pairs", metavar="FILE", help="TSV of words and their translations")
+    parser.add_argument("--exclude-origin", nargs="+", default=[], metavar="NAME", help="origins of --parallel to leave out; NAME* is a prefix")
+    parser.add_argument("--sentences", type=int, default=2000, help="sentence pairs to draw from --parallel (default: %(default)s)")
+    parser.add_argument("--align-layer", type=int, help="layer that aligns words (default: --layer)")
+    parser.add_argument("--threshold", type=float, default=1e-3, help="alignment probability, both directions (default: %(default)s)")
+    parser.add_argument("--map", nargs="+", default=["clp", "umd"], metavar="KIND", help="clp, umd, clp+umd, umd+clp (default: clp umd)")
+    parser.add_argument("--out", metavar="DIR", help="folder for the maps; maps of other pairs in it stay")
+    parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
+    parser.add_argument("--seed", type=int, default=1, help="of the choice of sentences (default: %(default)s)")
+    curve = parser.add_argument_group("curve (Fig. 4 of Zhao et al., 2020): correlation against the number of sentence pairs")
+    curve.add_argument("--curve", metavar="N,N,...", help="numbers of sentence pairs, e.g. 500,1000,2000; needs --data, writes no maps")
+    curve.add_argument("--data", nargs="+", metavar="FILE", help="segments with human scores (JSONL)")
+    curve.add_argument("--preset", default="mini", help="preset of xmoverscore that the maps are used in (default: %(default)s)")
+    add_model_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fits and writes the maps, or prints the curve."""
+    from mtmetrics.inputs import choice, language_pair, positive
+    from mtmetrics.remap import KINDS
+
+    language_pair(args.lp)
+    positive("--sentences", args.sentences)
+    for kind in args.map:
+        choice("--map", kind, KINDS)
+    sizes = _curve_sizes(args)
+    if not sizes and not args.out:
+        raise InputError("--out DIR is needed, the folder for the maps")
+    if not sizes:
+        _check_targets(args)
+    pairs, corpus = _pairs(args, max(sizes, default=args.sentences))
+    pool = model_pool(args)
+    encoder = pool.encoder(args.encoder, layer=args.layer)
+    source, target, origin = _vectors(args, pairs, encoder, pool)
+    meta: dict[str, str] = {
+        "encoder": args.encoder if not Path(args.encoder).is_dir() else Path(args.encoder).name,
+        "encoder_fingerprint": encoder.fingerprint,
+        "layer": str(encoder.layer),
+        "lp": args.lp,
+        "corpus": corpus,
+        "sentences": str(len(pairs)) if args.parallel else "0",
+        "seed": str(args.seed),
+    }
+    if sizes:
+        return _print_curve(args, sizes, pool, source, target, origin, meta)
+    return _write_maps(args, source, target, meta)
+
+
+def _curve_sizes(args: argparse.Namespace) -> list[int]:
+    if args.curve is None:
+        return []
+    if not args.data or not args.parallel:
+        raise InputError("--curve needs --parallel FILE and --data FILE")
+    try:
+        sizes = sorted({int(size) for size in args.curve.split(",")})
+    except ValueError:
+        sizes = []
+    if not sizes or sizes[0] < 1:
+        raise InputError(f"--curve {args.curve!r}: whole numbers of at least 1 joined by commas are needed, e.g. 500,1000,2000")
+    return sizes
+
+
+def _check_targets(args: argparse.Namespace) -> None:
+    """Refuses before the work what could not be written after it."""
+    import os
+
+    from mtmetrics.artifacts.maps import map_file_name
+
+    folder = Path(args.out)
+    for kind in args.map:
+        if (folder / map_file_name(args.lp, kind)).exists() and not args.overwrite:
+            raise InputError(f"{folder / map_file_name(args.lp, kind)} exists already; pass --overwrite or another --out")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {folder}: cannot be made ({error.strerror or error})") from None
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"--out {folder}: no permission to write there")
+
+
+def _pairs(args: argparse.Namespace, wanted: int) -> tuple[list[tuple[str, str]], str]:
+    """Sentence or word pairs, and the names of the files that they are from."""
+    if args.word_pairs:
+        from mtmetrics.textio import iter_table
+
+        pairs = [(row[0], row[1]) for row in iter_table(args.word_pairs, ("source", "target"), jsonl=False)]
+        if not pairs:
+            raise InputError(f"{args.word_pairs}: empty; there are no word pairs")
+        return pairs, Path(args.word_pairs).name
+    from mtmetrics.training.corpus import read_pairs, short_name
+
+    rows, _ = read_pairs(args.parallel, args.exclude_origin)
+    if len(rows) < wanted and args.curve:
+        raise InputError(f"--curve: {wanted} sentence pairs asked for, the files hold {len(rows)}")
+    if len(rows) > wanted:
+        rows = random.Random(args.seed).sample(rows, wanted)
+    return [(row.source, row.target) for row in rows], " ".join(short_name(path) for path in args.parallel)
+
+
+def _vectors(
+    args: argparse.Namespace, pairs: list[tuple[str, str]], encoder: "TokenEncoder", pool: "ModelPool"
+) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
+    from mtmetrics.mining.word_pairs import vectors_from_sentences, vectors_from_words
+
+    if args.word_pairs:
+        return vectors_from_words(pairs, encoder)
+    aligner = encoder if args.align_layer is None else pool.encoder(args.encoder, layer=args.align_layer)
+    return vectors_from_sentences(
+        pairs, encoder, aligner, threshold=args.threshold, wrap=lambda batches: progress(batches, desc="aligning", unit=" batches")
+    )
+
+
+def _write_maps(args: argparse.Namespace, source: "np.ndarray", target: "np.ndarray", meta: dict[str, str]) -> int:
+    from mtmetrics.artifacts.maps import map_file_name
+    from mtmetrics.remap import Remapping
+
+    written = []
+    for kind in args.map:
+        path = Path(args.out) / map_file_name(args.lp, kind)
+        remapping = Remapping.fit(kind, source, target, meta)
+        remapping.save(path)
+        written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "word_pairs": len(source)})
+    json.dump(written, sys.stdout, indent=1)
+    print()
+    return 0
+
+
+def _print_curve(
+    args: argparse.Namespace,
+    sizes: list[int],
+    pool: "ModelPool",
+    source: "np.ndarray",
+    target: "np.ndarray",
+    origin: "np.ndarray",
+    meta: dict[str, str],
+) -> int:
+    from mtmetrics.evaluation.agreement import SCORE, judge
+    from mtmetrics.evaluation.data import read_judged_segments
+    from mtmetrics.remap import Remapping
+    from mtmetrics.scorers.load import load_xmoverscore
+
+    files = [read_judged_segments(path) for path in args.data]
+    wrong = [file.file for file in files if file.lang_pair != args.lp]
+    if wrong:
+        raise InputError(f"--data {wrong[0]}: its language pair is not {args.lp}")
+    scorer = load_xmoverscore(args.preset, args.lp, pool, map="none", layer=args.layer)
+    if scorer.encoder.fingerprint != meta["encoder_fingerprint"]:
+        raise InputError(f"--preset {args.preset}: its encoder is {scorer.encoder.name}, not {args.encoder}")
+    rows: list[tuple[str, int, Remapping | None]] = [("none", 0, None)]
+    for size in sizes:
+        used = origin < size
+        rows += [(kind, size, Remapping.fit(kind, source[used], target[used], meta)) for kind in args.map]
+    print("map\tsentence_pairs\tfile\tpearson")
+    for kind, size, remapping in progress(rows, desc="curve", unit=" maps"):
+        scorer.remapping = remapping
+        for file in files:
+            print(f"{kind}\t{size}\t{Path(file.file).name}\t{judge(scorer, file).pearson[SCORE].value:.4f}")
+    return 0

@@ -1,0 +1,115 @@
+"""``mtmetrics train``: makes the small models that ship with the package, or others of their kind."""
+
+import argparse
+import dataclasses
+import logging
+import sys
+from typing import Any
+
+_NUMBERS = {"int": int, "float": float, int: int, float: float}
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command group to the parser."""
+    from mtmetrics.training.config import EncoderConfig, LMConfig
+
+    parser = subparsers.add_parser(
+        "train",
+        help="train an encoder or a language model",
+        description="Trains small models on your own text. An interrupted run goes on when the same command is given again.",
+    )
+    kinds = parser.add_subparsers(title="what to train", metavar="MODEL", required=True)
+
+    encoder = kinds.add_parser(
+        "encoder",
+        help="a multilingual encoder, from parallel text",
+        description="Trains a small BERT encoder whose token vectors and mean-pooled sentence vectors are comparable across languages.",
+    )
+    data = encoder.add_argument_group("data")
+    data.add_argument(
+        "--parallel",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="JSON Lines (source, target, origin) or .tsv word lists; the name begins with the language pair, e.g. de-en.jsonl.gz",
+    )
+    data.add_argument(
+        "--cap", nargs="+", default=[], metavar="ORIGIN=N", help="use at most N rows of this origin per file; ORIGIN may end in *"
+    )
+    _add_common(encoder, data, EncoderConfig)
+    encoder.set_defaults(run=run_encoder)
+
+    lm = kinds.add_parser(
+        "lm",
+        help="a language model, from text of one language",
+        description="Trains a small GPT-2 model on single sentences, for the fluency term of a metric.",
+    )
+    data = lm.add_argument_group("data")
+    data.add_argument(
+        "--mono",
+        nargs="+",
+        default=[],
+        metavar="FILE[:START-END[=ORIGIN],...]",
+        help="text, one sentence per line; with line ranges, only those lines",
+    )
+    data.add_argument("--parallel", nargs="+", default=[], metavar="FILE", help="JSON Lines of which one side is used")
+    data.add_argument("--side", choices=("source", "target"), default="target", help="that side (default: %(default)s)")
+    data.add_argument(
+        "--weight", nargs="+", default=[], metavar="ORIGIN=N", help="sentences of this origin occur N times per epoch; ORIGIN may end in *"
+    )
+    _add_common(lm, data, LMConfig)
+    lm.set_defaults(run=run_lm)
+
+
+def _add_common(parser: argparse.ArgumentParser, data: Any, config: type) -> None:
+    data.add_argument(
+        "--exclude-origin", nargs="+", default=[], metavar="ORIGIN", help="leave out rows of these origins; a name may end in *"
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument("--output", required=True, metavar="DIR", help="the artifact folder to make")
+    output.add_argument("--overwrite", action="store_true", help="replace an existing one")
+    output.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUTPUT.work)")
+    output.add_argument("--restart", action="store_true", help="discard what an earlier run left in the work folder")
+    settings = parser.add_argument_group("settings")
+    settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
+    for field in dataclasses.fields(config):
+        flag = "--" + field.name.replace("_", "-")
+        if isinstance(field.default, bool):
+            settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"])
+        else:
+            text = f"{field.metadata['help']} (default: %(default)s)"
+            settings.add_argument(flag, type=_NUMBERS[field.type], default=field.default, metavar="N", help=text)
+
+
+def run_encoder(args: argparse.Namespace) -> int:
+    """Trains an encoder and prints its folder."""
+    from mtmetrics.training.config import EncoderConfig
+    from mtmetrics.training.corpus import parse_numbers
+    from mtmetrics.training.encoder import train_encoder
+
+    caps = parse_numbers(args.cap, "--cap")
+    print(train_encoder(args.output, args.parallel, caps=caps, **_common(args, EncoderConfig)))
+    return 0
+
+
+def run_lm(args: argparse.Namespace) -> int:
+    """Trains a language model and prints its folder."""
+    from mtmetrics.training.config import LMConfig
+    from mtmetrics.training.corpus import parse_numbers
+    from mtmetrics.training.lm import train_lm
+
+    weights = parse_numbers(args.weight, "--weight")
+    print(train_lm(args.output, args.mono, args.parallel, side=args.side, weights=weights, **_common(args, LMConfig)))
+    return 0
+
+
+def _common(args: argparse.Namespace, config: type) -> dict[str, Any]:
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    return {
+        "exclude": args.exclude_origin,
+        "config": config(**{field.name: getattr(args, field.name) for field in dataclasses.fields(config)}),
+        "seed": args.seed,
+        "work": args.work,
+        "overwrite": args.overwrite,
+        "restart": args.restart,
+    }

@@ -1,0 +1,1 @@
+"""Judges metrics against human judgements."""

@@ -1,0 +1,57 @@
+"""Scores judged segments with a metric and correlates score and parts with the human judgements."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import Correlation, mean, pearson
+from mtmetrics.evaluation.data import JudgedSegments
+from mtmetrics.inputs import InputReport
+from mtmetrics.scorers.base import Scorer
+
+SCORE = "score"
+
+
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+    """What a metric achieves on one file.
+
+    Attributes:
+        file: the file, as the user wrote it.
+        lang_pair: such as ``"de-en"``.
+        segments: number of segments.
+        pearson: ``"score"``, and each named part of the score -> its Pearson correlation with the human judgements.
+        signature: one line that pins the scores.
+        report: counts of unusual segments.
+    """
+
+    file: str
+    lang_pair: str
+    segments: int
+    pearson: dict[str, Correlation]
+    signature: str
+    report: InputReport
+
+
+def judge(scorer: Scorer, segments: JudgedSegments) -> Agreement:
+    """Scores the translations of a file against their sources and correlates the result with the human judgements."""
+    result = scorer.score(segments.sources, segments.predictions)
+    columns: dict[str, np.ndarray] = {SCORE: result.segments, **result.parts}
+    correlations = {name: pearson(values, segments.human) for name, values in columns.items()}
+    return Agreement(segments.file, segments.lang_pair, len(segments), correlations, result.signature, result.report)
+
+
+def mean_agreement(agreements: Sequence[Agreement]) -> dict[str, Correlation]:
+    """The mean over the files of each correlation; undefined where it is undefined for a file or a file lacks the part.
+
+    Raises:
+        InputError: there is no file.
+    """
+    if not agreements:
+        raise InputError("files: none given; there is nothing to average")
+    names = dict.fromkeys(name for agreement in agreements for name in agreement.pearson)
+    lacking = Correlation(np.nan, "no such part")
+    # Numbered, since the same file may be given twice.
+    return {name: mean({f"{a.lang_pair} (file {i})": a.pearson.get(name, lacking) for i, a in enumerate(agreements, 1)}) for name in names}

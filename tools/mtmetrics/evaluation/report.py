@@ -1,0 +1,86 @@
+"""Prints how well a metric agrees with people: JSON with full precision, tab-separated and Markdown tables with three decimals."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mtmetrics.evaluation.agreement import SCORE, Agreement, mean_agreement
+from mtmetrics.evaluation.correlation import Correlation
+
+FORMATS = ("json", "tsv", "markdown")
+
+
+def render(agreements: Sequence[Agreement], about: Mapping[str, str], style: str, *, parts: bool = False) -> str:
+    """The agreement on each file and the mean over the files, without a final line end.
+
+    Args:
+        agreements: one or more files.
+        about: what was judged and how (metric, preset, ...), for JSON alone.
+        style: one of `FORMATS`. A correlation that is not defined is null in JSON, beside its reason, and ``nan`` in tables.
+        parts: show the parts of the score too.
+    """
+    if style == "json":
+        return json.dumps(_as_json(agreements, about, parts), indent=2, ensure_ascii=False, allow_nan=False)
+    table = _table(agreements, parts)
+    if style == "tsv":
+        return "\n".join("\t".join(_one_line(cell) for cell in row) for row in table)
+    # A bar would end the cell: signatures are full of them.
+    lines = ["| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in table]
+    numbers = range(2, len(table[0]) - 1)
+    lines.insert(1, "|" + "|".join("---:" if column in numbers else "---" for column in range(len(table[0]))) + "|")
+    return "\n".join(lines)
+
+
+def undefined(agreements: Sequence[Agreement], *, parts: bool = False) -> list[str]:
+    """One line for each correlation that is shown and not defined, with its reason."""
+    return [
+        f"{agreement.file} ({agreement.lang_pair}): no correlation for {name}: {correlation.reason}"
+        for agreement in agreements
+        for name, correlation in _shown(agreement.pearson, parts).items()
+        if correlation.reason is not None
+    ]
+
+
+def _shown(correlations: Mapping[str, Correlation], parts: bool) -> dict[str, Correlation]:
+    return {name: value for name, value in correlations.items() if parts or name == SCORE}
+
+
+def _as_json(agreements: Sequence[Agreement], about: Mapping[str, str], parts: bool) -> dict[str, Any]:
+    files = [
+        {
+            "file": agreement.file,
+            "lp": agreement.lang_pair,
+            "n": agreement.segments,
+            **_numbers(agreement.pearson, parts),
+            "signature": agreement.signature,
+            "report": agreement.report.as_dict(),
+        }
+        for agreement in agreements
+    ]
+    return {**about, "files": files, "mean": _numbers(mean_agreement(agreements), parts)}
+
+
+def _numbers(correlations: Mapping[str, Correlation], parts: bool) -> dict[str, Any]:
+    shown = _shown(correlations, parts)
+    reasons = {name: value.reason for name, value in shown.items() if value.reason is not None}
+    values = {name: None if name in reasons else value.value for name, value in shown.items()}
+    return {"pearson": values, **({"undefined": reasons} if reasons else {})}
+
+
+def _table(agreements: Sequence[Agreement], parts: bool) -> list[list[str]]:
+    means = _shown(mean_agreement(agreements), parts)
+    rows = [["file", "lp", "n", *means, "signature"]]
+    for agreement in agreements:
+        values = [_rounded(agreement.pearson.get(name)) for name in means]
+        rows.append([agreement.file, agreement.lang_pair, str(agreement.segments), *values, agreement.signature])
+    total = str(sum(agreement.segments for agreement in agreements))
+    return [*rows, ["mean", "", total, *map(_rounded, means.values()), ""]]
+
+
+def _rounded(correlation: Correlation | None) -> str:
+    # Adding 0.0 turns -0.000 into 0.000.
+    return "nan" if correlation is None or correlation.reason is not None else f"{round(correlation.value, 3) + 0.0:.3f}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

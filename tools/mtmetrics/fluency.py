@@ -1,0 +1,126 @@
+"""The language-model term: how likely a language model of the target language finds a translation."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from mtmetrics.artifacts.models import encoder_fingerprint_files, fingerprint, model_folder, pretrained
+from mtmetrics.encoders.device import pick_device, torch_dtype
+from mtmetrics.errors import ArtifactError
+from mtmetrics.inputs import choice, positive
+
+StartToken = Literal["short", "always", "never"]
+START_TOKENS: tuple[StartToken, ...] = ("short", "always", "never")
+
+
+class LanguageModel:
+    """Scores texts with a causal language model, in batches whose padding changes no value.
+
+    Args:
+        model: folder, name of a bundled artifact, or Hub repository.
+        start_token: where a start-of-text token precedes the text, so that its first token is scored too: ``"short"`` for texts of fewer
+            than two tokens, which have no likelihood otherwise (longer ones are scored from their second token on, as published);
+            ``"always"``; or ``"never"``, where short texts get the published 0, which is the best score there is.
+        revision: Hub revision.
+        device: ``"auto"`` or a torch device.
+        dtype: number format of the computation.
+        batch_tokens: padded tokens per batch.
+        local_files_only: never ask the Hub.
+
+    Raises:
+        InputError: an unknown option.
+        ArtifactError: the model cannot be found or loaded, or has no start token where one is asked for.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        start_token: StartToken = "short",
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: str = "float32",
+        batch_tokens: int = 2048,
+        local_files_only: bool = False,
+    ) -> None:
+        self.name = str(model)
+        self.start_token = choice("start_token", start_token, START_TOKENS)
+        self.batch_tokens = positive("batch_tokens", batch_tokens)
+        self.device = pick_device(device)
+        folder = model_folder(model, revision=revision, local_files_only=local_files_only)
+        self.fingerprint = fingerprint(encoder_fingerprint_files(folder))
+        self.tokenizer, network = pretrained("AutoModelForCausalLM", folder, torch_dtype(dtype))
+        self._network = network.eval().to(self.device)
+        self._start = network.config.bos_token_id
+        if self._start is None and start_token != "never":
+            raise ArtifactError(f"language model {self.name}: its config names no bos_token_id; use start_token='never'")
+        limit = getattr(network.config, "max_position_embeddings", None) or self.tokenizer.model_max_length
+        self.max_length = int(min(limit, self.tokenizer.model_max_length))
+        # A blank text is scored as badly as a uniform guess over the vocabulary would do.
+        self.floor = -float(np.log(network.config.vocab_size))
+
+    def score(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean log-likelihood per token.
+
+        Args:
+            texts: N strings.
+
+        Returns:
+            (N,) float64 mean log-likelihoods in nats (at most 0; blank texts get `floor`, or 0 with ``start_token="never"``), (N,) token
+            counts, and an (N,) mask of texts cut at the model's limit.
+        """
+        distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        encoded = self.tokenizer(list(distinct), add_special_tokens=False, truncation=True, max_length=self.max_length)
+        ids = encoded["input_ids"]
+        means = np.zeros(len(ids)) if self.start_token == "never" else np.full(len(ids), self.floor)
+        rows = {number: self._with_start(ids[number]) for number in range(len(ids))}
+        for numbers in self._batches({number: len(row) for number, row in rows.items() if len(row) > 1}):
+            means[numbers] = self._means([rows[number] for number in numbers])
+        index = [distinct[text] for text in texts]
+        cut = np.array([bool(encoded.encodings[number].overflowing) for number in range(len(ids))], dtype=bool)
+        return means[index], np.array([len(row) for row in ids], dtype=np.int64)[index], cut[index]
+
+    def _with_start(self, ids: list[int]) -> list[int]:
+        wanted = self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
+        return [self._start, *ids][: self.max_length] if wanted else ids
+
+    def _batches(self, lengths: dict[int, int]) -> Iterator[list[int]]:
+        batch: list[int] = []
+        for number in sorted(lengths, key=lengths.__getitem__, reverse=True):
+            if batch and lengths[batch[0]] * (len(batch) + 1) > self.batch_tokens:
+                yield batch
+                batch = []
+            batch.append(number)
+        if batch:
+            yield batch
+
+    def _means(self, rows: list[list[int]]) -> np.ndarray:
+        import torch
+
+        width = max(map(len, rows))
+        # Padding stands behind the text, where a causal model cannot see it; its own predictions are not counted.
+        batch = torch.zeros((len(rows), width), dtype=torch.long)
+        mask = torch.zeros((len(rows), width), dtype=torch.long)
+        for number, row in enumerate(rows):
+            batch[number, : len(row)] = torch.tensor(row)
+            mask[number, : len(row)] = 1
+        batch, mask = batch.to(self.device), mask.to(self.device)
+        with torch.inference_mode():
+            logits = self._network(input_ids=batch, attention_mask=mask).logits[:, :-1].float()
+            losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch[:, 1:], reduction="none")
+            counted = mask[:, 1:]
+            return -((losses * counted).sum(1) / counted.sum(1)).double().cpu().numpy()
+
+
+def length_normalised(means: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """``exp(mean) ** (1 / length)``: the later published form; 0 for texts of fewer than two tokens.
+
+    It divides by the length a second time, so it tends to 1 for long texts whatever their likelihood.
+
+    Args:
+        means: (N,) mean log-likelihoods.
+        lengths: (N,) token counts.
+    """
+    return np.where(lengths > 1, np.exp(means / np.maximum(lengths, 1)), 0.0)

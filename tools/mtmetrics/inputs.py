@@ -1,0 +1,133 @@
+"""Checks what the user passed and counts what a reader of the scores should know about it."""
+
+import dataclasses
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mtmetrics.errors import InputError
+
+_LANGUAGE_PAIR = re.compile(r"[a-z]{2,3}-[a-z]{2,3}")
+
+
+@dataclasses.dataclass
+class InputReport:
+    """Counts of segments that deserve a second look; part of every result.
+
+    Attributes:
+        segments: segments scored.
+        blank: segments with an empty or blank side; each gets the metric's floor score.
+        truncated: segments with a side longer than a model reads; only its beginning was scored.
+        identical: segments that are not blank and whose prediction equals the source.
+    """
+
+    segments: int = 0
+    blank: int = 0
+    truncated: int = 0
+    identical: int = 0
+
+    def add(self, other: "InputReport") -> None:
+        """Adds the counts of another chunk."""
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts as a plain dictionary."""
+        return dataclasses.asdict(self)
+
+    def warn(self) -> None:
+        """Emits one `UserWarning` that sums up what is unusual, or nothing where all is usual."""
+        notes = {
+            "blank (floor score)": self.blank,
+            "longer than the model reads (cut)": self.truncated,
+            "identical to the source (untranslated?)": self.identical,
+        }
+        found = [f"{count} {what}" for what, count in notes.items() if count]
+        if found:
+            warnings.warn(f"of {self.segments} segments: {', '.join(found)}", UserWarning, stacklevel=3)
+
+
+def as_texts(name: str, values: Any) -> list[str]:
+    """Returns `values` as a list of strings.
+
+    Accepts lists, tuples, datasets columns and numpy arrays of str.
+
+    Args:
+        name: the argument's name, for the message.
+        values: what the user passed.
+
+    Raises:
+        InputError: not a list of strings; names the field, index and value.
+    """
+    if isinstance(values, str | bytes):
+        raise InputError(f"{name}: a list of strings is needed, got the single string {_shown(values)}; pass [text]")
+    if not isinstance(values, Iterable) or isinstance(values, dict):
+        raise InputError(f"{name}: a list of strings is needed, got {_shown(values)}")
+    texts = list(values)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"{name}[{index}]: a string is needed, got {_shown(text)}")
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InputError(f"{name}[{index}]: holds a lone surrogate, not valid Unicode text: {_shown(text)}") from None
+    return [str(text) for text in texts]
+
+
+def check(**columns: Any) -> list[list[str]]:
+    """Checks parallel columns of text, such as ``check(sources=..., predictions=...)``.
+
+    Returns:
+        The columns as lists of strings, in the order given.
+
+    Raises:
+        InputError: a column is no list of strings, empty, or of another length than the first.
+    """
+    checked = {name: as_texts(name, values) for name, values in columns.items()}
+    first = next(iter(checked))
+    if not checked[first]:
+        raise InputError(f"{first}: empty; there is nothing to score")
+    for name, texts in checked.items():
+        if len(texts) != len(checked[first]):
+            raise InputError(f"{name} has {len(texts)} segments but {first} has {len(checked[first])}; they must be parallel")
+    return list(checked.values())
+
+
+def language_pair(value: Any) -> tuple[str, str]:
+    """Splits a language pair such as ``de-en`` into source and target.
+
+    Raises:
+        InputError: `value` is not of that form.
+    """
+    if not isinstance(value, str) or not _LANGUAGE_PAIR.fullmatch(value):
+        raise InputError(f"language pair {_shown(value)}: two ISO 639 codes joined by a hyphen are needed, such as 'de-en'")
+    source, target = value.split("-")
+    return source, target
+
+
+def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    """Returns `value` if it is one of `allowed`.
+
+    Raises:
+        InputError: it is not; the message lists what is allowed.
+    """
+    if value not in allowed:
+        raise InputError(f"{name} {_shown(value)}: must be one of {', '.join(map(str, allowed))}")
+    return value
+
+
+def positive(name: str, value: Any) -> int:
+    """Returns `value` if it is a whole number of at least 1.
+
+    Raises:
+        InputError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} {_shown(value)}: must be a whole number of at least 1")
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,214 @@
+"""The base class of the `evaluate` modules: checked keywords and inputs, models that load once."""
+
+import inspect
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import evaluate
+
+from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.inputs import check
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.load import ModelPool, load_scorer
+
+_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "config_name", "kwargs"}
+_MODEL_KEYWORDS = ("preset", "device", "dtype", "batch_tokens", "local_files_only")
+_EXAMPLES = {"lang_pair": "'de-en'"}
+
+
+class MetricModule(evaluate.Metric):
+    """A metric of this package as an `evaluate` module.
+
+    A subclass sets `metric_name`, documents itself in ``_info``, calls `prepare` in ``_download_and_prepare``, and defines ``_compute``
+    with explicit arguments, whose names are the keywords that ``compute`` takes; ``evaluate.load`` takes them too, as defaults.
+
+    Args:
+        config_name: name of a preset; None or ``"default"`` means ``paper``.
+        preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
+        device: ``"auto"`` or a torch device.
+        dtype: number format of the encoders.
+        batch_tokens: padded tokens per encoder batch.
+        local_files_only: never ask the Hub; so do ``HF_HUB_OFFLINE=1``, ``HF_EVALUATE_OFFLINE=1`` and a download configuration with
+            ``local_files_only``.
+        **options: keywords of `evaluate.Metric`, and those of ``compute``.
+
+    Raises:
+        InputError: an unknown keyword or preset.
+        ArtifactError: the preset cannot be read.
+        MTMetricsError: the cache folder of `evaluate` cannot be written.
+    """
+
+    metric_name: ClassVar[str]
+
+    def __init__(
+        self,
+        config_name: str | None = None,
+        *,
+        preset: str | Path | None = None,
+        device: str = "auto",
+        dtype: str = "float32",
+        batch_tokens: int = 4096,
+        local_files_only: bool = False,
+        **options: Any,
+    ) -> None:
+        base_options = {name: options.pop(name) for name in _EVALUATE_KEYWORDS & options.keys()}
+        self._refuse_unknown("evaluate.load", options, (*_MODEL_KEYWORDS, *self._option_names()))
+        self.defaults = options
+        self.preset: Preset = load_preset(self.metric_name, _preset_name(self.metric_name, config_name, preset))
+        self._local_files_only = local_files_only
+        self._model_options = {"device": device, "dtype": dtype, "batch_tokens": batch_tokens}
+        try:
+            super().__init__(config_name, **base_options)
+        except OSError as error:
+            raise MTMetricsError(
+                f"the cache of evaluate cannot be written: {error}; pass cache_dir= to evaluate.load, or set HF_HOME to another folder"
+            ) from error
+        self.info.module_name = self.metric_name
+
+    @property
+    def name(self) -> str:
+        """Name of the metric; that of `evaluate` would be derived from the name of the class."""
+        return self.metric_name
+
+    def prepare(self, dl_manager: Any, **without_pair: Any) -> None:
+        """Loads the models that the preset and the keywords of ``evaluate.load`` determine; they stay with the object.
+
+        Args:
+            dl_manager: what `evaluate` passes to ``_download_and_prepare``.
+            **without_pair: options that leave out what depends on the language pair, for the usual case that the pair is not known yet.
+
+        Raises:
+            InputError: an option, device or dtype that cannot be used.
+            ArtifactError: a model is missing or damaged.
+        """
+        offline = self._local_files_only or evaluate.config.HF_EVALUATE_OFFLINE or dl_manager.download_config.local_files_only
+        self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
+        options = {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
+        if options.get("lang_pair") is None:
+            settings = self.preset.settings
+            language = next(iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"]))
+            options |= {"lang_pair": f"{language}-{language}", **without_pair}
+        self.scorer(**options)
+
+    def scorer(self, **options: Any) -> Scorer:
+        """The scorer of the preset with these options; models that are loaded already are used again.
+
+        Raises:
+            InputError: an unknown option or language pair.
+            ArtifactError: something that the preset or an option names cannot be loaded.
+        """
+        name = self.preset.name
+        return load_scorer(self.metric_name, preset=name, pool=self.pool, **options)
+
+    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
+        """Scores what is passed here, after what was added before.
+
+        Where scoring fails, what was added before is kept, so that the call can be repeated with other options.
+
+        Raises:
+            InputError: the texts are no parallel lists of strings, there is none, or a keyword is unknown, missing or has a wrong value.
+            ArtifactError: something that the options name cannot be loaded.
+
+        """
+        given = self._columns(predictions=predictions, references=references, **kwargs)
+        columns = {name: given.pop(name, None) for name in self._feature_names()}
+        options = self.defaults | given
+        self._refuse_unknown("compute", options, (*self._feature_names(), *self._option_names()))
+        for name in self._option_names(required=True):
+            if name not in options:
+                raise InputError(f"{name} is missing; pass {name}={_EXAMPLES.get(name, '...')} to compute or to evaluate.load")
+        if all(column is None for column in columns.values()):
+            columns = {}
+            if self.writer is None:
+                raise InputError(f"nothing to score; pass {'=, '.join(self._feature_names())}= to compute, or call add or add_batch before")
+        else:
+            columns = self._checked(columns)
+        added = len(self)
+        try:
+            return super().compute(**columns, **options)
+        except BaseException:
+            self._put_back(added)
+            raise
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+        """Adds parallel lists of texts, which are scored by the next ``compute``; every element is checked.
+
+        Raises:
+            InputError: the texts are no parallel lists of strings, there is none, or a keyword is unknown.
+
+        """
+        columns = self._columns(predictions=predictions, references=references, **kwargs)
+        self._refuse_unknown("add_batch", columns, self._feature_names())
+        super().add_batch(**self._checked(columns))
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
+        """Adds one segment, which is scored by the next ``compute``, such as ``add(source="Hallo", prediction="Hello")``.
+
+        Raises:
+            InputError: a text is missing or no string, or a keyword is unknown.
+
+        """
+        plural = {f"{name}s" if f"{name}s" in self._feature_names() else name: value for name, value in kwargs.items()}
+        columns = self._columns(predictions=prediction, references=reference, **plural)
+        self._refuse_unknown("add", columns, self._feature_names())
+        wrapped = {name: None if value is None else [value] for name, value in columns.items()}
+        texts = {name: texts[0] for name, texts in self._checked(wrapped).items()}
+        singular = {name.removesuffix("s"): texts.pop(name) for name in ("predictions", "references") if name in texts}
+        super().add(**singular, **texts)
+
+    @classmethod
+    def _option_names(cls, required: bool = False) -> list[str]:
+        """Names of the arguments of ``_compute`` that are no columns of text, or of those without a default."""
+        parameters = list(inspect.signature(cls._compute).parameters.values())[1:]
+        columns = ("sources", "predictions", "references")
+        named = [parameter for parameter in parameters if parameter.name not in columns]
+        return [parameter.name for parameter in named if not required or parameter.default is parameter.empty]
+
+    def _columns(self, **columns: Any) -> dict[str, Any]:
+        """Drops columns that this metric does not have where they are None, as `evaluate` passes them to several metrics."""
+        optional = {"predictions", "references"} - set(self._feature_names())
+        return {name: column for name, column in columns.items() if name not in optional or column is not None}
+
+    def _checked(self, columns: dict[str, Any]) -> dict[str, list[str]]:
+        """All columns of the metric as lists of strings, in its order."""
+        columns = {name: columns.get(name) for name in self._feature_names()}
+        for name, column in columns.items():
+            if column is None:
+                raise InputError(f"{name} is missing; {self.metric_name} needs {' and '.join(columns)}")
+        return dict(zip(columns, check(**columns), strict=True))
+
+    def _refuse_unknown(self, call: str, given: Iterable[str], known: Iterable[str]) -> None:
+        known = list(known)
+        for name in given:
+            if name not in known:
+                raise InputError(f"{call}: {self.metric_name} has no keyword {name!r}; it takes: {', '.join(known)}")
+
+    def _put_back(self, count: int) -> None:
+        """After a failure: frees the cache files of `evaluate`, and adds the first `count` rows again."""
+        data, self.data = self.data, None
+        if data is None:  # it failed before the rows were collected, so they still are where they were
+            return
+        rows = {name: data[name][:count] for name in self._feature_names()}
+        del data
+        if self.buf_writer is None:
+            for lock, path in reversed(list(zip(self.filelocks, self.file_paths, strict=True))):
+                Path(path).unlink()
+                lock.release()
+        self.buf_writer = None
+        if count and self.num_process == 1:
+            super().add_batch(**rows)
+
+
+def _preset_name(metric: str, config_name: str | None, preset: str | Path | None) -> str:
+    if config_name in (None, "default"):
+        return "paper" if preset is None else str(preset)
+    if preset is not None:
+        raise InputError(f"config name {config_name!r} and preset={str(preset)!r} both name a preset; pass one of them")
+    if config_name not in preset_names(metric):
+        raise InputError(
+            f"unknown preset {config_name!r} for metric {metric}; there are: {', '.join(preset_names(metric))}; "
+            "for a folder with a preset.toml pass preset=DIR"
+        )
+    return config_name

@@ -1,0 +1,42 @@
+"""Where the metric scripts and the bundled artifacts lie: inside an installed package, or in the source tree."""
+
+from pathlib import Path
+
+from mtmetrics.errors import InputError
+
+_PACKAGE = Path(__file__).parent
+
+
+def _mapped(installed: str, in_tree: str) -> Path:
+    # In an editable install the packages that setup.cfg maps to other folders do not exist.
+    folder = _PACKAGE / installed
+    return folder if folder.is_dir() else _PACKAGE.parents[1] / in_tree
+
+
+def metric_scripts() -> Path:
+    """The folder that holds one folder per `evaluate` metric script."""
+    return _mapped("metric_scripts", "metrics")
+
+
+def bundled_artifacts() -> Path:
+    """The folder that holds the artifacts that ship with the package, and ``catalog.toml``."""
+    return _mapped("hub_artifacts", "hub_artifacts")
+
+
+def metric_names() -> list[str]:
+    """Names of the metrics that have a script, sorted."""
+    return sorted(path.parent.name for path in metric_scripts().glob("*/*.py") if path.stem == path.parent.name)
+
+
+def metric_path(name: str) -> str:
+    """Path of the script folder of a metric, for ``evaluate.load(mtmetrics.metric_path("xmoverscore"))``.
+
+    Returns:
+        A `str`, since `evaluate.load` refuses a `Path`.
+
+    Raises:
+        InputError: there is no metric of that name.
+    """
+    if name not in metric_names():
+        raise InputError(f"unknown metric {name!r}; there are: {', '.join(metric_names())}")
+    return str(metric_scripts() / name)

@@ -1,0 +1,1 @@
+"""Packed vectors to numbers: transport, alignment, token weights."""

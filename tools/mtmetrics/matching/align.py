@@ -1,0 +1,86 @@
+"""Word alignment from contextual vectors, in the manner of awesome-align (Dou and Neubig, 2021)."""
+
+import numpy as np
+
+from mtmetrics.encoders.packed import PackedTokens
+
+
+def align_pieces(source: np.ndarray, target: np.ndarray, threshold: float = 1e-3) -> np.ndarray:
+    """Pairs of pieces whose softmax probability exceeds a threshold in both directions.
+
+    Args:
+        source: (n, d) vectors of one layer, special tokens left out.
+        target: (m, d) vectors of the other side.
+        threshold: probability that both directions must exceed.
+
+    Returns:
+        (k, 2) int64 pairs of rows, ordered by source row.
+    """
+    similarity = (source @ target.T).astype(np.float64)
+    return np.argwhere((_softmax(similarity, 1) > threshold) & (_softmax(similarity, 0) > threshold))
+
+
+def align_words(sources: PackedTokens, targets: PackedTokens, threshold: float = 1e-3) -> list[list[tuple[int, int]]]:
+    """Aligned words of N pairs of sentences: two words are aligned where any of their pieces are.
+
+    Args:
+        sources: packed tokens with word numbers, e.g. of `TokenEncoder.encode_words`; input i is paired with input i of `targets`.
+        targets: the other side.
+        threshold: see `align_pieces`.
+
+    Returns:
+        For each pair its sorted (source word, target word) positions; empty where a side has no words.
+    """
+    sources, targets = sources.select(sources.words >= 0), targets.select(targets.words >= 0)
+    aligned = []
+    for source, target in zip(sources.index, targets.index, strict=True):
+        x, y = sources.rows(source), targets.rows(target)
+        if x.start == x.stop or y.start == y.stop:
+            aligned.append([])
+            continue
+        pieces = align_pieces(sources.vectors[x], targets.vectors[y], threshold)
+        words = zip(sources.words[x][pieces[:, 0]].tolist(), targets.words[y][pieces[:, 1]].tolist(), strict=True)
+        aligned.append(sorted(set(words)))
+    return aligned
+
+
+def word_pair_vectors(
+    sources: PackedTokens, targets: PackedTokens, alignments: list[list[tuple[int, int]]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors of aligned words: the mean over the pieces of each word.
+
+    Args:
+        sources: packed tokens with word numbers, of the layer to remap.
+        targets: the other side.
+        alignments: aligned words of each pair, see `align_words`.
+
+    Returns:
+        Two (k, d) float32 matrices, one row per aligned word pair.
+    """
+    source_words, target_words = _word_means(sources), _word_means(targets)
+    rows = [
+        (source_words[source, first], target_words[target, second])
+        for source, target, pairs in zip(sources.index, targets.index, alignments, strict=True)
+        for first, second in pairs
+    ]
+    dim = sources.vectors.shape[1]
+    return (
+        np.array([row[0] for row in rows], dtype=np.float32).reshape(-1, dim),
+        np.array([row[1] for row in rows], dtype=np.float32).reshape(-1, dim),
+    )
+
+
+def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
+    """(text, word) -> mean vector of its pieces."""
+    tokens = tokens.select(tokens.words >= 0)
+    text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
+    keys, inverse, counts = np.unique(np.stack([text, tokens.words], axis=1), axis=0, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(keys), tokens.vectors.shape[1]))
+    np.add.at(sums, inverse.ravel(), tokens.vectors)
+    means = sums / counts[:, None]
+    return {(int(key[0]), int(key[1])): mean for key, mean in zip(keys, means, strict=True)}
+
+
+def _softmax(values: np.ndarray, axis: int) -> np.ndarray:
+    powers = np.exp(values - values.max(axis=axis, keepdims=True))
+    return powers / powers.sum(axis=axis, keepdims=True)

@@ -1,0 +1,78 @@
+"""Token weights: inverse document frequencies from a stored table."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.errors import ArtifactError, InputError
+
+if TYPE_CHECKING:
+    from mtmetrics.encoders.token_encoder import TokenEncoder
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenWeights:
+    """A (V,) float32 table of positive weights over a vocabulary.
+
+    It is stored, never taken from the texts being scored, so that a segment's score does not depend on its neighbours.
+    """
+
+    table: np.ndarray
+
+    @property
+    def fingerprint(self) -> str:
+        """First 8 hexadecimal digits of the table's sha256."""
+        return hashlib.sha256(np.ascontiguousarray(self.table, dtype=np.float32).tobytes()).hexdigest()[:8]
+
+    def apply(self, tokens: PackedTokens) -> PackedTokens:
+        """The same tokens, weighted."""
+        return dataclasses.replace(tokens, weights=self.table[tokens.token_ids].astype(np.float64))
+
+    def require_vocabulary(self, size: int) -> None:
+        """Refuses a table for a vocabulary of another size.
+
+        Raises:
+            InputError: the sizes differ.
+        """
+        if len(self.table) != size:
+            raise InputError(f"weights: the table covers {len(self.table)} tokens, the encoder's vocabulary has {size}")
+
+    @classmethod
+    def fit(cls, encoder: "TokenEncoder", texts: Iterable[str]) -> "TokenWeights":
+        """Smoothed inverse document frequency ``ln((M + 1) / (df + 1))`` over M texts, plus 1 so that every weight is positive."""
+        counts = np.zeros(len(encoder.tokenizer))
+        total = 0
+        for text in texts:
+            counts[np.unique(encoder.tokenizer(text, truncation=True, max_length=encoder.max_length)["input_ids"])] += 1
+            total += 1
+        return cls((np.log((total + 1) / (counts + 1)) + 1.0).astype(np.float32))
+
+    def save(self, path: str | Path) -> None:
+        """Writes the table as safetensors."""
+        from safetensors.numpy import save
+
+        from mtmetrics.artifacts.files import write_atomic
+
+        write_atomic(path, save({"idf": self.table}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "TokenWeights":
+        """Reads what `save` wrote.
+
+        Raises:
+            ArtifactError: missing, damaged, or not such a table.
+        """
+        import safetensors.numpy
+
+        try:
+            table = safetensors.numpy.load_file(path)["idf"]
+        except (OSError, KeyError, safetensors.SafetensorError) as error:
+            raise ArtifactError(f"weights {path}: cannot be read, missing, damaged or no idf table ({error})") from error
+        if table.ndim != 1 or not (np.isfinite(table).all() and (table > 0).all()):
+            raise ArtifactError(f"weights {path}: a vector of positive finite numbers is needed")
+        return cls(table)

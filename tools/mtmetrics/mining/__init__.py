@@ -1,0 +1,1 @@
+"""Finds training pairs for the artifacts: aligned words, parallel sentences."""

@@ -1,0 +1,170 @@
+"""What every scorer shares: checked input, chunks, floor scores, reports and results."""
+
+import abc
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mtmetrics.errors import InputError
+from mtmetrics.inputs import InputReport, check
+
+CHUNK_LINES = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricResult:
+    """Scores of one system.
+
+    Attributes:
+        segments: (n,) float64, one score per segment; higher is better.
+        parts: named (n,) float64 arrays that the score is combined from.
+        report: counts of unusual segments.
+        signature: one line that pins the score.
+    """
+
+    segments: np.ndarray
+    parts: dict[str, np.ndarray]
+    report: InputReport
+    signature: str
+
+    @property
+    def system(self) -> float:
+        """The system score: the mean over the segments."""
+        return float(self.segments.mean())
+
+    def as_dict(self, *, scores: bool = True, parts: bool = False) -> dict[str, Any]:
+        """Plain floats and lists: ``mean_score``, ``signature``, ``report``, and ``scores`` and ``parts`` where asked for."""
+        result: dict[str, Any] = {"mean_score": self.system}
+        if scores:
+            result["scores"] = self.segments.tolist()
+        if parts:
+            result["parts"] = {name: values.tolist() for name, values in self.parts.items()}
+        return result | {"signature": self.signature, "report": self.report.as_dict()}
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkScores:
+    """What a scorer computes of one system in one chunk: (n,) scores, named (n,) parts, and an (n,) mask of texts that were cut."""
+
+    segments: np.ndarray
+    parts: dict[str, np.ndarray]
+    truncated: np.ndarray
+
+
+class Scorer(abc.ABC):
+    """A metric that compares sources with the translations of one or several systems."""
+
+    @property
+    @abc.abstractmethod
+    def signature(self) -> str:
+        """One line that pins the scores."""
+
+    @abc.abstractmethod
+    def _score_chunk(self, sources: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+        """Scores one chunk of checked texts for all systems, sharing what they have in common."""
+
+    @abc.abstractmethod
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        """Score and parts of a segment with a blank side."""
+
+    def score(self, sources: Sequence[str], predictions: Sequence[str]) -> MetricResult:
+        """Scores one system.
+
+        Args:
+            sources: n source segments.
+            predictions: their n translations.
+
+        Returns:
+            Scores in the order of the input. A segment with a blank side gets the floor score and is counted in the report.
+
+        Raises:
+            InputError: the columns are no lists of strings, empty, or of unequal length.
+        """
+        return self.score_systems(sources, {"": predictions})[""]
+
+    def score_systems(self, sources: Sequence[str], systems: Mapping[str, Sequence[str]]) -> dict[str, MetricResult]:
+        """Scores several systems on the same sources, which are encoded once.
+
+        Args:
+            sources: n source segments.
+            systems: system name -> its n translations.
+
+        Raises:
+            InputError: as `score`; or no system at all.
+        """
+        if not systems:
+            raise InputError("systems: empty; there is nothing to score")
+        names = {name: f"predictions of {name}" if name else "predictions" for name in systems}
+        columns = check(sources=sources, **{names[name]: texts for name, texts in systems.items()})
+        chunks = (
+            [column[first : first + CHUNK_LINES] for column in columns] for first in range(0, len(columns[0]), CHUNK_LINES)
+        )
+        results = dict(zip(systems, self.score_stream(chunks), strict=True))
+        total = InputReport()
+        for result in results.values():
+            total.add(result.report)
+        total.warn()
+        return results
+
+    def score_stream(self, chunks: Iterable[list[list[str]]]) -> list[MetricResult]:
+        """Scores input that arrives in chunks; memory grows with the scores alone.
+
+        Args:
+            chunks: lists of columns of strings: the sources, then one column per system.
+
+        Returns:
+            One result per system; no warning is given.
+
+        Raises:
+            InputError: there is not a single segment.
+        """
+        collected: list[list[ChunkScores]] = []
+        reports: list[InputReport] = []
+        for sources, *systems in chunks:
+            for number, scores in enumerate(self._score_with_floor(sources, systems)):
+                if number == len(collected):
+                    collected.append([])
+                    reports.append(InputReport())
+                collected[number].append(scores)
+                reports[number].add(_report(sources, systems[number], scores))
+        if not collected:
+            raise InputError("sources: empty; there is nothing to score")
+        return [
+            MetricResult(
+                np.concatenate([scores.segments for scores in system]),
+                {name: np.concatenate([scores.parts[name] for scores in system]) for name in system[0].parts},
+                report,
+                self.signature,
+            )
+            for system, report in zip(collected, reports, strict=True)
+        ]
+
+    def _score_with_floor(self, sources: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+        floor, floor_parts = self._floor()
+        results = self._score_chunk(sources, systems)
+        for predictions, scores in zip(systems, results, strict=True):
+            blank = _blank(sources, predictions)
+            scores.segments[blank] = floor
+            for name, value in floor_parts.items():
+                scores.parts[name][blank] = value
+        return results
+
+
+def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator[list[list[str]]]:
+    """Turns rows of columns into the chunks of columns that `Scorer.score_stream` takes."""
+    rows = iter(rows)
+    while block := list(itertools.islice(rows, lines)):
+        yield [list(column) for column in zip(*block, strict=True)]
+
+
+def _blank(sources: list[str], predictions: list[str]) -> np.ndarray:
+    return np.array([not source.strip() or not text.strip() for source, text in zip(sources, predictions, strict=True)], dtype=bool)
+
+
+def _report(sources: list[str], predictions: list[str], scores: ChunkScores) -> InputReport:
+    blank = _blank(sources, predictions)
+    same = np.array([source == text for source, text in zip(sources, predictions, strict=True)], dtype=bool)
+    return InputReport(len(sources), int(blank.sum()), int(scores.truncated.sum()), int((same & ~blank).sum()))

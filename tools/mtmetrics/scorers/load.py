@@ -1,0 +1,174 @@
+"""Builds a scorer from a preset and the options that override it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from mtmetrics.artifacts.maps import load_map
+from mtmetrics.artifacts.presets import Preset, load_preset
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.fluency import LanguageModel
+from mtmetrics.inputs import choice, language_pair
+from mtmetrics.matching.weights import TokenWeights
+from mtmetrics.remap import KINDS
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
+
+
+class ModelPool:
+    """Encoders and language models that were loaded already, so that several scorers share them.
+
+    Args:
+        device: ``"auto"`` or a torch device.
+        dtype: number format of the encoders.
+        batch_tokens: padded tokens per encoder batch.
+        local_files_only: never ask the Hub.
+    """
+
+    def __init__(
+        self, *, device: str = "auto", dtype: str = "float32", batch_tokens: int = 4096, local_files_only: bool = False
+    ) -> None:
+        self.device = device
+        self.dtype = dtype
+        self.batch_tokens = batch_tokens
+        self.local_files_only = local_files_only
+        self._loaded: dict[tuple[object, ...], Any] = {}
+
+    def encoder(self, model: str, *, layer: int | None, revision: str | None = None) -> TokenEncoder:
+        """The encoder at a layer."""
+        return self._once(
+            ("encoder", model, layer, revision),
+            lambda: TokenEncoder(
+                model,
+                layer=layer,
+                revision=revision,
+                device=self.device,
+                dtype=self.dtype,
+                batch_tokens=self.batch_tokens,
+                local_files_only=self.local_files_only,
+            ),
+        )
+
+    def language_model(self, model: str, *, start_token: Any, revision: str | None = None) -> LanguageModel:
+        """The language model."""
+        return self._once(
+            ("lm", model, start_token, revision),
+            lambda: LanguageModel(
+                model,
+                start_token=start_token,
+                revision=revision,
+                device=self.device,
+                local_files_only=self.local_files_only,
+            ),
+        )
+
+    def _once(self, key: tuple[object, ...], load: Callable[[], Any]) -> Any:
+        if key not in self._loaded:
+            self._loaded[key] = load()
+        return self._loaded[key]
+
+
+def load_xmoverscore(
+    preset: str = "paper",
+    lang_pair: str | None = None,
+    pool: ModelPool | None = None,
+    *,
+    variant: str | None = None,
+    layer: int | None = None,
+    ngram: int | None = None,
+    distance: Any = None,
+    map: str | None = None,
+    maps: str | None = None,
+    sides: Any = None,
+    lm: str | None = None,
+    lm_weight: float | None = None,
+    weights: str | None = None,
+    drop_rate: float | None = None,
+    threads: int | None = None,
+) -> XMoverScore:
+    """XMoverScore as a preset describes it; each option that is not None overrides the preset.
+
+    Args:
+        preset: name of a preset, or a folder with a preset.toml.
+        lang_pair: such as ``"de-en"``; chooses map and language model.
+        pool: loaded models to share.
+        variant: ``"acl20"``, ``"release"`` or ``"uscore"``.
+        layer: hidden state of the encoder.
+        ngram: tokens per n-gram.
+        distance: ``"sqeuclidean"``, ``"euclidean"`` or ``"cosine"``.
+        map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
+        maps: a map file, a folder of maps, or the name of a map artifact.
+        sides: ``"source"`` or ``"both"``.
+        lm: a language model, or ``"none"``. A preset without a model for the target language uses none, and the signature says so.
+        lm_weight: weight of the language model.
+        weights: ``"uniform"``, or a stored table of inverse document frequencies.
+        drop_rate: share of flows that partial transport drops.
+        threads: solver threads.
+
+    Raises:
+        InputError: an unknown preset, pair or option.
+        ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
+    """
+    bundle = load_preset("xmoverscore", preset)
+    source, target = language_pair(lang_pair)
+    languages = bundle.settings.get("languages")
+    for language in (source, target):
+        if languages is not None and language not in languages:
+            raise InputError(f"language pair {lang_pair}: preset {bundle.name} knows the languages {' '.join(languages)}, not {language!r}")
+    pool = pool or ModelPool()
+    score = dict(bundle.settings.get("score", {}))
+    chosen = choice("variant", variant or score.get("variant", "acl20"), list(VARIANTS))
+    encoder_table = bundle.settings.get("encoder", {})
+    if "model" not in encoder_table:
+        raise ArtifactError(f"preset {bundle.name}: names no model in its [encoder] table")
+    for setting in (layer, encoder_table.get("layer"), VARIANTS[chosen].layer):
+        if layer is None and setting is not None:
+            layer = setting
+    encoder = pool.encoder(bundle.path(encoder_table["model"]), layer=layer, revision=encoder_table.get("revision"))
+    map_table = bundle.settings.get("maps", {})
+    kind = choice("map", map or map_table.get("kind", "none"), ("none", *KINDS))
+    remapping = None
+    if kind != "none":
+        artifact = maps or bundle.path(map_table.get("artifact", "."))
+        remapping = load_map(artifact, str(lang_pair), kind, encoder, local_files_only=pool.local_files_only)
+    model, model_weight = _language_model(bundle, pool, target, lm)
+    table = None if weights in (None, "uniform") else TokenWeights.load(bundle.path(str(weights)))
+    return XMoverScore(
+        encoder,
+        variant=chosen,
+        ngram=ngram or score.get("ngram"),
+        distance=distance or score.get("distance"),
+        remapping=remapping,
+        sides=sides or score.get("sides", "source"),
+        language_model=model,
+        lm_weight=model_weight if lm_weight is None else lm_weight,
+        weights=table,
+        drop_rate=score.get("drop_rate") if drop_rate is None else drop_rate,
+        lang_pair=lang_pair,
+        threads=threads,
+    )
+
+
+def _language_model(
+    bundle: Preset, pool: ModelPool, target: str, override: str | None
+) -> tuple[LanguageModel | None, float]:
+    table = bundle.settings.get("language_models", {}).get(target, {})
+    weight = float(table.get("weight", 0.1))
+    name = override or (bundle.path(table["model"]) if table else "none")
+    if name == "none":
+        return None, weight
+    start_token = "short" if override else table.get("start_token", "short")
+    return pool.language_model(name, start_token=start_token, revision=None if override else table.get("revision")), weight
+
+
+LOADERS: dict[str, Callable[..., Scorer]] = {"xmoverscore": load_xmoverscore}
+
+
+def load_scorer(metric: str, **options: Any) -> Scorer:
+    """The scorer of a metric by name; see the loader of the metric for its options.
+
+    Raises:
+        InputError: an unknown metric, or as its loader.
+        ArtifactError: as its loader.
+    """
+    return LOADERS[choice("metric", metric, list(LOADERS))](**options)

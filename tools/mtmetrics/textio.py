@@ -1,0 +1,115 @@
+"""Reads text line by line: plain or gzip files, standard input, JSON Lines, tab-separated rows."""
+
+import gzip
+import itertools
+import json
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mtmetrics.errors import InputError
+
+
+def _open(path: str | Path) -> BinaryIO:
+    if str(path) == "-":
+        return sys.stdin.buffer
+    try:
+        if Path(path).is_dir():
+            raise InputError(f"{path} is a folder, a file is needed")
+        return gzip.open(path, "rb") if str(path).endswith(".gz") else open(path, "rb")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def iter_lines(path: str | Path) -> Iterator[str]:
+    """Yields the lines of a UTF-8 file without their line ends; only ``\\n`` and ``\\r\\n`` end a line.
+
+    Args:
+        path: a plain or ``.gz`` file, or ``-`` for standard input.
+
+    Raises:
+        InputError: the file is missing, unreadable, damaged, or not UTF-8 (with the line's number).
+    """
+    stream = _open(path)
+    number = 0
+    try:
+        for number, raw in enumerate(stream, 1):
+            if number == 1:
+                raw = raw.removeprefix(b"\xef\xbb\xbf")
+            yield raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}, line {number}: byte {error.start + 1} (0x{error.object[error.start]:02x}) is not valid UTF-8; convert the file to UTF-8"
+        ) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}, after line {number}: cannot be read ({error})") from error
+    finally:
+        if stream is not sys.stdin.buffer:
+            stream.close()
+
+
+def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields ``(line number, object)`` for every line that is not blank of a JSON Lines file.
+
+    Raises:
+        InputError: a line is not a JSON object (with its number), or as `iter_lines`.
+    """
+    for number, line in enumerate(iter_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {number}: not valid JSON ({error.msg} at column {error.colno})") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, line {number}: a JSON object is needed, got {type(row).__name__}")
+        yield number, row
+
+
+def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = None) -> Iterator[list[str]]:
+    """Yields rows of text columns from tab-separated lines without a header, or from JSON Lines.
+
+    Args:
+        path: ``.jsonl`` and ``.jsonl.gz`` files hold JSON objects, all others (and standard input) tab-separated columns.
+        keys: the columns wanted: the first ones of a tab-separated row in this order, or the keys of a JSON object.
+        jsonl: overrides what the name says.
+
+    Raises:
+        InputError: a row lacks a column or holds no string there (with file and line), or as `iter_lines`.
+    """
+    if jsonl is None:
+        jsonl = str(path).removesuffix(".gz").endswith(".jsonl")
+    if jsonl:
+        for number, row in iter_jsonl(path):
+            for key in keys:
+                if not isinstance(row.get(key), str):
+                    raise InputError(f"{path}, line {number}: {key!r} must be a string, got {json.dumps(row.get(key))[:60]}")
+            yield [row[key] for key in keys]
+        return
+    for number, line in enumerate(iter_lines(path), 1):
+        columns = line.split("\t")
+        if len(columns) < len(keys):
+            raise InputError(f"{path}, line {number}: {len(columns)} column(s), but {' TAB '.join(keys)} are needed")
+        yield columns[: len(keys)]
+
+
+def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
+    """Yields the lines of parallel files side by side.
+
+    Raises:
+        InputError: one file ends before another (names both and the line), or as `iter_lines`.
+    """
+    streams = [iter_lines(path) for path in paths]
+    for number in itertools.count(1):
+        row = [next(stream, None) for stream in streams]
+        ended = [str(path) for path, line in zip(paths, row, strict=True) if line is None]
+        if len(ended) == len(row):
+            return
+        if ended:
+            longer = next(str(path) for path, line in zip(paths, row, strict=True) if line is not None)
+            raise InputError(f"{ended[0]} ends after {number - 1} lines, but {longer} goes on; parallel files need equal lengths")
+        yield [line for line in row if line is not None]

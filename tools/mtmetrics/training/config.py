@@ -1,0 +1,60 @@
+"""The settings of the trainings; a field's `help` is also its description on the command line."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def _setting(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Size and schedule of an encoder; the defaults are those of the bundled one."""
+
+    vocabulary: int = _setting(27000, "entries of the WordPiece vocabulary")
+    width: int = _setting(256, "width of the vectors")
+    layers: int = _setting(2, "number of layers")
+    heads: int = _setting(4, "attention heads")
+    inner: int = _setting(768, "width of the feed-forward parts")
+    positions: int = _setting(256, "longest text that the model reads, in subwords")
+    max_pieces: int = _setting(64, "sentences are cut at that many subwords in training")
+    pairs_per_step: int = _setting(128, "sentence pairs per step")
+    steps: int = _setting(3000, "training steps")
+    matrix_lr: float = _setting(2e-3, "peak learning rate of Muon, for the matrices of the layers")
+    other_lr: float = _setting(7e-4, "peak learning rate of AdamW, for everything else")
+    warmup_steps: int = _setting(100, "steps in which the learning rates rise")
+    decay_steps: int = _setting(1000, "steps at the end in which the learning rates fall to 0")
+    dropout: float = _setting(0.05, "dropout of hidden states")
+    weight_decay: float = _setting(0.01, "weight decay of the matrices")
+    pooled_temperature: float = _setting(0.05, "temperature of the sentence similarity")
+    token_temperature: float = _setting(0.03, "temperature of the token similarity")
+    words: float = _setting(0.4, "how often word lists are drawn, relative to text")
+    characters: int = _setting(2_000_000, "characters per language from which the vocabulary is made")
+    held_back_per_mille: int = _setting(12, "of thousand sentences so many are kept out of training")
+    held_back_per_pair: int = _setting(100, "of the held-back pairs of a language pair at most so many are matched")
+    checkpoint_every: int = _setting(200, "steps between checkpoints")
+    evaluate_every: int = _setting(400, "steps between evaluations")
+    bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+
+
+@dataclass(frozen=True)
+class LMConfig:
+    """Size and schedule of a language model; the defaults are those of the bundled English one."""
+
+    vocabulary: int = _setting(5000, "entries of the byte-level BPE vocabulary")
+    width: int = _setting(256, "width of the model")
+    layers: int = _setting(3, "number of layers")
+    heads: int = _setting(4, "attention heads")
+    context: int = _setting(128, "longest text that the model reads, in subwords")
+    rows_per_step: int = _setting(32, "packed rows of full context length per step")
+    steps: int = _setting(2500, "training steps")
+    matrix_lr: float = _setting(5e-3, "peak learning rate of Muon, for the matrices of the layers")
+    other_lr: float = _setting(3e-3, "peak learning rate of AdamW, for everything else")
+    warmup_steps: int = _setting(80, "steps in which the learning rates rise")
+    decay_steps: int = _setting(700, "steps at the end in which the learning rates fall to 0")
+    dropout: float = _setting(0.0, "dropout of hidden states and attention")
+    weight_decay: float = _setting(0.01, "weight decay of the matrices")
+    held_back: int = _setting(2000, "sentences kept out of training, for the perplexity")
+    checkpoint_every: int = _setting(125, "steps between checkpoints, and between evaluations")
+    bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")

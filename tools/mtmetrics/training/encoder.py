@@ -1,0 +1,241 @@
+"""Trains one small multilingual encoder from parallel text alone: counted vectors first, then contrastive training."""
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtmetrics.artifacts.files import atomic_path, new_folder
+from mtmetrics.errors import InputError
+from mtmetrics.training import corpus, loop
+from mtmetrics.training.config import EncoderConfig
+
+log = logging.getLogger(__name__)
+
+
+def train_encoder(
+    output: str | Path,
+    parallel: Sequence[str],
+    *,
+    exclude: Sequence[str] = (),
+    caps: dict[str, int] | None = None,
+    config: EncoderConfig | None = None,
+    seed: int = 1,
+    work: str | Path | None = None,
+    overwrite: bool = False,
+    restart: bool = False,
+) -> Path:
+    """Trains an encoder of the BERT architecture with a lower-casing vocabulary and writes its artifact folder.
+
+    Args:
+        output: the artifact folder to make.
+        parallel: JSON Lines of sentence pairs and ``.tsv`` word lists, see `corpus.read_pairs`; each file's name begins
+            with its language pair, e.g. ``de-en.jsonl.gz``.
+        exclude: origins to leave out.
+        caps: at most that many rows per file of an origin.
+        config: size and schedule.
+        seed: of everything random.
+        work: folder for checkpoints, ``OUTPUT.work`` by default; the same call goes on where it was interrupted.
+        overwrite: replace an existing artifact.
+        restart: discard what an earlier run left in `work`.
+
+    Returns:
+        The artifact folder.
+
+    Raises:
+        InputError: files or settings cannot be used.
+    """
+    config = config or EncoderConfig()
+    output = Path(output)
+    if output.exists() and not overwrite:
+        raise InputError(f"{output} exists already; choose another folder or pass --overwrite")
+    work = Path(work) if work else output.with_name(output.name + ".work")
+    settings = {"config": dataclasses.asdict(config), "seed": seed, "parallel": [str(path) for path in parallel]}
+    settings |= {"exclude": sorted(exclude), "caps": caps or {}}
+    loop.open_work(work, {**settings, "files": loop.fingerprint_files(settings["parallel"])}, restart)
+    pairs, counts = corpus.read_pairs(parallel, exclude, caps, seed)
+    sentences = [pair for pair in pairs if not pair.group.endswith(".words")]
+    words = [pair for pair in pairs if pair.group.endswith(".words")]
+    train, held = corpus.split_pairs(sentences, config.held_back_per_mille, config.held_back_per_pair, seed)
+    if not train or not held:
+        raise InputError(f"{len(sentences)} sentence pairs are too few to train on and to hold some back")
+    log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
+
+    tokenizer = _vocabulary(work, train, config, seed)
+    train += words
+    data = _tokenised(work / "tokens.npz", train, tokenizer, config)
+    held_data = _tokenised(work / "held-back-tokens.npz", held, tokenizer, config)
+    vectors = _vectors(work, train, data, len(tokenizer), config, seed)
+    trainer = _trainer(config, tokenizer, vectors, data, held_data, work, seed)
+    before = trainer.evaluate() if not list((work / "checkpoints").glob("checkpoint-*")) else {}
+    history = loop.run(trainer)
+    result = trainer.evaluate()
+    record = {
+        "kind": "multilingual encoder",
+        "command": "mtmetrics train encoder",
+        **settings,
+        "parallel": [corpus.short_name(path) for path in parallel],
+        "data": counts.as_dict(),
+        "pairs": {"train": len(train) - len(words), "words": len(words), "held_back": len(held)},
+        "before_training": before,
+        "result": result,
+    }
+    _write(output, overwrite, trainer.model.encoder, tokenizer, record, history)
+    return output
+
+
+def _vocabulary(work: Path, train: Sequence[corpus.Pair], config: EncoderConfig, seed: int) -> Any:
+    from transformers import PreTrainedTokenizerFast
+
+    from mtmetrics.training import vocabulary
+
+    folder = work / "tokenizer"
+    if not folder.exists():
+        texts: dict[str, dict[str, None]] = {}
+        for pair in train:
+            source, _, target = pair.group.partition("-")
+            texts.setdefault(source, {})[pair.source] = None
+            texts.setdefault(target, {})[pair.target] = None
+        by_language = {language: list(unique) for language, unique in texts.items()}
+        trained = vocabulary.train_wordpiece(
+            vocabulary.balanced(by_language, config.characters, seed), config.vocabulary
+        )
+        with new_folder(folder) as temporary:
+            vocabulary.save_tokenizer(vocabulary.as_pretrained(trained, config.positions), temporary)
+    return PreTrainedTokenizerFast.from_pretrained(folder)
+
+
+def _tokenised(path: Path, pairs: Sequence[corpus.Pair], tokenizer: Any, config: EncoderConfig) -> Any:
+    """The tokenised pairs; kept in the work folder, since tokenising takes minutes."""
+    from mtmetrics.training.pair_batches import TokenisedPairs, tokenise
+
+    if not path.exists():
+        arrays = {}
+        for side in ("source", "target"):
+            texts = [getattr(pair, side) for pair in pairs]
+            arrays[f"{side}_ids"], arrays[f"{side}_offsets"] = tokenise(texts, tokenizer, config.max_pieces)
+        with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+            np.savez(stream, **arrays)
+    with np.load(path, allow_pickle=False) as saved:
+        sides = tuple((saved[f"{side}_ids"], saved[f"{side}_offsets"]) for side in ("source", "target"))
+    return TokenisedPairs(pairs, sides)
+
+
+def _vectors(
+    work: Path, pairs: Sequence[corpus.Pair], data: Any, size: int, config: EncoderConfig, seed: int
+) -> np.ndarray:
+    from mtmetrics.training import factorize
+
+    path = work / "vectors.npy"
+    if not path.exists():
+        table = factorize.count_table(data.sides, factorize.pivot_columns(pairs), size)
+        log.info("factorising %d subwords x %d sentences, %d entries", *table.shape, table.nnz)
+        vectors = factorize.subword_vectors(table, config.width, seed)
+        with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+            np.save(stream, vectors)
+    return np.load(path, allow_pickle=False)
+
+
+def build_encoder(config: EncoderConfig, size: int, vectors: np.ndarray | None = None, pad: int = 0) -> Any:
+    """A new BERT encoder whose layers pass the subword vectors through unchanged at first.
+
+    The output projections of attention and feed-forward parts and the position vectors begin at zero.
+
+    Args:
+        config: sizes.
+        size: of the vocabulary.
+        vectors: of the subwords, `(size, width)`; random ones if not given.
+        pad: token id of [PAD].
+    """
+    import torch
+    from transformers import BertConfig, BertModel
+
+    model = BertModel(
+        BertConfig(
+            vocab_size=size,
+            hidden_size=config.width,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            intermediate_size=config.inner,
+            max_position_embeddings=config.positions,
+            type_vocab_size=2,
+            hidden_dropout_prob=config.dropout,
+            attention_probs_dropout_prob=0.0,
+            pad_token_id=pad,
+        ),
+        add_pooling_layer=False,
+    )
+    with torch.no_grad():
+        if vectors is not None:
+            model.embeddings.word_embeddings.weight.copy_(torch.from_numpy(vectors))
+        model.embeddings.position_embeddings.weight.zero_()
+        model.embeddings.token_type_embeddings.weight.zero_()
+        for layer in model.encoder.layer:
+            layer.attention.output.dense.weight.zero_()
+            layer.output.dense.weight.zero_()
+    return model
+
+
+def _trainer(
+    config: EncoderConfig, tokenizer: Any, vectors: np.ndarray, data: Any, held: Any, work: Path, seed: int
+) -> Any:
+    from transformers import Trainer, set_seed
+
+    from mtmetrics.training import pair_batches, pair_model
+    from mtmetrics.training.optimizer import MuonAdamW
+
+    class PairTrainer(Trainer):
+        """Takes whole batches from the plan, in its order, and evaluates by matching accuracy."""
+
+        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
+            from torch.utils.data import SequentialSampler
+
+            return SequentialSampler(self.train_dataset)
+
+        def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+            self.model.eval()
+            found = pair_model.matching_accuracy(self.model, held, held.groups)
+            metrics = {f"eval_{name}": value for name, value in found.items()}
+            self.log(metrics)
+            return found
+
+    set_seed(seed)
+    encoder = build_encoder(config, len(tokenizer), vectors, tokenizer.pad_token_id)
+    model = pair_model.PairModel(encoder, config.pooled_temperature, config.token_temperature)
+    plan = pair_batches.plan_batches(
+        data.groups, data.lengths(), config.pairs_per_step, config.steps, seed, config.words
+    )
+    table = pair_batches.word_starts(tokenizer)
+    arguments = loop.trainer_settings(
+        work,
+        config.steps,
+        config.matrix_lr,
+        seed,
+        warmup_steps=config.warmup_steps,
+        decay_steps=config.decay_steps,
+        bf16=config.bf16,
+        checkpoint_every=config.checkpoint_every,
+        evaluate_every=config.evaluate_every,
+    )
+    return PairTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=pair_batches.BatchDataset(data, plan, table, config.positions, seed),
+        eval_dataset=held,
+        data_collator=lambda batches: batches[0],
+        optimizers=(MuonAdamW(model, config.matrix_lr, config.other_lr, config.weight_decay), None),
+    )
+
+
+def _write(
+    output: Path, overwrite: bool, encoder: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]
+) -> None:
+    from mtmetrics.training import recording, vocabulary
+
+    with new_folder(output, overwrite) as folder:
+        recording.save_half(encoder, folder)
+        vocabulary.save_tokenizer(tokenizer, folder)
+        recording.write_record(folder, record, history)

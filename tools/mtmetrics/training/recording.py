@@ -1,0 +1,55 @@
+"""What an artifact says about its own making: configuration, versions, data; and how its weights are stored."""
+
+import csv
+import io
+import json
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from mtmetrics.artifacts.files import write_atomic
+
+_PACKAGES = ("mtmetrics", "torch", "transformers", "tokenizers", "safetensors", "accelerate", "numpy", "scipy")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that shape a training run."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def write_record(folder: Path, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
+    """Writes training.json, and the logged numbers of the run as training_log.csv.
+
+    Args:
+        folder: the artifact folder.
+        record: configuration, data counts and results; versions are added.
+        history: one dictionary per logged step, as `transformers.Trainer` keeps it.
+    """
+    text = json.dumps({**record, "versions": versions()}, indent=2, ensure_ascii=False) + "\n"
+    write_atomic(folder / "training.json", text)
+    columns = sorted({name for row in history for name in row}, key=lambda name: (name != "step", name))
+    table = io.StringIO()
+    writer = csv.DictWriter(table, columns, lineterminator="\n")
+    writer.writeheader()
+    for row in history:
+        writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+    write_atomic(folder / "training_log.csv", table.getvalue())
+
+
+def save_half(model: Any, folder: Path) -> None:
+    """Saves a `transformers` model as float16 safetensors, in shards under 16 MB where needed."""
+    import copy
+
+    import torch
+
+    half = copy.deepcopy(model).to(device="cpu", dtype=torch.float16)
+    half.config.dtype = torch.float16
+    half.config._name_or_path = ""
+    half.save_pretrained(folder, max_shard_size="16MB")

@@ -1,0 +1,113 @@
+"""Trains the subword vocabularies: WordPiece for the encoder, byte-level BPE for the language model."""
+
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+_QUOTES = {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "’": "'", "‘": "'", "‚": "'", "`": "'", "–": "-", "—": "-"}
+_SPECIAL = {
+    "wordpiece": {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
+    "bpe": {"pad": "<pad>", "bos": "<s>", "eos": "</s>"},
+}
+
+
+def _plain() -> list[normalizers.Normalizer]:
+    """Compatibility form, plain quotation marks and dashes; the Turkish capital dotted I has a one-letter lower case."""
+    replaced = [normalizers.Replace(old, new) for old, new in _QUOTES.items()]
+    return [normalizers.NFKC(), *replaced, normalizers.Replace("İ", "i")]
+
+
+def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> Tokenizer:
+    """Trains a lower-casing WordPiece vocabulary; accents are kept, Chinese characters stand alone.
+
+    Args:
+        texts: training sentences, already balanced over the languages.
+        size: number of entries, special tokens included.
+        min_frequency: of a merge.
+    """
+    special = _SPECIAL["wordpiece"]
+    tokenizer = Tokenizer(models.WordPiece(unk_token=special["unk"], max_input_chars_per_word=100))
+    bert = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True)
+    tokenizer.normalizer = normalizers.Sequence([*_plain(), bert])
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=min_frequency,
+        limit_alphabet=max(1000, size // 6),
+        special_tokens=list(special.values()),
+        continuing_subword_prefix="##",
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    ends = [(special[name], tokenizer.token_to_id(special[name])) for name in ("cls", "sep")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1", special_tokens=ends
+    )
+    return tokenizer
+
+
+def train_bpe(texts: Iterable[str], size: int, min_frequency: int = 2) -> Tokenizer:
+    """Trains a lower-casing byte-level BPE vocabulary that can spell every text.
+
+    No special token is added on its own: the language model's user decides about the start-of-text token.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Sequence([*_plain(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=min_frequency,
+        special_tokens=list(_SPECIAL["bpe"].values()),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def as_pretrained(tokenizer: Tokenizer, max_length: int) -> Any:
+    """Wraps a trained vocabulary as a `transformers` tokenizer with its special tokens."""
+    from transformers import PreTrainedTokenizerFast
+
+    kind = "wordpiece" if isinstance(tokenizer.model, models.WordPiece) else "bpe"
+    special = {f"{name}_token": AddedToken(token, special=True) for name, token in _SPECIAL[kind].items()}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=max_length,
+        padding_side="right",
+        clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
+        **special,
+    )
+
+
+def save_tokenizer(tokenizer: Any, folder: str | Path) -> None:
+    """Writes tokenizer.json and tokenizer_config.json; the class name is one that transformers 4 and 5 both know."""
+    import json
+
+    tokenizer.save_pretrained(folder)
+    path = Path(folder) / "tokenizer_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    config.pop("backend", None)
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def balanced(texts: dict[str, list[str]], characters: int, seed: int) -> Iterator[str]:
+    """Yields sentences of every language up to about `characters` each; short lists are repeated at most three times."""
+    rng = random.Random(seed)
+    for language in sorted(texts):
+        sentences = list(texts[language])
+        total = 0
+        for _ in range(3):
+            rng.shuffle(sentences)
+            for sentence in sentences:
+                if total >= characters:
+                    break
+                total += len(sentence)
+                yield sentence
