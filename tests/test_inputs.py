@@ -16,6 +16,7 @@ from mtmetrics.inputs import InputReport, as_texts, check, choice, language_pair
         ({"sources": ["a", "b"], "predictions": ["b", 3.5]}, r"predictions\[1\]: a string is needed, got 3.5"),
         ({"sources": [["a"]], "predictions": ["b"]}, r"sources\[0\]: a string is needed, got \['a'\]"),
         ({"sources": "a", "predictions": ["b"]}, "sources: a list of strings is needed, got the single string 'a'"),
+        ({"sources": np.array("a"), "predictions": ["b"]}, "sources: a list of strings is needed, got array"),
         ({"sources": 7, "predictions": ["b"]}, "sources: a list of strings is needed, got 7"),
         ({"sources": {"a": 1}, "predictions": ["b"]}, "sources: a list of strings is needed"),
         ({"sources": [], "predictions": []}, "sources: empty"),

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 import ot
-from mtmetrics.encoders.packed import PackedTokens
 from ot.lp.emd_wrap import emd_c
+
+from mtmetrics.encoders.packed import PackedTokens
 
 _ITERATIONS = 1_000_000
 

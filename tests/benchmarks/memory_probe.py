@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from workload import made_pairs
+
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import chunked
 from mtmetrics.scorers.xmoverscore import XMoverScore
-from workload import made_pairs
 
 _BLOCK = 500
 

@@ -18,13 +18,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from workload import PAIRS, build_encoder, build_language_model, made_pairs
+
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.fluency import LanguageModel
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.matching.transport import word_mover_distances
 from mtmetrics.scorers.xmoverscore import XMoverScore
-from workload import PAIRS, build_encoder, build_language_model, made_pairs
 
 _HERE = Path(__file__).parent
 

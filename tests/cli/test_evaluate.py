@@ -1,7 +1,8 @@
 import json
 
-import mtmetrics.scorers.load
 import pytest
+
+import mtmetrics.scorers.load
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.scorers.load import load_scorer

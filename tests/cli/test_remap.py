@@ -29,7 +29,9 @@ def call(encoder: Path, *argv: str) -> int:
 
 def test_maps_from_parallel_text(tiny_encoder: Path, parallel: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "maps"
-    assert call(tiny_encoder, "--parallel", parallel, "--layer", "2", "--align-layer", "1", "--out", str(out), "--map", "clp", "umd+clp") == 0
+    assert (
+        call(tiny_encoder, "--parallel", parallel, "--layer", "2", "--align-layer", "1", "--out", str(out), "--map", "clp", "umd+clp") == 0
+    )
     printed = json.loads(capsys.readouterr().out)
     assert sorted(path.name for path in out.iterdir()) == ["de-en.clp.safetensors", "de-en.umd+clp.safetensors"]
     encoder, aligner = TokenEncoder(tiny_encoder, layer=2), TokenEncoder(tiny_encoder, layer=1)
@@ -100,7 +102,9 @@ def test_refusals_write_nothing(
     assert not list(tmp_path.glob("out/*"))
 
 
-def test_an_existing_map_is_kept_unless_asked(tiny_encoder: Path, parallel: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_map_is_kept_unless_asked(
+    tiny_encoder: Path, parallel: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = str(tmp_path / "maps")
     assert call(tiny_encoder, "--parallel", parallel, "--out", out) == 0
     assert call(tiny_encoder, "--parallel", parallel, "--out", out) == 2

@@ -26,7 +26,11 @@ def preset(tmp_path: Path, tiny_encoder: Path, tiny_lm: Path) -> Path:
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str, str]:
     rows = zip(SOURCES, PREDICTIONS, strict=True)
-    contents = {"src.de": "\n".join(SOURCES) + "\n", "mt.en": "\n".join(PREDICTIONS) + "\n", "rows.tsv": "".join(f"{s}\t{p}\n" for s, p in rows)}
+    contents = {
+        "src.de": "\n".join(SOURCES) + "\n",
+        "mt.en": "\n".join(PREDICTIONS) + "\n",
+        "rows.tsv": "".join(f"{s}\t{p}\n" for s, p in rows),
+    }
     for name, text in contents.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tuple(str(tmp_path / name) for name in contents)
@@ -134,7 +138,9 @@ def test_unknown_options_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None
         assert stop.value.code == 2
 
 
-def test_interruption(preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interruption(
+    preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 

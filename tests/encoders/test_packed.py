@@ -1,5 +1,7 @@
 """N-grams, selections and means of packed tokens, by hand and against plain loops."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -62,6 +64,17 @@ def test_means_and_selection(lengths: list[int], seed: int) -> None:
     for text in range(len(lengths)):
         rows = tokens.rows(text)
         assert chosen.token_ids[chosen.rows(text)].tolist() == (np.flatnonzero(keep[rows]) + rows.start).tolist()
+
+
+def test_taking_inputs_keeps_their_texts() -> None:
+    tokens = dataclasses.replace(pack([2, 3, 0, 1]), index=np.array([3, 1, 1, 0, 2]), truncated=np.array([False, True, False, True]))
+    some = tokens.take(slice(0, 3))
+    assert some.lengths.tolist() == [3, 1]
+    assert some.index.tolist() == [1, 0, 0]
+    assert some.truncated.tolist() == [True, True]
+    for whole, part in zip(tokens.index[:3], some.index, strict=True):
+        assert some.token_ids[some.rows(part)].tolist() == tokens.token_ids[tokens.rows(whole)].tolist()
+        assert np.array_equal(some.vectors[some.rows(part)], tokens.vectors[tokens.rows(whole)])
 
 
 def test_normalising_keeps_zero_vectors() -> None:

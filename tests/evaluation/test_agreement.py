@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.agreement import judge, mean_agreement
 from mtmetrics.evaluation.data import JudgedSegments

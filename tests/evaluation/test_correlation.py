@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import Correlation, mean, pearson
 

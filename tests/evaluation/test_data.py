@@ -2,6 +2,7 @@ import gzip
 import json
 
 import pytest
+
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.data import read_judged_segments
 

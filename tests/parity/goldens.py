@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.fluency import LanguageModel
+
 FOLDER = Path(os.environ.get("MTMETRICS_GOLDENS") or Path(__file__).parents[3] / "shared" / "goldens")
 TALLY: Counter[tuple[str, str]] = Counter()
 LISTED: dict[str, str] = {}
@@ -68,6 +71,18 @@ def archives(kind: str) -> list[Any]:
     return [pytest.param(path, id=path.name) for path in found]
 
 
+@functools.cache
+def encoder(model: Path, layer: int | None) -> TokenEncoder:
+    """An encoder, loaded once."""
+    return TokenEncoder(model, layer=layer)
+
+
+@functools.cache
+def language_model(model: Path) -> LanguageModel:
+    """A language model without a start token, as the published code uses it, loaded once."""
+    return LanguageModel(model, start_token="never")
+
+
 def count(file: str, outcome: str) -> None:
     """Counts a case for the summary."""
     TALLY[file.split(".")[0], outcome] += 1
@@ -86,7 +101,7 @@ def quirk(case: Case) -> str | None:
 
 def listed_items(case: Case) -> dict[str, str]:
     """Ids of single inputs that ``quirks.toml`` or the golden file itself excludes, with the reason."""
-    items = {name: "the file marks it as unstable" for name in case.extra.get("unstable_ids", [])}
+    items = dict.fromkeys(case.extra.get("unstable_ids", []), "the file marks it as unstable")
     for row in case.inputs:
         if row["source"] == row["hypothesis"] and row["source"] and "version" not in case.params:
             items[row["id"]] = _document()["identical"]["reason"]

@@ -1,12 +1,10 @@
 """The word level of UScore's library: distances, the XMoverScore class there, language model, word alignment, remapping."""
 
-
 from pathlib import Path
 
 import numpy as np
 import pytest
-from goldens import LISTED, Case, archives, cases, count, quirk
-from test_xmoverscore_parity import encoder, language_model
+from goldens import LISTED, Case, archives, cases, count, encoder, language_model, quirk
 
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.matching.align import align_words, word_pair_vectors
@@ -93,8 +91,6 @@ def words(case: Case) -> tuple[list[list[str]], list[list[str]]]:
     tokenized = next(other["outputs"]["tokenized"] for other in case.document["cases"] if "tokenized" in other["outputs"])
     number = len(case.extra.get("pairs", tokenized))
     return [pair[0] for pair in tokenized[:number]], [pair[1] for pair in tokenized[:number]]
-
-
 
 
 def features(case: Case, layer: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,30 +1,17 @@
 """XMoverScore of the authors, both versions, and its language-model term."""
 
 import dataclasses
-import functools
-from pathlib import Path
 
 import numpy as np
 import pytest
-from goldens import LISTED, Case, cases, count, listed_items, quirk
+from goldens import LISTED, Case, cases, count, encoder, language_model, listed_items, quirk
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
-from mtmetrics.fluency import LanguageModel, length_normalised
+from mtmetrics.fluency import length_normalised
 from mtmetrics.remap import Remapping
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 KINDS = {"None": None, "CLP": "clp", "UMD": "umd", "CLP first, then UMD": "clp+umd", "UMD first, then CLP": "umd+clp"}
 SCORES, EXACT = 1e-5, 1e-6
-
-
-@functools.cache
-def encoder(model: Path, layer: int | None) -> TokenEncoder:
-    return TokenEncoder(model, layer=layer)
-
-
-@functools.cache
-def language_model(model: Path) -> LanguageModel:
-    return LanguageModel(model, start_token="never")
 
 
 @pytest.mark.parametrize("case", cases("xmoverscore"))

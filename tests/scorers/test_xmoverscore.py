@@ -206,6 +206,10 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
         ({"drop_rate": 1.5}, "drop_rate 1.5: must lie between 0 and 1"),
         ({"partial": "half"}, "partial 'half'"),
         ({"threads": -1}, "threads -1"),
+        ({"threads": 0}, "threads 0"),
+        ({"lm_weight": "x"}, "lm_weight 'x': must be a finite number"),
+        ({"lm_weight": float("nan")}, "lm_weight nan"),
+        ({"drop_rate": "x"}, "drop_rate 'x'"),
         ({"remapping": Remapping("clp", (np.eye(8),))}, "made for vectors of 8 numbers, the encoder gives 16"),
         ({"remapping": Remapping("clp", (np.eye(16),)), "sides": "both"}, "sides='both' cannot be used"),
     ],
@@ -234,10 +238,16 @@ def test_preset_folder(preset: Path) -> None:
         ({"lang_pair": None}, InputError, "language pair None"),
         ({"lang_pair": "xx-en"}, InputError, "knows the languages de en ru, not 'xx'"),
         ({"map": "bam"}, InputError, "map 'bam': must be one of none, clp"),
-        ({"lang_pair": "ru-en"}, ArtifactError, "no clp map for language pair ru-en .* it has clp for: de-en; .* mtmetrics remap --encoder"),
+        (
+            {"lang_pair": "ru-en"},
+            ArtifactError,
+            "no clp map for language pair ru-en .* it has clp for: de-en; .* mtmetrics remap --encoder",
+        ),
         ({"layer": 2}, ArtifactError, "layer 3, but the encoder in use is .* layer 2"),
         ({"maps": "nowhere"}, ArtifactError, "no clp map for language pair de-en in nowhere"),
+        ({"maps": 7}, InputError, "maps 7"),
         ({"variant": "x"}, InputError, "variant 'x'"),
+        ({"ngram": 0}, InputError, "ngram 0"),
         ({"weights": "none.safetensors"}, ArtifactError, r"weights none\.safetensors"),
         ({"lm": "no/such-lm"}, ArtifactError, "'no/such-lm' .* was not found"),
     ],
@@ -255,6 +265,14 @@ def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
     (tmp_path / "preset.toml").write_text("metric = [")
     with pytest.raises(ArtifactError, match="not a readable TOML file"):
         load_xmoverscore(str(tmp_path), "de-en")
+    for text, message in (
+        ("[encoders]\n", "unknown table or key 'encoders'"),
+        ('[encoder]\nmodle = "x"\n', r"unknown key 'modle' in \[encoder\]; known are: layer, model, revision"),
+        ("[score]\nngram = 2\n", r"names no model in its \[encoder\] table"),
+    ):
+        (tmp_path / "preset.toml").write_text(text)
+        with pytest.raises(ArtifactError, match=message):
+            load_xmoverscore(str(tmp_path), "de-en")
     (tmp_path / "preset.toml").write_text('metric = "comet"')
     with pytest.raises(ArtifactError, match="a preset for metric 'comet', not 'xmoverscore'"):
         load_xmoverscore(str(tmp_path), "de-en")

@@ -1,6 +1,7 @@
 """Checks what the user passed and counts what a reader of the scores should know about it."""
 
 import dataclasses
+import math
 import re
 import warnings
 from collections.abc import Iterable, Sequence
@@ -62,7 +63,7 @@ def as_texts(name: str, values: Any) -> list[str]:
     """
     if isinstance(values, str | bytes):
         raise InputError(f"{name}: a list of strings is needed, got the single string {_shown(values)}; pass [text]")
-    if not isinstance(values, Iterable) or isinstance(values, dict):
+    if not isinstance(values, Iterable) or isinstance(values, dict) or getattr(values, "ndim", 1) != 1:
         raise InputError(f"{name}: a list of strings is needed, got {_shown(values)}")
     texts = list(values)
     for index, text in enumerate(texts):
@@ -126,6 +127,17 @@ def positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{name} {_shown(value)}: must be a whole number of at least 1")
     return value
+
+
+def number(name: str, value: Any) -> float:
+    """Returns `value` as a float if it is a finite number.
+
+    Raises:
+        InputError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InputError(f"{name} {_shown(value)}: must be a finite number")
+    return float(value)
 
 
 def _shown(value: Any) -> str:

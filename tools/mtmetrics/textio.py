@@ -42,9 +42,8 @@ def iter_lines(path: str | Path) -> Iterator[str]:
                 raw = raw.removeprefix(b"\xef\xbb\xbf")
             yield raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}, line {number}: byte {error.start + 1} (0x{error.object[error.start]:02x}) is not valid UTF-8; convert the file to UTF-8"
-        ) from None
+        byte = f"byte {error.start + 1} (0x{error.object[error.start]:02x})"
+        raise InputError(f"{path}, line {number}: {byte} is not valid UTF-8; convert the file to UTF-8") from None
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}, after line {number}: cannot be read ({error})") from error
     finally:
@@ -65,6 +64,8 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{path}, line {number}: not valid JSON ({error.msg} at column {error.colno})") from None
+        except ValueError:
+            raise InputError(f"{path}, line {number}: holds a number that is too long to be read") from None
         if not isinstance(row, dict):
             raise InputError(f"{path}, line {number}: a JSON object is needed, got {type(row).__name__}")
         yield number, row

@@ -41,9 +41,7 @@ def catalog() -> dict[str, CatalogEntry]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         return {
-            name: CatalogEntry(
-                name, entry["kind"], entry["repository"], entry["revision"], entry["bundled"], dict(entry.get("files", {}))
-            )
+            name: CatalogEntry(name, entry["kind"], entry["repository"], entry["revision"], entry["bundled"], dict(entry.get("files", {})))
             for name, entry in table.items()
         }
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:

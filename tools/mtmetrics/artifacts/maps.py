@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.encoders.token_encoder import TokenEncoder
-from mtmetrics.errors import ArtifactError
+from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.remap import Remapping
 
@@ -14,9 +14,7 @@ def map_file_name(lang_pair: str, kind: str) -> str:
     return f"{lang_pair}.{kind}.safetensors"
 
 
-def load_map(
-    artifact: str | Path, lang_pair: str, kind: str, encoder: TokenEncoder, *, local_files_only: bool = False
-) -> Remapping:
+def load_map(artifact: str | Path, lang_pair: str, kind: str, encoder: TokenEncoder, *, local_files_only: bool = False) -> Remapping:
     """Loads the map of a language pair and checks that it was fitted for the encoder.
 
     Args:
@@ -27,8 +25,11 @@ def load_map(
         local_files_only: never ask the Hub.
 
     Raises:
+        InputError: `artifact` is no path or name.
         ArtifactError: there is no such map, it is damaged, or made for another encoder or layer.
     """
+    if not isinstance(artifact, str | Path):
+        raise InputError(f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed")
     path = _find(artifact, lang_pair, kind, local_files_only)
     if path is None:
         raise ArtifactError(_missing(artifact, lang_pair, kind, encoder))

@@ -38,9 +38,7 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
     from huggingface_hub.errors import HFValidationError
 
     try:
-        return Path(
-            snapshot_download(str(name), revision=revision, local_files_only=local_files_only, allow_patterns=_PATTERNS)
-        )
+        return Path(snapshot_download(str(name), revision=revision, local_files_only=local_files_only, allow_patterns=_PATTERNS))
     except HFValidationError:
         raise ArtifactError(f"model {str(name)!r}: no such folder, no bundled artifact, and no valid Hub repository name") from None
     except (OSError, ValueError) as error:
@@ -72,9 +70,7 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
     try:
         with _quiet():
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            network = getattr(transformers, auto_class).from_pretrained(
-                folder, local_files_only=True, dtype=dtype, use_safetensors=True
-            )
+            network = getattr(transformers, auto_class).from_pretrained(folder, local_files_only=True, dtype=dtype, use_safetensors=True)
     except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
         raise ArtifactError(f"{folder}: cannot be loaded as {auto_class}, damaged or incomplete? ({_first_line(error)})") from error
     return tokenizer, network

@@ -31,6 +31,24 @@ class Preset:
         inside = self.folder / name
         return str(inside) if inside.exists() else name
 
+    def refuse_unknown(self, tables: dict[str, set[str]]) -> None:
+        """Refuses keys that nothing reads, so that a misspelt setting does not pass silently.
+
+        Args:
+            tables: the keys that each table of the metric may hold.
+
+        Raises:
+            ArtifactError: there is another table or key.
+        """
+        known = {"metric", "description", "languages", "language_models", *tables}
+        for name, value in self.settings.items():
+            if name not in known:
+                raise ArtifactError(f"preset {self.name}: unknown table or key {name!r}; known are: {', '.join(sorted(known))}")
+            for key in value if name in tables else ():
+                if key not in tables[name]:
+                    keys = ", ".join(sorted(tables[name]))
+                    raise ArtifactError(f"preset {self.name}: unknown key {key!r} in [{name}]; known are: {keys}")
+
 
 def preset_names(metric: str) -> list[str]:
     """Names of the presets of a metric, sorted."""
@@ -49,9 +67,8 @@ def load_preset(metric: str, preset: str | Path) -> Preset:
         return Preset(name, metric, _FOLDER, _read(_FOLDER / metric / f"{name}.toml"))
     path = Path(preset) / "preset.toml"
     if not path.is_file():
-        raise InputError(
-            f"unknown preset {name!r} for metric {metric}; there are: {', '.join(preset_names(metric))}; or pass a folder that holds a preset.toml"
-        )
+        names = ", ".join(preset_names(metric))
+        raise InputError(f"unknown preset {name!r} for metric {metric}; there are: {names}; or pass a folder that holds a preset.toml")
     settings = _read(path)
     if settings.get("metric", metric) != metric:
         raise ArtifactError(f"{path}: a preset for metric {settings['metric']!r}, not {metric!r}")

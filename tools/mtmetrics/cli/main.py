@@ -7,17 +7,15 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from mtmetrics.version import __version__
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.version import __version__
 
 _COMMANDS = ("score", "evaluate", "remap", "train", "artifacts", "install", "doctor")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all sub-commands; builds fast, since no sub-command imports a heavy package to describe itself."""
-    parser = argparse.ArgumentParser(
-        prog="mtmetrics", description="Machine-translation evaluation metrics: XMoverScore and its relatives."
-    )
+    parser = argparse.ArgumentParser(prog="mtmetrics", description="Machine-translation evaluation metrics: XMoverScore and its relatives.")
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in _COMMANDS:
@@ -35,7 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C.
     """
     arguments = build_parser().parse_args(argv)
-    warnings.showwarning = _show_warning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = _show_warning
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     try:
         code = arguments.run(arguments)
         sys.stdout.flush()

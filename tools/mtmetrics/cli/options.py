@@ -26,7 +26,9 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
     """Adds the choice of metric and preset, and what overrides the preset."""
     group = parser.add_argument_group("metric")
     group.add_argument("--metric", default="xmoverscore", help="metric (default: %(default)s)")
-    group.add_argument("--preset", default="paper", metavar="NAME|DIR", help="preset, or a folder with a preset.toml (default: %(default)s)")
+    group.add_argument(
+        "--preset", default="paper", metavar="NAME|DIR", help="preset, or a folder with a preset.toml (default: %(default)s)"
+    )
     override = parser.add_argument_group("instead of what the preset says")
     override.add_argument("--variant", help="acl20, release or uscore")
     override.add_argument("--layer", type=int, help="hidden state of the encoder, 0 = embeddings")
@@ -61,9 +63,7 @@ def model_pool(args: argparse.Namespace) -> "ModelPool":
     """The pool of models as the arguments ask for it."""
     from mtmetrics.scorers.load import ModelPool
 
-    return ModelPool(
-        device=args.device, dtype=args.dtype, batch_tokens=args.batch_tokens, local_files_only=args.local_files_only
-    )
+    return ModelPool(device=args.device, dtype=args.dtype, batch_tokens=args.batch_tokens, local_files_only=args.local_files_only)
 
 
 def progress(iterable: Any, **options: Any) -> Any:

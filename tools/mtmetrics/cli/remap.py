@@ -30,7 +30,9 @@ def add_parser(subparsers: Any) -> None:
     words = parser.add_mutually_exclusive_group(required=True)
     words.add_argument("--parallel", nargs="+", metavar="FILE", help="parallel text: JSONL (source, target, origin) or TSV")
     words.add_argument("--word-pairs", metavar="FILE", help="TSV of words and their translations")
-    parser.add_argument("--exclude-origin", nargs="+", default=[], metavar="NAME", help="origins of --parallel to leave out; NAME* is a prefix")
+    parser.add_argument(
+        "--exclude-origin", nargs="+", default=[], metavar="NAME", help="origins of --parallel to leave out; NAME* is a prefix"
+    )
     parser.add_argument("--sentences", type=int, default=2000, help="sentence pairs to draw from --parallel (default: %(default)s)")
     parser.add_argument("--align-layer", type=int, help="layer that aligns words (default: --layer)")
     parser.add_argument("--threshold", type=float, default=1e-3, help="alignment probability, both directions (default: %(default)s)")

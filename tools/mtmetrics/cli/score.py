@@ -20,11 +20,14 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "score",
         help="score translations",
-        description="Scores translations: parallel files (-s, -t), or one FILE of rows (TSV: source, prediction; JSONL: source, translation).",
+        description="Scores translations: parallel files (-s, -t), or one FILE of rows "
+        "(TSV: source, prediction; JSONL: source, translation).",
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="TSV without a header, or .jsonl; - reads TSV from standard input")
     parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
-    parser.add_argument("-t", "--predictions", metavar="FILE", nargs="+", help="one translation per line; several files are several systems")
+    parser.add_argument(
+        "-t", "--predictions", metavar="FILE", nargs="+", help="one translation per line; several files are several systems"
+    )
     parser.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
     parser.add_argument("--format", choices=("json", "jsonl", "tsv"), default="json", help="output format (default: %(default)s)")
     parser.add_argument("--parts", action="store_true", help="also print the parts of the scores")

@@ -53,9 +53,18 @@ class PackedTokens:
             words=self.words[keep],
         )
 
+    def take(self, inputs: slice) -> "PackedTokens":
+        """Only some of the inputs, and the texts that they equal."""
+        texts, index = np.unique(self.index[inputs], return_inverse=True)
+        wanted = np.zeros(len(self.lengths), dtype=bool)
+        wanted[texts] = True
+        chosen = self.select(np.repeat(wanted, self.lengths))
+        offsets = np.concatenate([[0], np.cumsum(self.lengths[texts])])
+        return dataclasses.replace(chosen, offsets=offsets, index=index, truncated=self.truncated[texts])
+
     def normalized(self) -> "PackedTokens":
         """L2-normalised vectors; a zero vector stays zero."""
-        norms = np.linalg.norm(self.vectors, axis=1, keepdims=True)
+        norms = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors))[:, None]
         return self.with_vectors(lambda vectors: vectors / np.maximum(norms, np.finfo(np.float32).tiny))
 
     def ngrams(self, n: int) -> "PackedTokens":
@@ -72,17 +81,21 @@ class PackedTokens:
         text = np.repeat(np.arange(len(counts)), counts)
         first = np.arange(offsets[-1]) - offsets[:-1][text] + self.offsets[:-1][text]
         size = sizes[text]
-        total = np.zeros(len(first))
-        summed = np.zeros((len(first), self.vectors.shape[1]), dtype=np.float32)
-        for step in range(n):
+        total = self.weights[first]
+        summed = self.vectors[first]
+        summed *= total[:, None].astype(np.float32)
+        for step in range(1, n):
             inside = step < size
             row = np.where(inside, first + step, first)
             weight = np.where(inside, self.weights[row], 0.0)
-            summed += weight[:, None].astype(np.float32) * self.vectors[row]
+            term = self.vectors[row]
+            term *= weight[:, None].astype(np.float32)
+            summed += term
             total += weight
+        summed /= total[:, None].astype(np.float32)
         return dataclasses.replace(
             self,
-            vectors=summed / total[:, None].astype(np.float32),
+            vectors=summed,
             offsets=offsets,
             weights=total,
             token_ids=self.token_ids[first],

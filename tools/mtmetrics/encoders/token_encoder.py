@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import torch
 
 
+_MOST_PADDING = 1.05
+
+
 @dataclasses.dataclass
 class EncodingCounts:
     """What an encoder has done so far: texts asked for, texts computed, real and padded tokens computed."""
@@ -111,13 +114,15 @@ class TokenEncoder:
         self.counts.requested += len(keys)
         self.counts.computed += len(missing)
         if missing:
-            pieces = tokenise(missing)
-            for number, vectors in self._run([text.token_ids for text in pieces]):
-                found[missing[number]] = pieces[number]._replace(vectors=vectors)
-        for key in missing:
-            self._cache.put(key, found[key])
+            found.update(zip(missing, tokenise(missing), strict=True))
         index = np.fromiter((position[key] for key in keys), dtype=np.int64, count=len(keys))
-        return _pack(list(found.values()), index, self.dim)
+        packed = _pack(list(found.values()), index, self.dim)
+        rows = [packed.rows(position[key]) for key in missing]
+        for number, vectors in self._run([packed.token_ids[row] for row in rows]):
+            packed.vectors[rows[number]] = vectors
+        for key, row in zip(missing, rows, strict=True):
+            self._cache.put(key, found[key]._replace(vectors=packed.vectors[row].copy()))
+        return packed
 
     def _tokenise(self, batch: list[Any], **options: Any) -> list[EncodedText]:
         encoded = self.tokenizer(batch, truncation=True, max_length=self.max_length, **options)
@@ -146,7 +151,7 @@ class TokenEncoder:
             self.counts.padded_tokens += mask.numel()
             states = self._forward(batch, mask)
             for row, number in enumerate(numbers):
-                vectors = states[row, : len(ids[number])].copy()
+                vectors = states[row, : len(ids[number])]
                 if not np.isfinite(vectors).all():
                     raise MTMetricsError(f"encoder {self.name}: layer {self.layer} overflows in {self.dtype}; use dtype='float32'")
                 yield number, vectors
@@ -160,14 +165,17 @@ class TokenEncoder:
 
 
 def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of texts, longest first, in batches whose padded size stays within the budget (one text at least)."""
+    """Numbers of texts, longest first, in batches of little padding whose padded size stays within the budget (one text at least)."""
     batch: list[int] = []
+    real = 0
     for number in sorted(range(len(lengths)), key=lambda item: -lengths[item]):
-        if batch and lengths[batch[0]] * (len(batch) + 1) > batch_tokens:
+        padded = lengths[batch[0]] * (len(batch) + 1) if batch else 0
+        if batch and (padded > batch_tokens or padded > _MOST_PADDING * (real + lengths[number])):
             yield batch
-            batch = []
+            batch, real = [], 0
         if lengths[number]:
             batch.append(number)
+            real += lengths[number]
     if batch:
         yield batch
 
@@ -182,13 +190,15 @@ def _max_length(tokenizer: Any, config: Any) -> int:
 
 
 def _pack(texts: list[EncodedText], index: np.ndarray, dim: int) -> PackedTokens:
+    """Packs texts; the rows of those that have no vectors yet are left for the caller to fill."""
     lengths = [len(text.token_ids) for text in texts]
-    vectors = np.empty((sum(lengths), dim), dtype=np.float32)
-    if texts:
-        np.concatenate([text.vectors for text in texts], out=vectors)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    vectors = np.empty((int(offsets[-1]), dim), dtype=np.float32)
+    for text, first in zip(texts, offsets[:-1], strict=True):
+        vectors[first : first + len(text.vectors)] = text.vectors
     return PackedTokens(
         vectors=vectors,
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        offsets=offsets,
         weights=np.ones(len(vectors)),
         token_ids=np.concatenate([text.token_ids for text in texts]) if texts else np.zeros(0, dtype=np.int64),
         words=np.concatenate([text.words for text in texts]) if texts else np.zeros(0, dtype=np.int64),

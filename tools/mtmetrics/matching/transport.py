@@ -1,10 +1,12 @@
 """Word Mover's Distance: exact optimal transport between the tokens of pairs of texts."""
 
+import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.errors import MTMetricsError
@@ -96,13 +98,20 @@ def word_mover_distances(
             result[pair] = transport(cost, x_mass[x_rows], y_mass[y_rows])[1]
 
     tasks = range(0, len(result), _PAIRS_PER_TASK)
-    if threads == 1:
-        for first in tasks:
-            solve(first)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(solve, tasks))
+    # The products are too small to share out: threads of the linear algebra library would only compete with the solver's.
+    with _linear_algebra().limit(limits=1, user_api="blas"):
+        if threads == 1:
+            for first in tasks:
+                solve(first)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(solve, tasks))
     return result
+
+
+@functools.cache
+def _linear_algebra() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _masses(tokens: PackedTokens) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import InputReport, check
 
-CHUNK_LINES = 4096
+CHUNK_LINES = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,9 +99,7 @@ class Scorer(abc.ABC):
             raise InputError("systems: empty; there is nothing to score")
         names = {name: f"predictions of {name}" if name else "predictions" for name in systems}
         columns = check(sources=sources, **{names[name]: texts for name, texts in systems.items()})
-        chunks = (
-            [column[first : first + CHUNK_LINES] for column in columns] for first in range(0, len(columns[0]), CHUNK_LINES)
-        )
+        chunks = ([column[first : first + CHUNK_LINES] for column in columns] for first in range(0, len(columns[0]), CHUNK_LINES))
         results = dict(zip(systems, self.score_stream(chunks), strict=True))
         total = InputReport()
         for result in results.values():

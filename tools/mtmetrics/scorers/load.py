@@ -14,6 +14,12 @@ from mtmetrics.remap import KINDS
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
+_TABLES: dict[str, set[str]] = {
+    "encoder": {"model", "revision", "layer"},
+    "score": {"variant", "ngram", "distance", "sides", "drop_rate"},
+    "maps": {"artifact", "kind"},
+}
+
 
 class ModelPool:
     """Encoders and language models that were loaded already, so that several scorers share them.
@@ -25,9 +31,7 @@ class ModelPool:
         local_files_only: never ask the Hub.
     """
 
-    def __init__(
-        self, *, device: str = "auto", dtype: str = "float32", batch_tokens: int = 4096, local_files_only: bool = False
-    ) -> None:
+    def __init__(self, *, device: str = "auto", dtype: str = "float32", batch_tokens: int = 4096, local_files_only: bool = False) -> None:
         self.device = device
         self.dtype = dtype
         self.batch_tokens = batch_tokens
@@ -110,6 +114,7 @@ def load_xmoverscore(
         ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
     """
     bundle = load_preset("xmoverscore", preset)
+    bundle.refuse_unknown(_TABLES)
     source, target = language_pair(lang_pair)
     languages = bundle.settings.get("languages")
     for language in (source, target):
@@ -136,10 +141,10 @@ def load_xmoverscore(
     return XMoverScore(
         encoder,
         variant=chosen,
-        ngram=ngram or score.get("ngram"),
-        distance=distance or score.get("distance"),
+        ngram=score.get("ngram") if ngram is None else ngram,
+        distance=score.get("distance") if distance is None else distance,
         remapping=remapping,
-        sides=sides or score.get("sides", "source"),
+        sides=score.get("sides", "source") if sides is None else sides,
         language_model=model,
         lm_weight=model_weight if lm_weight is None else lm_weight,
         weights=table,
@@ -149,11 +154,11 @@ def load_xmoverscore(
     )
 
 
-def _language_model(
-    bundle: Preset, pool: ModelPool, target: str, override: str | None
-) -> tuple[LanguageModel | None, float]:
+def _language_model(bundle: Preset, pool: ModelPool, target: str, override: str | None) -> tuple[LanguageModel | None, float]:
     table = bundle.settings.get("language_models", {}).get(target, {})
-    weight = float(table.get("weight", 0.1))
+    if table and "model" not in table:
+        raise ArtifactError(f"preset {bundle.name}: names no model in its [language_models.{target}] table")
+    weight = table.get("weight", 0.1)
     name = override or (bundle.path(table["model"]) if table else "none")
     if name == "none":
         return None, weight

@@ -11,7 +11,7 @@ from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.fluency import LanguageModel, length_normalised
-from mtmetrics.inputs import choice, positive
+from mtmetrics.inputs import choice, number, positive
 from mtmetrics.matching.partial import PlainPartialTransport, RoundedPartialTransport
 from mtmetrics.matching.transport import DISTANCES, Distance, optimal_flow, word_mover_distances
 from mtmetrics.matching.weights import TokenWeights
@@ -19,6 +19,7 @@ from mtmetrics.remap import Remapping, Sides
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.signature import signature
 
+Side = Literal["source", "target"]
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
 
 
@@ -105,24 +106,24 @@ class XMoverScore(Scorer):
         form = VARIANTS[variant]
         self.encoder = encoder
         self.ngram = positive("ngram", form.ngram if ngram is None else ngram)
-        self.distance: Distance = choice("distance", distance or form.distance, DISTANCES)
+        self.distance: Distance = choice("distance", form.distance if distance is None else distance, DISTANCES)
         self.remapping = remapping
         self.sides = choice("sides", sides, ("source", "both"))
         if remapping is not None:
             for side in ("source", "target") if sides == "both" else ("source",):
                 remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32), side)
         self.language_model = language_model
-        self.lm_weight = float(lm_weight)
-        self.mover_weight = float(mover_weight)
+        self.lm_weight = number("lm_weight", lm_weight)
+        self.mover_weight = number("mover_weight", mover_weight)
         self.weights = weights
         if weights is not None:
             weights.require_vocabulary(len(encoder.tokenizer))
         self.drop_rate = form.drop_rate if drop_rate is None else drop_rate
-        if self.drop_rate is not None and not 0.0 <= self.drop_rate <= 1.0:
+        if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
             raise InputError(f"drop_rate {self.drop_rate!r}: must lie between 0 and 1")
         self.partial = choice("partial", partial, ("rounded", "plain"))
         self.lang_pair = lang_pair
-        self.threads = positive("threads", threads or os.cpu_count() or 1)
+        self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
         self._form = form
 
     @property
@@ -149,9 +150,11 @@ class XMoverScore(Scorer):
             },
         )
 
-    def ngrams(self, texts: Sequence[str], side: Literal["source", "target"]) -> PackedTokens:
-        """Packed n-grams of texts, ready to be matched: encoded, remapped, filtered, weighted, averaged, L2-normalised."""
-        tokens = self.encoder.encode(texts)
+    def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
+        """Packed n-grams of texts, ready to be matched: encoded, filtered, remapped, weighted, averaged, L2-normalised."""
+        return self._ngrams(self.encoder.encode(texts), side)
+
+    def _ngrams(self, tokens: PackedTokens, side: Side) -> PackedTokens:
         if self._form.word_filter:
             tokens = tokens.select(self.encoder.word_table[tokens.token_ids])
         if self.remapping is not None and (side == "source" or self.sides == "both"):
@@ -178,10 +181,12 @@ class XMoverScore(Scorer):
         return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
 
     def _score_chunk(self, sources: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        packed_sources = self.ngrams(sources, "source")
+        # One call for all texts, so that none is encoded twice, whatever the cache holds.
+        tokens = self.encoder.encode([text for column in (sources, *systems) for text in column])
+        packed_sources = self._ngrams(tokens.take(slice(len(sources))), "source")
         results = []
-        for predictions in systems:
-            packed = self.ngrams(predictions, "target")
+        for system, predictions in enumerate(systems, 1):
+            packed = self._ngrams(tokens.take(slice(system * len(sources), (system + 1) * len(sources))), "target")
             mover = self.mover(packed_sources, packed)
             lm, cut = self.fluency(predictions)
             truncated = packed_sources.truncated[packed_sources.index] | packed.truncated[packed.index] | cut

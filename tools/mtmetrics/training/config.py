@@ -34,7 +34,7 @@ class EncoderConfig:
     held_back_per_mille: int = _setting(12, "of thousand sentences so many are kept out of training")
     held_back_per_pair: int = _setting(100, "of the held-back pairs of a language pair at most so many are matched")
     checkpoint_every: int = _setting(200, "steps between checkpoints")
-    evaluate_every: int = _setting(400, "steps between evaluations")
+    evaluate_every: int = _setting(500, "steps between evaluations")
     bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 
 

@@ -1,0 +1,64 @@
+"""The catalog: checksums of what is bundled, and what verification finds."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mtmetrics.artifacts import catalog as module
+from mtmetrics.artifacts.catalog import catalog, verify
+from mtmetrics.artifacts.files import sha256_file
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.layout import bundled_artifacts
+
+BUDGET = {"mini-encoder": 20_000_000, "mini-lm-en": 8_000_000}
+
+
+def test_everything_bundled_is_in_the_catalog_and_whole() -> None:
+    bundled = {name for name, entry in catalog().items() if entry.bundled}
+    assert bundled == {path.name for path in bundled_artifacts().iterdir() if path.is_dir()}
+    for name in bundled:
+        assert list(verify(name)) == []
+        assert (bundled_artifacts() / name / "README.md").is_file()
+
+
+def test_sizes() -> None:
+    files = [path for path in bundled_artifacts().rglob("*") if path.is_file()]
+    assert max(path.stat().st_size for path in files) < 16 * 2**20
+    assert sum(path.stat().st_size for path in files) < 95_000_000
+    for name, limit in BUDGET.items():
+        assert 0 < sum(path.stat().st_size for path in (bundled_artifacts() / name).iterdir()) <= limit
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(module, "bundled_artifacts", lambda: tmp_path)
+    artifact = tmp_path / "thing"
+    artifact.mkdir()
+    (artifact / "a.bin").write_bytes(b"one")
+    (artifact / "b.bin").write_bytes(b"two")
+    lines = [f'"{name}" = "{sha256_file(artifact / name)}"' for name in ("a.bin", "b.bin")]
+    text = '[thing]\nkind = "maps"\nrepository = "x/thing"\nrevision = "main"\nbundled = true\n[thing.files]\n' + "\n".join(lines)
+    (tmp_path / "catalog.toml").write_text(text)
+    return tmp_path
+
+
+def test_damage_is_named(folder: Path) -> None:
+    assert list(verify("thing")) == []
+    (folder / "thing" / "a.bin").write_bytes(b"onf")
+    (folder / "thing" / "b.bin").unlink()
+    (folder / "thing" / "c.bin").write_bytes(b"new")
+    problems = list(verify("thing"))
+    assert problems == ["thing/a.bin: damaged, its sha256 is not the catalog's", "thing/b.bin: missing", "thing/c.bin: not in the catalog"]
+
+
+def test_unknown_artifacts_and_a_broken_catalog(folder: Path) -> None:
+    with pytest.raises(InputError, match="unknown artifact 'other'; there are: thing"):
+        list(verify("other"))
+    (folder / "catalog.toml").write_text("[thing]\nkind = 1\n")
+    with pytest.raises(ArtifactError, match="cannot be read"):
+        catalog()
+
+
+def test_the_catalog_is_plain_toml() -> None:
+    assert tomllib.loads((bundled_artifacts() / "catalog.toml").read_text(encoding="utf-8"))
