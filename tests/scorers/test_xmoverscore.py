@@ -170,7 +170,7 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
     remapping = Remapping("clp", (np.eye(16),))
     line = XMoverScore(encoder, lang_pair="de-en", remapping=remapping, language_model=language_model).signature
     pattern = (
-        r"xmoverscore\|lp:de-en\|enc:\S+#[0-9a-f]{8}\|layer:3\|ngram:2\|map:clp#[0-9a-f]{8}\|lm:\S+#[0-9a-f]{8}\*0\.1\|form:acl20"
+        r"xmoverscore\|lp:de-en\|enc:tiny-encoder#[0-9a-f]{8}\|layer:3\|ngram:2\|map:clp#[0-9a-f]{8}\|lm:tiny-lm#[0-9a-f]{8}\*0\.1\|form:acl20"
         r"\|dtype:fp32\|v:\d+\.\d+\.\d+"
     )
     assert re.fullmatch(pattern, line)

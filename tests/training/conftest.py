@@ -55,7 +55,9 @@ def toy_lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = []
     for _ in range(900):
         first, second = rng.sample(nouns, 2)
-        lines.append(f"The {rng.choice(['small', 'old', 'new'])} {first} {rng.choice(['sees', 'needs', 'likes'])} the {second}.")
+        lines.append(
+            f"The {rng.choice(['small', 'old', 'new'])} {first} {rng.choice(['sees', 'needs', 'likes'])} the {second}."
+        )
     path = tmp_path_factory.mktemp("text") / "en.txt"
     path.write_text("\n".join(dict.fromkeys(lines)) + "\n", encoding="utf-8")
     return path

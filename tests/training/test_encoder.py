@@ -1,5 +1,6 @@
 """Training an encoder: it learns, goes on after an interruption, and its folder is whole, half precision and loadable."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -152,3 +153,21 @@ def test_the_plan_keeps_language_pairs_apart_and_a_shorter_one_is_its_beginning(
     assert all(np.array_equal(a, b) for a, b in zip(shorter, plan, strict=False))
     first_pass = [batch for batch in plan if batch[0] < 100][:10]
     assert sorted(np.concatenate(first_pass).tolist()) == list(range(100))
+
+
+def test_training_goes_on_from_an_earlier_encoder_with_worsened_translations(
+    trained: Path, toy_pairs: Path, tmp_path: Path
+) -> None:
+    config = dataclasses.replace(TINY, corrupted=0.3, steps=40, decay_steps=20)
+    folder = train_encoder(tmp_path / "second", [toy_pairs], start=trained, config=config, seed=3)
+    record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    assert record["start"] == "toy"
+    first = json.loads((trained / "training.json").read_text(encoding="utf-8"))
+    assert record["before_training"] == pytest.approx(first["result"], abs=0.02)
+    assert (folder / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
+    with pytest.raises(InputError, match="another size"):
+        train_encoder(
+            tmp_path / "third", [toy_pairs], start=trained, config=dataclasses.replace(config, layers=2), seed=3
+        )
+    with pytest.raises(InputError, match="no encoder folder"):
+        train_encoder(tmp_path / "fourth", [toy_pairs], start=tmp_path, config=config, seed=3)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from mtmetrics.artifacts.models import encoder_fingerprint_files, fingerprint, model_folder, pretrained
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
 from mtmetrics.encoders.device import pick_device, torch_dtype
 from mtmetrics.errors import ArtifactError
 from mtmetrics.inputs import choice, positive
@@ -46,11 +46,12 @@ class LanguageModel:
         local_files_only: bool = False,
     ) -> None:
         self.name = str(model)
+        self.label = model_label(model)
         self.start_token = choice("start_token", start_token, START_TOKENS)
         self.batch_tokens = positive("batch_tokens", batch_tokens)
         self.device = pick_device(device)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
-        self.fingerprint = fingerprint(encoder_fingerprint_files(folder))
+        self.fingerprint = fingerprint(fingerprint_files(folder))
         self.tokenizer, network = pretrained("AutoModelForCausalLM", folder, torch_dtype(dtype))
         self._network = network.eval().to(self.device)
         self._start = network.config.bos_token_id

@@ -76,7 +76,12 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
     return tokenizer, network
 
 
-def encoder_fingerprint_files(folder: Path) -> list[Path]:
+def model_label(name: str | Path) -> str:
+    """How signatures and maps call a model: the name of a folder without the path to it, else the name as given."""
+    return Path(name).resolve().name if Path(name).is_dir() else str(name)
+
+
+def fingerprint_files(folder: Path) -> list[Path]:
     """The files of a model folder that decide its numbers: weights, configuration, tokenizer."""
     patterns = ("config.json", "*.safetensors", *_TOKENIZER_FILES)
     return sorted({path for pattern in patterns for path in folder.glob(pattern)})

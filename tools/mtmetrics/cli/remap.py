@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     encoder = pool.encoder(args.encoder, layer=args.layer)
     source, target, origin = _vectors(args, pairs, encoder, pool)
     meta: dict[str, str] = {
-        "encoder": args.encoder if not Path(args.encoder).is_dir() else Path(args.encoder).name,
+        "encoder": encoder.label,
         "encoder_fingerprint": encoder.fingerprint,
         "layer": str(encoder.layer),
         "lp": args.lp,

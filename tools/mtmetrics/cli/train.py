@@ -34,7 +34,11 @@ def add_parser(subparsers: Any) -> None:
         help="JSON Lines (source, target, origin) or .tsv word lists; the name begins with the language pair, e.g. de-en.jsonl.gz",
     )
     data.add_argument(
-        "--cap", nargs="+", default=[], metavar="ORIGIN=N", help="use at most N rows of this origin per file; ORIGIN may end in *"
+        "--cap",
+        nargs="+",
+        default=[],
+        metavar="ORIGIN=N",
+        help="use at most N rows of this origin per file; ORIGIN may end in *",
     )
     _add_common(encoder, data, EncoderConfig)
     encoder.set_defaults(run=run_encoder)
@@ -55,7 +59,11 @@ def add_parser(subparsers: Any) -> None:
     data.add_argument("--parallel", nargs="+", default=[], metavar="FILE", help="JSON Lines of which one side is used")
     data.add_argument("--side", choices=("source", "target"), default="target", help="that side (default: %(default)s)")
     data.add_argument(
-        "--weight", nargs="+", default=[], metavar="ORIGIN=N", help="sentences of this origin occur N times per epoch; ORIGIN may end in *"
+        "--weight",
+        nargs="+",
+        default=[],
+        metavar="ORIGIN=N",
+        help="sentences of this origin occur N times per epoch; ORIGIN may end in *",
     )
     _add_common(lm, data, LMConfig)
     lm.set_defaults(run=run_lm)
@@ -63,7 +71,11 @@ def add_parser(subparsers: Any) -> None:
 
 def _add_common(parser: argparse.ArgumentParser, data: Any, config: type) -> None:
     data.add_argument(
-        "--exclude-origin", nargs="+", default=[], metavar="ORIGIN", help="leave out rows of these origins; a name may end in *"
+        "--exclude-origin",
+        nargs="+",
+        default=[],
+        metavar="ORIGIN",
+        help="leave out rows of these origins; a name may end in *",
     )
     output = parser.add_argument_group("output")
     output.add_argument("--output", required=True, metavar="DIR", help="the artifact folder to make")
@@ -75,7 +87,9 @@ def _add_common(parser: argparse.ArgumentParser, data: Any, config: type) -> Non
     for field in dataclasses.fields(config):
         flag = "--" + field.name.replace("_", "-")
         if isinstance(field.default, bool):
-            settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"])
+            settings.add_argument(
+                flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"]
+            )
         else:
             text = f"{field.metadata['help']} (default: %(default)s)"
             settings.add_argument(flag, type=_NUMBERS[field.type], default=field.default, metavar="N", help=text)

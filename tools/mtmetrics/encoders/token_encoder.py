@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.artifacts.models import encoder_fingerprint_files, fingerprint, model_folder, pretrained
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
 from mtmetrics.encoders.cache import EncodedText, TextCache
 from mtmetrics.encoders.device import pick_device, torch_dtype
 from mtmetrics.encoders.layers import LayerTap
@@ -70,8 +70,9 @@ class TokenEncoder:
         self.dtype = dtype
         self.device = pick_device(device)
         self.name = str(model)
+        self.label = model_label(model)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
-        self.fingerprint = fingerprint(encoder_fingerprint_files(folder))
+        self.fingerprint = fingerprint(fingerprint_files(folder))
         self.tokenizer, network = pretrained("AutoModel", folder, torch_dtype(dtype))
         depth = network.config.num_hidden_layers
         self.layer = depth if layer is None else layer

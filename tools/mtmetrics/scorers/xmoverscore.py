@@ -129,12 +129,12 @@ class XMoverScore(Scorer):
     @property
     def signature(self) -> str:
         form, model = self._form, self.language_model
-        lm = "none" if model is None else f"{model.name}#{model.fingerprint}*{self.lm_weight:g}"
+        lm = "none" if model is None else f"{model.label}#{model.fingerprint}*{self.lm_weight:g}"
         return signature(
             "xmoverscore",
             {
                 "lp": self.lang_pair,
-                "enc": f"{self.encoder.name}#{self.encoder.fingerprint}",
+                "enc": f"{self.encoder.label}#{self.encoder.fingerprint}",
                 "layer": self.encoder.layer,
                 "ngram": self.ngram,
                 "map": "none" if self.remapping is None else f"{self.remapping.kind}#{self.remapping.fingerprint}",

@@ -29,6 +29,9 @@ class EncoderConfig:
     weight_decay: float = _setting(0.01, "weight decay of the matrices")
     pooled_temperature: float = _setting(0.05, "temperature of the sentence similarity")
     token_temperature: float = _setting(0.03, "temperature of the token similarity")
+    corrupted: float = _setting(
+        0.0, "share of words changed in worsened translations, which are further negatives; 0: none"
+    )
     words: float = _setting(0.4, "how often word lists are drawn, relative to text")
     characters: int = _setting(2_000_000, "characters per language from which the vocabulary is made")
     held_back_per_mille: int = _setting(12, "of thousand sentences so many are kept out of training")

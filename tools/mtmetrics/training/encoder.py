@@ -22,6 +22,7 @@ def train_encoder(
     *,
     exclude: Sequence[str] = (),
     caps: dict[str, int] | None = None,
+    start: str | Path | None = None,
     config: EncoderConfig | None = None,
     seed: int = 1,
     work: str | Path | None = None,
@@ -36,6 +37,7 @@ def train_encoder(
             with its language pair, e.g. ``de-en.jsonl.gz``.
         exclude: origins to leave out.
         caps: at most that many rows per file of an origin.
+        start: an encoder made here earlier, of the same size; its vocabulary and weights are where training begins.
         config: size and schedule.
         seed: of everything random.
         work: folder for checkpoints, ``OUTPUT.work`` by default; the same call goes on where it was interrupted.
@@ -52,9 +54,11 @@ def train_encoder(
     output = Path(output)
     if output.exists() and not overwrite:
         raise InputError(f"{output} exists already; choose another folder or pass --overwrite")
+    if start and not (Path(start) / "config.json").is_file():
+        raise InputError(f"{start} is no encoder folder: it has no config.json")
     work = Path(work) if work else output.with_name(output.name + ".work")
     settings = {"config": dataclasses.asdict(config), "seed": seed, "parallel": [str(path) for path in parallel]}
-    settings |= {"exclude": sorted(exclude), "caps": caps or {}}
+    settings |= {"exclude": sorted(exclude), "caps": caps or {}, "start": str(start) if start else None}
     loop.open_work(work, {**settings, "files": loop.fingerprint_files(settings["parallel"])}, restart)
     pairs, counts = corpus.read_pairs(parallel, exclude, caps, seed)
     sentences = [pair for pair in pairs if not pair.group.endswith(".words")]
@@ -64,12 +68,17 @@ def train_encoder(
         raise InputError(f"{len(sentences)} sentence pairs are too few to train on and to hold some back")
     log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
 
-    tokenizer = _vocabulary(work, train, config, seed)
+    tokenizer = _vocabulary(work, train, config, seed, start)
     train += words
     data = _tokenised(work / "tokens.npz", train, tokenizer, config)
     held_data = _tokenised(work / "held-back-tokens.npz", held, tokenizer, config)
-    vectors = _vectors(work, train, data, len(tokenizer), config, seed)
-    trainer = _trainer(config, tokenizer, vectors, data, held_data, work, seed)
+    if start:
+        encoder = load_encoder(start, config)
+    else:
+        vectors = _vectors(work, train, data, len(tokenizer), config, seed)
+        encoder = build_encoder(config, len(tokenizer), vectors, tokenizer.pad_token_id, seed)
+    # A continued training meets the pairs in another order than the one before it.
+    trainer = _trainer(config, tokenizer, encoder, data, held_data, work, seed + 1 if start else seed)
     before = trainer.evaluate() if not list((work / "checkpoints").glob("checkpoint-*")) else {}
     history = loop.run(trainer)
     result = trainer.evaluate()
@@ -78,6 +87,7 @@ def train_encoder(
         "command": "mtmetrics train encoder",
         **settings,
         "parallel": [corpus.short_name(path) for path in parallel],
+        "start": Path(start).name if start else None,
         "data": counts.as_dict(),
         "pairs": {"train": len(train) - len(words), "words": len(words), "held_back": len(held)},
         "before_training": before,
@@ -87,12 +97,14 @@ def train_encoder(
     return output
 
 
-def _vocabulary(work: Path, train: Sequence[corpus.Pair], config: EncoderConfig, seed: int) -> Any:
+def _vocabulary(
+    work: Path, train: Sequence[corpus.Pair], config: EncoderConfig, seed: int, start: str | Path | None
+) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     from mtmetrics.training import vocabulary
 
-    folder = work / "tokenizer"
+    folder = Path(start) if start else work / "tokenizer"
     if not folder.exists():
         texts: dict[str, dict[str, None]] = {}
         for pair in train:
@@ -139,7 +151,38 @@ def _vectors(
     return np.load(path, allow_pickle=False)
 
 
-def build_encoder(config: EncoderConfig, size: int, vectors: np.ndarray | None = None, pad: int = 0) -> Any:
+def load_encoder(folder: str | Path, config: EncoderConfig) -> Any:
+    """Loads an encoder to train on, in float32.
+
+    Raises:
+        InputError: it is missing or has another size than `config`.
+    """
+    import torch
+    from transformers import BertModel
+
+    model = BertModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False, local_files_only=True)
+    found = model.config
+    sizes = (found.hidden_size, found.num_hidden_layers, found.num_attention_heads, found.intermediate_size)
+    if (*sizes, found.max_position_embeddings) != (
+        config.width,
+        config.layers,
+        config.heads,
+        config.inner,
+        config.positions,
+    ):
+        raise InputError(
+            f"{folder} has another size than this training: pass its width, layers, heads, inner and positions"
+        )
+    found.hidden_dropout_prob = config.dropout
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout) and module.p:
+            module.p = config.dropout
+    return model
+
+
+def build_encoder(
+    config: EncoderConfig, size: int, vectors: np.ndarray | None = None, pad: int = 0, seed: int = 1
+) -> Any:
     """A new BERT encoder whose layers pass the subword vectors through unchanged at first.
 
     The output projections of attention and feed-forward parts and the position vectors begin at zero.
@@ -149,10 +192,12 @@ def build_encoder(config: EncoderConfig, size: int, vectors: np.ndarray | None =
         size: of the vocabulary.
         vectors: of the subwords, `(size, width)`; random ones if not given.
         pad: token id of [PAD].
+        seed: of the other weights.
     """
     import torch
-    from transformers import BertConfig, BertModel
+    from transformers import BertConfig, BertModel, set_seed
 
+    set_seed(seed)
     model = BertModel(
         BertConfig(
             vocab_size=size,
@@ -179,9 +224,7 @@ def build_encoder(config: EncoderConfig, size: int, vectors: np.ndarray | None =
     return model
 
 
-def _trainer(
-    config: EncoderConfig, tokenizer: Any, vectors: np.ndarray, data: Any, held: Any, work: Path, seed: int
-) -> Any:
+def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, held: Any, work: Path, seed: int) -> Any:
     from transformers import Trainer, set_seed
 
     from mtmetrics.training import pair_batches, pair_model
@@ -203,12 +246,12 @@ def _trainer(
             return found
 
     set_seed(seed)
-    encoder = build_encoder(config, len(tokenizer), vectors, tokenizer.pad_token_id)
     model = pair_model.PairModel(encoder, config.pooled_temperature, config.token_temperature)
     plan = pair_batches.plan_batches(
         data.groups, data.lengths(), config.pairs_per_step, config.steps, seed, config.words
     )
-    table = pair_batches.word_starts(tokenizer)
+    table, begins = pair_batches.word_starts(tokenizer), pair_batches.word_beginnings(tokenizer)
+    batches = pair_batches.BatchDataset(data, plan, table, begins, config.positions, seed, config.corrupted)
     arguments = loop.trainer_settings(
         work,
         config.steps,
@@ -223,7 +266,7 @@ def _trainer(
     return PairTrainer(
         model=model,
         args=arguments,
-        train_dataset=pair_batches.BatchDataset(data, plan, table, config.positions, seed),
+        train_dataset=batches,
         eval_dataset=held,
         data_collator=lambda batches: batches[0],
         optimizers=(MuonAdamW(model, config.matrix_lr, config.other_lr, config.weight_decay), None),

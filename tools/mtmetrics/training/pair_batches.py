@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mtmetrics.training.corruption import corrupt
 from mtmetrics.training.corpus import Pair, text_key
 
 
@@ -93,16 +94,31 @@ class BatchDataset:
         data: the tokenised pairs.
         plan: index arrays, one per step.
         table: of the vocabulary, true for subwords that begin a word and are no punctuation, `(size,)`.
+        begins: of the vocabulary, true for subwords that begin a word, `(size,)`.
         positions: number of positions of the model; batches begin at random ones, so that all of them are trained.
-        seed: of the random starts.
+        seed: of the random starts and of the corruption.
+        corrupted: share of the words that change in a worsened translation of each pair; 0 for none. See `corruption`.
     """
 
-    def __init__(self, data: TokenisedPairs, plan: list[np.ndarray], table: np.ndarray, positions: int, seed: int) -> None:
+    def __init__(
+        self,
+        data: TokenisedPairs,
+        plan: list[np.ndarray],
+        table: np.ndarray,
+        begins: np.ndarray,
+        positions: int,
+        seed: int,
+        corrupted: float = 0.0,
+    ) -> None:
         self.data = data
         self.plan = plan
         self.table = table
+        self.begins = begins
         self.positions = positions
         self.seed = seed
+        self.corrupted = corrupted
+        names = [name for name in data.groups if name.endswith(".words")]
+        self.words = np.concatenate([data.groups[name] for name in names]) if names else np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.plan)
@@ -122,7 +138,19 @@ class BatchDataset:
             batch[f"{name}_kept"] = torch.from_numpy(mask & self.table[ids] if word_starts_only else mask)
             batch[f"{name}_start"] = start
             batch[f"{name}_keys"] = torch.from_numpy(self.data.keys[side][indices])
+        if self.corrupted and not np.isin(indices[0], self.words):
+            ids, mask = pad(self._worsened(indices, rng, batch["target_ids"].shape[1]))
+            batch["worse_ids"], batch["worse_mask"] = torch.from_numpy(ids), torch.from_numpy(mask)
+            batch["worse_kept"] = torch.from_numpy(mask & self.table[ids] if word_starts_only else mask)
         return batch
+
+    def _worsened(self, indices: np.ndarray, rng: np.random.Generator, longest: int) -> list[np.ndarray]:
+        sources, targets = self.data.rows(0, indices), self.data.rows(1, indices)
+        others = rng.permutation(len(indices))
+        return [
+            corrupt(source, target, targets[other], self.begins, self.corrupted, rng)[:longest]
+            for source, target, other in zip(sources, targets, others, strict=True)
+        ]
 
 
 def pad(rows: list[np.ndarray], value: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -142,4 +170,12 @@ def word_starts(tokenizer: Any) -> np.ndarray:
         table[number] = not token.startswith("##") and any(c.isalnum() for c in token)
     table[[tokenizer.pad_token_id, tokenizer.mask_token_id]] = False
     table[tokenizer.unk_token_id] = True
+    return table
+
+
+def word_beginnings(tokenizer: Any) -> np.ndarray:
+    """True for subwords that begin a word, `(size,)`."""
+    table = np.zeros(len(tokenizer), dtype=bool)
+    for token, number in tokenizer.get_vocab().items():
+        table[number] = not token.startswith("##")
     return table

@@ -47,20 +47,34 @@ class PairModel(nn.Module):
         target_kept: Tensor,
         target_start: int,
         target_keys: Tensor,
+        worse_ids: Tensor | None = None,
+        worse_mask: Tensor | None = None,
+        worse_kept: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """The loss of a batch and its two parts; the arguments are those of `pair_batches.BatchDataset`."""
+        """The loss of a batch and its two parts; the arguments are those of `pair_batches.BatchDataset`.
+
+        A worsened translation, where there is one, is one more negative of its source.
+        """
         source = self.encode(source_ids, source_mask, source_start)
         target = self.encode(target_ids, target_mask, target_start)
+        worse = None if worse_ids is None else self.encode(worse_ids, worse_mask, target_start)
         same = (source_keys[:, None] == source_keys) | (target_keys[:, None] == target_keys)
         same = same & ~torch.eye(len(same), dtype=torch.bool, device=same.device)
-        sentences = pooled(source, source_mask) @ pooled(target, target_mask).T
-        pooled_loss = symmetric_loss(sentences / self.pooled_temperature, same)
+        centres = pooled(source, source_mask)
+        sentences = centres @ pooled(target, target_mask).T
+        own = None if worse is None else (centres * pooled(worse, worse_mask)).sum(-1) / self.pooled_temperature
+        pooled_loss = symmetric_loss(sentences / self.pooled_temperature, same, own)
         source, target = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
+        own = None
+        if worse is not None:
+            worse = functional.normalize(worse, dim=-1)
+            own = paired_token_similarity(source, source_kept, worse, worse_kept) / self.token_temperature
         losses = []
         for begin in range(0, len(source), self.token_block):
             part = slice(begin, begin + self.token_block)
             matches = token_similarity(source[part], source_kept[part], target[part], target_kept[part])
-            losses.append(symmetric_loss(matches / self.token_temperature, same[part, part]))
+            extra = None if own is None else own[part]
+            losses.append(symmetric_loss(matches / self.token_temperature, same[part, part], extra))
         token_loss = torch.stack(losses).mean()
         return {"loss": pooled_loss + token_loss, "pooled": pooled_loss.detach(), "token": token_loss.detach()}
 
@@ -94,11 +108,28 @@ def token_similarity(source: Tensor, source_mask: Tensor, target: Tensor, target
     return (forwards + backwards) / 2
 
 
-def symmetric_loss(similarities: Tensor, same: Tensor) -> Tensor:
-    """Cross-entropy of the diagonal over rows and over columns; pairs that share a side are no negatives."""
+def paired_token_similarity(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
+    """Late interaction of each source with its own target only, `(n,)`; arguments as `token_similarity`, with m = n."""
+    cosines = source @ target.transpose(1, 2)
+    hidden_target = torch.where(target_mask, 0.0, -4.0).to(cosines.dtype)[:, None]
+    hidden_source = torch.where(source_mask, 0.0, -4.0).to(cosines.dtype)[:, :, None]
+    forwards = ((cosines + hidden_target).amax(2).float() * source_mask).sum(1) / source_mask.sum(1)
+    backwards = ((cosines + hidden_source).amax(1).float() * target_mask).sum(1) / target_mask.sum(1)
+    return (forwards + backwards) / 2
+
+
+def symmetric_loss(similarities: Tensor, same: Tensor, worse: Tensor | None = None) -> Tensor:
+    """Cross-entropy of the diagonal over rows and over columns.
+
+    Args:
+        similarities: of all sources with all targets, `(n, n)`.
+        same: pairs that share a side and are therefore no negatives, `(n, n)`.
+        worse: similarity of each source with a worsened translation, `(n,)`: a further negative in its row.
+    """
     similarities = similarities.float().masked_fill(same, -1e4)
     labels = torch.arange(len(similarities), device=similarities.device)
-    return (functional.cross_entropy(similarities, labels) + functional.cross_entropy(similarities.T, labels)) / 2
+    rows = similarities if worse is None else torch.cat([similarities, worse.float()[:, None]], dim=1)
+    return (functional.cross_entropy(rows, labels) + functional.cross_entropy(similarities.T, labels)) / 2
 
 
 @torch.no_grad()

@@ -44,7 +44,7 @@ def write_record(folder: Path, record: dict[str, Any], history: list[dict[str, A
 
 
 def save_half(model: Any, folder: Path) -> None:
-    """Saves a `transformers` model as float16 safetensors, in shards under 16 MB where needed."""
+    """Saves a `transformers` model as float16 safetensors, in files of at most 16 MiB."""
     import copy
 
     import torch
@@ -52,4 +52,6 @@ def save_half(model: Any, folder: Path) -> None:
     half = copy.deepcopy(model).to(device="cpu", dtype=torch.float16)
     half.config.dtype = torch.float16
     half.config._name_or_path = ""
-    half.save_pretrained(folder, max_shard_size="16MB")
+    half.save_pretrained(folder, max_shard_size="16MiB")
+    for path in folder.glob("*.safetensors"):
+        path.chmod(0o644)
