@@ -49,15 +49,13 @@ def toy_pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def toy_lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """300 sentences of one pattern: article, adjective, noun, verb, article, noun."""
+    """Some 400 sentences of one pattern: article, adjective, noun, verb, article, noun."""
     rng = random.Random(5)
     nouns = ["house", "dog", "cat", "tree", "garden", "book", "river", "child"]
     lines = []
     for _ in range(900):
         first, second = rng.sample(nouns, 2)
-        lines.append(
-            f"The {rng.choice(['small', 'old', 'new'])} {first} {rng.choice(['sees', 'needs', 'likes'])} the {second}."
-        )
+        lines.append(f"The {rng.choice(['small', 'old', 'new'])} {first} {rng.choice(['sees', 'needs', 'likes'])} the {second}.")
     path = tmp_path_factory.mktemp("text") / "en.txt"
     path.write_text("\n".join(dict.fromkeys(lines)) + "\n", encoding="utf-8")
     return path

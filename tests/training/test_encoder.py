@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,9 +50,7 @@ def test_counted_vectors_match_translations_before_any_training(trained: Path) -
     assert record["result"]["token_p1"] > 0.9
 
 
-def test_training_improves_the_matching_of_held_back_pairs(
-    toy_pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_improves_the_matching_of_held_back_pairs(toy_pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def random_vectors(table: object, width: int, seed: int) -> np.ndarray:
         return np.random.default_rng(seed).standard_normal((table.shape[0], width)).astype(np.float32)
 
@@ -95,6 +94,8 @@ def test_the_folder_loads_offline_and_holds_half_precision(trained: Path) -> Non
 def test_a_resumed_run_ends_with_the_same_weights(
     trained: Path, toy_pairs: Path, tmp_path: Path, interrupt_at: Callable[[int | None], None]
 ) -> None:
+    # The vocabulary of a repeated run may differ where counts are equal, see `train_wordpiece`; a resumed run keeps its own.
+    shutil.copytree(trained.parent / "toy.work" / "tokenizer", tmp_path / "toy.work" / "tokenizer")
     interrupt_at(40)
     with pytest.raises(KeyboardInterrupt):
         train_encoder(tmp_path / "toy", [toy_pairs], config=TINY, seed=3)
@@ -130,7 +131,7 @@ def test_token_similarity_by_hand() -> None:
     source_mask = torch.tensor([[True, True, False]])
     target_mask = torch.tensor([[True, True], [True, False]])
     found = pair_model.token_similarity(source, source_mask, target, target_mask)
-    # First target: best of the source tokens 1 and 0.6, of its own 1 and 0.8; second: 0 and 1, and 1 for its only token.
+    # First target: its tokens offer the source 1 and 0.6, and get 1 and 0.8; second: they offer 0 and 1, and get 1.
     assert found.tolist()[0] == pytest.approx([(0.8 + 0.9) / 2, (0.5 + 1.0) / 2])
 
 
@@ -155,9 +156,7 @@ def test_the_plan_keeps_language_pairs_apart_and_a_shorter_one_is_its_beginning(
     assert sorted(np.concatenate(first_pass).tolist()) == list(range(100))
 
 
-def test_training_goes_on_from_an_earlier_encoder_with_worsened_translations(
-    trained: Path, toy_pairs: Path, tmp_path: Path
-) -> None:
+def test_training_goes_on_from_an_earlier_encoder_with_worsened_translations(trained: Path, toy_pairs: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(TINY, corrupted=0.3, steps=40, decay_steps=20)
     folder = train_encoder(tmp_path / "second", [toy_pairs], start=trained, config=config, seed=3)
     record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
@@ -166,8 +165,6 @@ def test_training_goes_on_from_an_earlier_encoder_with_worsened_translations(
     assert record["before_training"] == pytest.approx(first["result"], abs=0.02)
     assert (folder / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
     with pytest.raises(InputError, match="another size"):
-        train_encoder(
-            tmp_path / "third", [toy_pairs], start=trained, config=dataclasses.replace(config, layers=2), seed=3
-        )
+        train_encoder(tmp_path / "third", [toy_pairs], start=trained, config=dataclasses.replace(config, layers=2), seed=3)
     with pytest.raises(InputError, match="no encoder folder"):
         train_encoder(tmp_path / "fourth", [toy_pairs], start=tmp_path, config=config, seed=3)

@@ -122,5 +122,5 @@ def test_nothing_to_train_on_is_refused(toy_lines: Path, tmp_path: Path) -> None
     with pytest.raises(InputError, match="no sentence"):
         train_lm(tmp_path / "toy", [f"{toy_lines}:1-9=x"], exclude=["x"], config=TINY)
     with pytest.raises(InputError, match="--held-back"):
-        train_lm(tmp_path / "toy", [f"{toy_lines}:1-9=x"], config=TINY, restart=True)
+        train_lm(tmp_path / "toy", [f"{toy_lines}:1-9=x"], config=TINY)
     assert not (tmp_path / "toy").exists()

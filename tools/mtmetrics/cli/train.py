@@ -6,8 +6,6 @@ import logging
 import sys
 from typing import Any
 
-_NUMBERS = {"int": int, "float": float, int: int, float: float}
-
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command group to the parser."""
@@ -40,6 +38,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="ORIGIN=N",
         help="use at most N rows of this origin per file; ORIGIN may end in *",
     )
+    data.add_argument("--start", metavar="DIR", help="train on from this encoder, with its vocabulary")
     _add_common(encoder, data, EncoderConfig)
     encoder.set_defaults(run=run_encoder)
 
@@ -78,21 +77,19 @@ def _add_common(parser: argparse.ArgumentParser, data: Any, config: type) -> Non
         help="leave out rows of these origins; a name may end in *",
     )
     output = parser.add_argument_group("output")
-    output.add_argument("--output", required=True, metavar="DIR", help="the artifact folder to make")
+    output.add_argument("--out", required=True, metavar="DIR", help="the artifact folder to make")
     output.add_argument("--overwrite", action="store_true", help="replace an existing one")
-    output.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUTPUT.work)")
+    output.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUT.work)")
     output.add_argument("--restart", action="store_true", help="discard what an earlier run left in the work folder")
     settings = parser.add_argument_group("settings")
     settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
     for field in dataclasses.fields(config):
         flag = "--" + field.name.replace("_", "-")
         if isinstance(field.default, bool):
-            settings.add_argument(
-                flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"]
-            )
+            settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"])
         else:
             text = f"{field.metadata['help']} (default: %(default)s)"
-            settings.add_argument(flag, type=_NUMBERS[field.type], default=field.default, metavar="N", help=text)
+            settings.add_argument(flag, type=type(field.default), default=field.default, metavar="N", help=text)
 
 
 def run_encoder(args: argparse.Namespace) -> int:
@@ -102,7 +99,7 @@ def run_encoder(args: argparse.Namespace) -> int:
     from mtmetrics.training.encoder import train_encoder
 
     caps = parse_numbers(args.cap, "--cap")
-    print(train_encoder(args.output, args.parallel, caps=caps, **_common(args, EncoderConfig)))
+    print(train_encoder(args.out, args.parallel, start=args.start, caps=caps, **_common(args, EncoderConfig)))
     return 0
 
 
@@ -113,7 +110,7 @@ def run_lm(args: argparse.Namespace) -> int:
     from mtmetrics.training.lm import train_lm
 
     weights = parse_numbers(args.weight, "--weight")
-    print(train_lm(args.output, args.mono, args.parallel, side=args.side, weights=weights, **_common(args, LMConfig)))
+    print(train_lm(args.out, args.mono, args.parallel, side=args.side, weights=weights, **_common(args, LMConfig)))
     return 0
 
 

@@ -73,12 +73,12 @@ def word_pair_vectors(
 def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
     """(text, word) -> mean vector of its pieces."""
     tokens = tokens.select(tokens.words >= 0)
+    if not len(tokens.vectors):
+        return {}
     text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
-    keys, inverse, counts = np.unique(np.stack([text, tokens.words], axis=1), axis=0, return_inverse=True, return_counts=True)
-    sums = np.zeros((len(keys), tokens.vectors.shape[1]))
-    np.add.at(sums, inverse.ravel(), tokens.vectors)
-    means = sums / counts[:, None]
-    return {(int(key[0]), int(key[1])): mean for key, mean in zip(keys, means, strict=True)}
+    begins = np.flatnonzero(np.append(True, (np.diff(text) != 0) | (np.diff(tokens.words) != 0)))  # pieces of a word stand together
+    means = np.add.reduceat(tokens.vectors, begins, axis=0) / np.diff(np.append(begins, len(text)))[:, None]
+    return dict(zip(zip(text[begins].tolist(), tokens.words[begins].tolist(), strict=True), means, strict=True))
 
 
 def _softmax(values: np.ndarray, axis: int) -> np.ndarray:

@@ -10,7 +10,7 @@ def _setting(default: Any, text: str) -> Any:
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Size and schedule of an encoder; the defaults are those of the bundled one."""
+    """Size and schedule of an encoder; the bundled one has the default size."""
 
     vocabulary: int = _setting(27000, "entries of the WordPiece vocabulary")
     width: int = _setting(256, "width of the vectors")
@@ -29,9 +29,7 @@ class EncoderConfig:
     weight_decay: float = _setting(0.01, "weight decay of the matrices")
     pooled_temperature: float = _setting(0.05, "temperature of the sentence similarity")
     token_temperature: float = _setting(0.03, "temperature of the token similarity")
-    corrupted: float = _setting(
-        0.0, "share of words changed in worsened translations, which are further negatives; 0: none"
-    )
+    corrupted: float = _setting(0.0, "share of words changed in worsened translations, which are further negatives; 0: none")
     words: float = _setting(0.4, "how often word lists are drawn, relative to text")
     characters: int = _setting(2_000_000, "characters per language from which the vocabulary is made")
     held_back_per_mille: int = _setting(12, "of thousand sentences so many are kept out of training")
@@ -51,7 +49,7 @@ class LMConfig:
     heads: int = _setting(4, "attention heads")
     context: int = _setting(128, "longest text that the model reads, in subwords")
     rows_per_step: int = _setting(32, "packed rows of full context length per step")
-    steps: int = _setting(2500, "training steps")
+    steps: int = _setting(2300, "training steps")
     matrix_lr: float = _setting(5e-3, "peak learning rate of Muon, for the matrices of the layers")
     other_lr: float = _setting(3e-3, "peak learning rate of AdamW, for everything else")
     warmup_steps: int = _setting(80, "steps in which the learning rates rise")

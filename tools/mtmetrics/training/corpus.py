@@ -82,7 +82,7 @@ def read_pairs(
     caps: dict[str, int] | None = None,
     seed: int = 0,
 ) -> tuple[list[Pair], Counts]:
-    """Reads parallel text: JSON Lines with `source`, `target` and optional `origin`, or ``.tsv`` rows of the same order.
+    """Reads parallel text: JSON Lines with `source`, `target` and optional `origin`, or ``.tsv`` in this order.
 
     Args:
         paths: the files; the name of each up to its first dot names the language pair. Files of one name are one pair.

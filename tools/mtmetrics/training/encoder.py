@@ -1,6 +1,7 @@
 """Trains one small multilingual encoder from parallel text alone: counted vectors first, then contrastive training."""
 
 import dataclasses
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.files import atomic_path, new_folder
+from mtmetrics.artifacts.files import atomic_path, new_folder, write_atomic
 from mtmetrics.errors import InputError
-from mtmetrics.training import corpus, loop
+from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import EncoderConfig
 
 log = logging.getLogger(__name__)
@@ -79,7 +80,8 @@ def train_encoder(
         encoder = build_encoder(config, len(tokenizer), vectors, tokenizer.pad_token_id, seed)
     # A continued training meets the pairs in another order than the one before it.
     trainer = _trainer(config, tokenizer, encoder, data, held_data, work, seed + 1 if start else seed)
-    before = trainer.evaluate() if not list((work / "checkpoints").glob("checkpoint-*")) else {}
+    if not (work / "before.json").exists():
+        write_atomic(work / "before.json", json.dumps(trainer.evaluate()))
     history = loop.run(trainer)
     result = trainer.evaluate()
     record = {
@@ -88,18 +90,17 @@ def train_encoder(
         **settings,
         "parallel": [corpus.short_name(path) for path in parallel],
         "start": Path(start).name if start else None,
+        "started_from": recording.read_record(Path(start)) if start else None,
         "data": counts.as_dict(),
         "pairs": {"train": len(train) - len(words), "words": len(words), "held_back": len(held)},
-        "before_training": before,
+        "before_training": json.loads((work / "before.json").read_text(encoding="utf-8")),
         "result": result,
     }
     _write(output, overwrite, trainer.model.encoder, tokenizer, record, history)
     return output
 
 
-def _vocabulary(
-    work: Path, train: Sequence[corpus.Pair], config: EncoderConfig, seed: int, start: str | Path | None
-) -> Any:
+def _vocabulary(work: Path, train: Sequence[corpus.Pair], config: EncoderConfig, seed: int, start: str | Path | None) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     from mtmetrics.training import vocabulary
@@ -112,9 +113,7 @@ def _vocabulary(
             texts.setdefault(source, {})[pair.source] = None
             texts.setdefault(target, {})[pair.target] = None
         by_language = {language: list(unique) for language, unique in texts.items()}
-        trained = vocabulary.train_wordpiece(
-            vocabulary.balanced(by_language, config.characters, seed), config.vocabulary
-        )
+        trained = vocabulary.train_wordpiece(vocabulary.balanced(by_language, config.characters, seed), config.vocabulary)
         with new_folder(folder) as temporary:
             vocabulary.save_tokenizer(vocabulary.as_pretrained(trained, config.positions), temporary)
     return PreTrainedTokenizerFast.from_pretrained(folder)
@@ -136,9 +135,7 @@ def _tokenised(path: Path, pairs: Sequence[corpus.Pair], tokenizer: Any, config:
     return TokenisedPairs(pairs, sides)
 
 
-def _vectors(
-    work: Path, pairs: Sequence[corpus.Pair], data: Any, size: int, config: EncoderConfig, seed: int
-) -> np.ndarray:
+def _vectors(work: Path, pairs: Sequence[corpus.Pair], data: Any, size: int, config: EncoderConfig, seed: int) -> np.ndarray:
     from mtmetrics.training import factorize
 
     path = work / "vectors.npy"
@@ -170,9 +167,7 @@ def load_encoder(folder: str | Path, config: EncoderConfig) -> Any:
         config.inner,
         config.positions,
     ):
-        raise InputError(
-            f"{folder} has another size than this training: pass its width, layers, heads, inner and positions"
-        )
+        raise InputError(f"{folder} has another size than this training: pass its width, layers, heads, inner and positions")
     found.hidden_dropout_prob = config.dropout
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout) and module.p:
@@ -180,9 +175,7 @@ def load_encoder(folder: str | Path, config: EncoderConfig) -> Any:
     return model
 
 
-def build_encoder(
-    config: EncoderConfig, size: int, vectors: np.ndarray | None = None, pad: int = 0, seed: int = 1
-) -> Any:
+def build_encoder(config: EncoderConfig, size: int, vectors: np.ndarray | None = None, pad: int = 0, seed: int = 1) -> Any:
     """A new BERT encoder whose layers pass the subword vectors through unchanged at first.
 
     The output projections of attention and feed-forward parts and the position vectors begin at zero.
@@ -247,9 +240,7 @@ def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, hel
 
     set_seed(seed)
     model = pair_model.PairModel(encoder, config.pooled_temperature, config.token_temperature)
-    plan = pair_batches.plan_batches(
-        data.groups, data.lengths(), config.pairs_per_step, config.steps, seed, config.words
-    )
+    plan = pair_batches.plan_batches(data.groups, data.lengths(), config.pairs_per_step, config.steps, seed, config.words)
     table, begins = pair_batches.word_starts(tokenizer), pair_batches.word_beginnings(tokenizer)
     batches = pair_batches.BatchDataset(data, plan, table, begins, config.positions, seed, config.corrupted)
     arguments = loop.trainer_settings(
@@ -273,10 +264,8 @@ def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, hel
     )
 
 
-def _write(
-    output: Path, overwrite: bool, encoder: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]
-) -> None:
-    from mtmetrics.training import recording, vocabulary
+def _write(output: Path, overwrite: bool, encoder: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
+    from mtmetrics.training import vocabulary
 
     with new_folder(output, overwrite) as folder:
         recording.save_half(encoder, folder)

@@ -51,7 +51,7 @@ def count_table(sides: Sequence[tuple[np.ndarray, np.ndarray]], columns: np.ndar
 
 
 def ppmi(table: sparse.csr_matrix, smoothing: float = 0.75) -> sparse.csr_matrix:
-    """Positive pointwise mutual information; column frequencies are raised to `smoothing`, so that short rows do not rule."""
+    """Positive pointwise mutual information; column frequencies enter with the power `smoothing`."""
     rows = np.asarray(table.sum(axis=1)).ravel()
     columns = np.asarray(table.sum(axis=0)).ravel() ** smoothing
     total = columns.sum()

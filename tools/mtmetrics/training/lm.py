@@ -9,7 +9,7 @@ from typing import Any
 
 from mtmetrics.artifacts.files import new_folder
 from mtmetrics.errors import InputError
-from mtmetrics.training import corpus, loop
+from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import LMConfig
 
 log = logging.getLogger(__name__)
@@ -80,12 +80,11 @@ def train_lm(
     history = loop.run(trainer)
     result = perplexity(trainer.model, tokenizer, [text for text, _ in held], config)
     log.info("held back: %s", result)
-    mono_names = [Path(corpus.parse_ranges(spec)[0]).name + spec[len(corpus.parse_ranges(spec)[0]) :] for spec in mono]
     record = {
         "kind": "causal language model",
         "command": "mtmetrics train lm",
         **settings,
-        "mono": mono_names,
+        "mono": [_without_folder(spec) for spec in mono],
         "parallel": [corpus.short_name(path) for path in parallel],
         "data": counts.as_dict(),
         "sentences": {"train": len(train), "train_with_weights": len(repeated), "held_back": len(held)},
@@ -97,9 +96,12 @@ def train_lm(
     return output
 
 
-def _read(
-    mono: Sequence[str], parallel: Sequence[str], side: str, exclude: Sequence[str]
-) -> tuple[list[tuple[str, str]], corpus.Counts]:
+def _without_folder(spec: str) -> str:
+    path = corpus.parse_ranges(spec)[0]
+    return Path(path).name + spec.removeprefix(path)
+
+
+def _read(mono: Sequence[str], parallel: Sequence[str], side: str, exclude: Sequence[str]) -> tuple[list[tuple[str, str]], corpus.Counts]:
     if not mono and not parallel:
         raise InputError("no text was given; pass --mono or --parallel files")
     lines, counts = corpus.read_lines(mono, exclude)
@@ -115,9 +117,7 @@ def _read(
     return sorted(unique.items()), counts
 
 
-def _split(
-    sentences: list[tuple[str, str]], held_back: int, seed: int
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _split(sentences: list[tuple[str, str]], held_back: int, seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Holds back `held_back` sentences that share no letters-and-digits form with the rest."""
     if held_back >= len(sentences):
         raise InputError(f"{len(sentences)} sentences are too few to hold back {held_back}; lower --held-back")
@@ -281,9 +281,7 @@ def perplexity(model: Any, tokenizer: Any, texts: Sequence[str], config: LMConfi
             batch = {name: torch.stack([row[name] for row in rows]).to(model.device) for name in rows[0]}
             labels = batch.pop("labels")[:, 1:]
             logits = model(**batch, use_cache=False).logits[:, :-1]
-            total += torch.nn.functional.cross_entropy(
-                logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
-            ).item()
+            total += torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum").item()
             number += int((labels != IGNORED).sum())
     characters = sum(len(text) for text in texts)
     return {
@@ -293,10 +291,8 @@ def perplexity(model: Any, tokenizer: Any, texts: Sequence[str], config: LMConfi
     }
 
 
-def _write(
-    output: Path, overwrite: bool, model: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]
-) -> None:
-    from mtmetrics.training import recording, vocabulary
+def _write(output: Path, overwrite: bool, model: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
+    from mtmetrics.training import vocabulary
 
     with new_folder(output, overwrite) as folder:
         model.config.use_cache = True

@@ -20,7 +20,8 @@ def open_work(work: Path, settings: dict[str, Any], restart: bool = False) -> No
         shutil.rmtree(work)
     text = json.dumps(settings, indent=2, sort_keys=True, default=str) + "\n"
     path = work / "settings.json"
-    if path.exists() and path.read_text(encoding="utf-8") != text:
+    began = path.exists() and any(item != path for item in work.iterdir())
+    if began and path.read_text(encoding="utf-8") != text:
         raise InputError(f"{work} holds a run with other settings; pass --restart to discard it, or another --work")
     work.mkdir(parents=True, exist_ok=True)
     write_atomic(path, text)
@@ -95,7 +96,7 @@ def run(trainer: Any) -> list[dict[str, Any]]:
     """Trains, going on from the latest checkpoint if there is one, and returns the logged numbers.
 
     A resumed run ends with the same weights as an uninterrupted one: data order, schedule, optimiser and random states
-    come from the checkpoint. (On the same machine with the same number of threads; otherwise up to rounding.)
+    come from the checkpoint. (With the same number of threads on the same machine; otherwise up to rounding.)
     """
     from transformers.trainer_utils import get_last_checkpoint
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.training.corruption import corrupt
 from mtmetrics.training.corpus import Pair, text_key
+from mtmetrics.training.corruption import corrupt
 
 
 class TokenisedPairs:

@@ -20,9 +20,7 @@ class PairModel(nn.Module):
         token_block: the token similarity compares blocks of that many pairs.
     """
 
-    def __init__(
-        self, encoder: nn.Module, pooled_temperature: float, token_temperature: float, token_block: int = 64
-    ) -> None:
+    def __init__(self, encoder: nn.Module, pooled_temperature: float, token_temperature: float, token_block: int = 64) -> None:
         super().__init__()
         self.encoder = encoder
         self.pooled_temperature = pooled_temperature
@@ -30,10 +28,9 @@ class PairModel(nn.Module):
         self.token_block = token_block
 
     def encode(self, ids: Tensor, mask: Tensor, start: int = 0) -> Tensor:
-        """Token vectors of unit length, `(n, t, d)`."""
+        """Token vectors, `(n, t, d)`."""
         positions = torch.arange(start, start + ids.shape[1], device=ids.device)[None]
-        states = self.encoder(input_ids=ids, attention_mask=mask.long(), position_ids=positions).last_hidden_state
-        return states
+        return self.encoder(input_ids=ids, attention_mask=mask.long(), position_ids=positions).last_hidden_state
 
     def forward(
         self,
@@ -159,10 +156,7 @@ def matching_accuracy(model: PairModel, data: Any, groups: dict[str, Any], batch
         sentences = pooled(source, source_mask) @ pooled(target, target_mask).T
         source, target = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
         tokens = torch.cat(
-            [
-                token_similarity(source[i : i + batch], source_mask[i : i + batch], target, target_mask)
-                for i in range(0, len(source), batch)
-            ]
+            [token_similarity(source[i : i + batch], source_mask[i : i + batch], target, target_mask) for i in range(0, len(source), batch)]
         )
         truth = torch.arange(len(indices), device=device)
         for kind, matrix in (("pooled", sentences), ("token", tokens)):

@@ -43,6 +43,12 @@ def write_record(folder: Path, record: dict[str, Any], history: list[dict[str, A
     write_atomic(folder / "training_log.csv", table.getvalue())
 
 
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """The record of an artifact, or None where it has none."""
+    path = folder / "training.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
 def save_half(model: Any, folder: Path) -> None:
     """Saves a `transformers` model as float16 safetensors, in files of at most 16 MiB."""
     import copy
@@ -52,6 +58,6 @@ def save_half(model: Any, folder: Path) -> None:
     half = copy.deepcopy(model).to(device="cpu", dtype=torch.float16)
     half.config.dtype = torch.float16
     half.config._name_or_path = ""
-    half.save_pretrained(folder, max_shard_size="16MiB")
+    half.save_pretrained(folder, max_shard_size=16 * 2**20)
     for path in folder.glob("*.safetensors"):
         path.chmod(0o644)

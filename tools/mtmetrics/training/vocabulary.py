@@ -23,6 +23,9 @@ def _plain() -> list[normalizers.Normalizer]:
 def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> Tokenizer:
     """Trains a lower-casing WordPiece vocabulary; accents are kept, Chinese characters stand alone.
 
+    Order and entries may differ from run to run where counts are equal (`tokenizers` goes through hash tables), so that
+    two runs of one seed agree exactly only if the second one takes over the vocabulary of the first.
+
     Args:
         texts: training sentences, already balanced over the languages.
         size: number of entries, special tokens included.
@@ -94,7 +97,8 @@ def save_tokenizer(tokenizer: Any, folder: str | Path) -> None:
     path = Path(folder) / "tokenizer_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     config["tokenizer_class"] = "PreTrainedTokenizerFast"
-    config.pop("backend", None)
+    for name in ("backend", "is_local", "local_files_only"):
+        config.pop(name, None)
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -1,0 +1,60 @@
+"""``mtmetrics train``: what its options become, and how it fails."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from mtmetrics.cli import train
+from mtmetrics.errors import InputError
+
+
+def parse(*argv: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    train.add_parser(parser.add_subparsers())
+    return parser.parse_args(["train", *argv])
+
+
+def test_lm_options_reach_the_training(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from mtmetrics.training import lm
+
+    calls = []
+    monkeypatch.setattr(lm, "train_lm", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0])
+    argv = "lm --out out --mono en.txt:1-5=news --exclude-origin a b* --weight news=3 --seed 4 --layers 5 --matrix-lr 0.01 --bf16"
+    arguments = parse(*argv.split())
+    assert arguments.run(arguments) == 0
+    (args, kwargs) = calls[0]
+    assert args == ("out", ["en.txt:1-5=news"], [])
+    assert kwargs["exclude"] == ["a", "b*"]
+    assert kwargs["weights"] == {"news": 3}
+    assert kwargs["seed"] == 4
+    assert (kwargs["config"].layers, kwargs["config"].matrix_lr, kwargs["config"].bf16) == (5, 0.01, True)
+    assert kwargs["config"].width == type(kwargs["config"])().width
+    assert capsys.readouterr().out == "out\n"
+
+
+def test_encoder_options_reach_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mtmetrics.training import encoder
+
+    calls = []
+    monkeypatch.setattr(encoder, "train_encoder", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0])
+    argv = "encoder --out out --parallel a.jsonl b.tsv --cap ms-*=40 --start first --corrupted 0.25 --work w --restart --overwrite"
+    arguments = parse(*argv.split())
+    assert arguments.run(arguments) == 0
+    (args, kwargs) = calls[0]
+    assert args == ("out", ["a.jsonl", "b.tsv"])
+    assert kwargs["caps"] == {"ms-*": 40}
+    assert (kwargs["start"], kwargs["work"], kwargs["restart"], kwargs["overwrite"]) == ("first", "w", True, True)
+    assert kwargs["config"].corrupted == 0.25
+    assert kwargs["config"].bf16 is False
+
+
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = parse("encoder", "--out", "out", "--parallel", "none.jsonl")
+    with pytest.raises(InputError, match=r"none\.jsonl: no such file"):
+        arguments.run(arguments)
+    arguments = parse("lm", "--out", "out", "--mono", "none.txt", "--weight", "news")
+    with pytest.raises(InputError, match="--weight needs ORIGIN=NUMBER"):
+        arguments.run(arguments)
+    assert list(tmp_path.iterdir()) == []
