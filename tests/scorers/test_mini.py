@@ -8,7 +8,7 @@ from mtmetrics.layout import bundled_artifacts
 from mtmetrics.remap import Remapping
 from mtmetrics.scorers.load import ModelPool, load_xmoverscore
 
-LANGUAGES = "cs de es et fi fr lv ne ro ru si tr zh".split()
+LANGUAGES = ["cs", "de", "es", "et", "fi", "fr", "lv", "ne", "ro", "ru", "si", "tr", "zh"]
 TRIPLES = {
     "de-en": ("Das Haus ist klein.", "The house is small.", "The weather was good yesterday."),
     "cs-en": ("Ten dům je malý.", "The house is small.", "The weather was good yesterday."),
