@@ -1,4 +1,4 @@
-"""Scores made-up lines in a process of its own and prints its memory as JSON: ``memory_probe.py ENCODER LINES``."""
+"""Scores made-up lines as ``mtmetrics score`` does and prints the memory as JSON: ``memory_probe.py ENCODER LINES``."""
 
 import json
 import resource
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from workload import made_pairs
 
+from mtmetrics.cli.memory import return_large_blocks
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import chunked
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -35,6 +36,7 @@ def rows(lines: int) -> Iterator[tuple[str, str]]:
 def main() -> None:
     """Prints peak memory before and after scoring, and the size of the result."""
     folder, lines = sys.argv[1], int(sys.argv[2])
+    return_large_blocks()
     scorer = XMoverScore(TokenEncoder(folder, device="cpu"))
     before = peak_mib()
     result = scorer.score_stream(chunked(rows(lines)))[0]

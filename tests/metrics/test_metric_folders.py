@@ -13,7 +13,7 @@ import yaml
 import mtmetrics
 import mtmetrics.artifacts.presets as presets
 from mtmetrics.integrations.install import install
-from mtmetrics.layout import bundled_artifacts, metric_names, metric_scripts
+from mtmetrics.layout import metric_names, metric_scripts
 
 pytestmark = pytest.mark.parametrize("name", metric_names())
 
@@ -29,22 +29,6 @@ CARD_SECTIONS = [
     "## Citation",
     "## Further references",
 ]
-_ARTIFACTS_OF_MINI = ("mini-encoder", "mini-lm-en")
-
-
-@pytest.fixture(params=["tiny", "mini"])
-def models(request, monkeypatch, tmp_path, tiny_preset):
-    """Runs a test with tiny random models in the place of `mini`, and with the bundled models."""
-    if request.param == "mini":
-        catalog = bundled_artifacts() / "catalog.toml"
-        if not catalog.is_file() or not all(name in catalog.read_text(encoding="utf-8") for name in _ARTIFACTS_OF_MINI):
-            pytest.skip("the catalog lists no bundled models yet")
-    else:
-        folder = tmp_path / "presets"
-        shutil.copytree(presets._FOLDER, folder)
-        shutil.copy(tiny_preset / "preset.toml", folder / "xmoverscore" / "mini.toml")
-        monkeypatch.setattr(presets, "_FOLDER", folder)
-    return request.param
 
 
 @pytest.fixture
@@ -55,37 +39,32 @@ def copied(name, tmp_path, monkeypatch):
     return name
 
 
-def run_examples(text, title, models):
-    """Runs the examples; what they print depends on the models, so it is compared only for those that the examples are about."""
+def run_examples(text, title):
+    """Runs the examples and compares what they print."""
     examples = doctest.DocTestParser().get_doctest(text, {}, title, title, 0)
     assert examples.examples
-    if models == "tiny":
-        for example in examples.examples:
-            if example.want == "True\n":
-                example.source = f"_ = ({example.source.strip()})\n"
-                example.want = ""
     output: list[str] = []
     results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False).run(examples, out=output.append)
     assert not results.failed, "".join(output)
 
 
-def test_loads_from_a_copy(copied, evaluate_cache, models):
+def test_loads_from_a_copy(copied, evaluate_cache):
     metric = evaluate.load(f"./{copied}", "mini")
     assert metric.name == copied
     assert metric.metric_name == copied
 
 
-def test_examples_of_the_card(name, copied, evaluate_cache, models):
+def test_examples_of_the_card(name, copied, evaluate_cache):
     card = Path(name, "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
-    run_examples("\n".join(blocks), f"card of {name}", models)
+    run_examples("\n".join(blocks), f"card of {name}")
 
 
-def test_examples_of_the_script(name, copied, evaluate_cache, models):
+def test_examples_of_the_script(name, copied, evaluate_cache):
     metric = evaluate.load(f"./{name}", "mini")
     shutil.rmtree(name)
     install([name])
-    run_examples(metric.inputs_description, f"docstring of {name}", models)
+    run_examples(metric.inputs_description, f"docstring of {name}")
 
 
 def test_script_keeps_the_rules_of_evaluate(name):

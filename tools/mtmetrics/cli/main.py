@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from mtmetrics.cli.memory import return_large_blocks
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.version import __version__
 
@@ -33,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C.
     """
     arguments = build_parser().parse_args(argv)
+    return_large_blocks()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _show_warning
