@@ -1,12 +1,13 @@
 """The language-model term: how likely a language model of the target language finds a translation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
+from mtmetrics.encoders.batching import length_batches
 from mtmetrics.encoders.device import pick_device, torch_dtype
 from mtmetrics.errors import ArtifactError
 from mtmetrics.inputs import choice, positive
@@ -76,8 +77,9 @@ class LanguageModel:
         encoded = self.tokenizer(list(distinct), add_special_tokens=False, truncation=True, max_length=self.max_length)
         ids = encoded["input_ids"]
         means = np.zeros(len(ids)) if self.start_token == "never" else np.full(len(ids), self.floor)
-        rows = {number: self._with_start(ids[number]) for number in range(len(ids))}
-        for numbers in self._batches({number: len(row) for number, row in rows.items() if len(row) > 1}):
+        rows = [self._with_start(text) for text in ids]
+        # A row of one token predicts nothing.
+        for numbers in length_batches([len(row) if len(row) > 1 else 0 for row in rows], self.batch_tokens):
             means[numbers] = self._means([rows[number] for number in numbers])
         index = [distinct[text] for text in texts]
         cut = np.array([bool(encoded.encodings[number].overflowing) for number in range(len(ids))], dtype=bool)
@@ -86,16 +88,6 @@ class LanguageModel:
     def _with_start(self, ids: list[int]) -> list[int]:
         wanted = self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
         return [self._start, *ids][: self.max_length] if wanted else ids
-
-    def _batches(self, lengths: dict[int, int]) -> Iterator[list[int]]:
-        batch: list[int] = []
-        for number in sorted(lengths, key=lengths.__getitem__, reverse=True):
-            if batch and lengths[batch[0]] * (len(batch) + 1) > self.batch_tokens:
-                yield batch
-                batch = []
-            batch.append(number)
-        if batch:
-            yield batch
 
     def _means(self, rows: list[list[int]]) -> np.ndarray:
         import torch

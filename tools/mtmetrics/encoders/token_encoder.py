@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
+from mtmetrics.encoders.batching import length_batches
 from mtmetrics.encoders.cache import EncodedText, TextCache
 from mtmetrics.encoders.device import pick_device, torch_dtype
 from mtmetrics.encoders.layers import LayerTap
@@ -18,9 +19,6 @@ from mtmetrics.inputs import positive
 
 if TYPE_CHECKING:
     import torch
-
-
-_MOST_PADDING = 1.05
 
 
 @dataclasses.dataclass
@@ -141,7 +139,7 @@ class TokenEncoder:
     def _run(self, ids: list[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
         import torch
 
-        for numbers in _batches([len(row) for row in ids], self.batch_tokens):
+        for numbers in length_batches([len(row) for row in ids], self.batch_tokens):
             width = max(len(ids[number]) for number in numbers)
             batch = torch.full((len(numbers), width), self.tokenizer.pad_token_id or 0, dtype=torch.long)
             mask = torch.zeros((len(numbers), width), dtype=torch.long)
@@ -163,22 +161,6 @@ class TokenEncoder:
         with torch.inference_mode():
             states = self._tap(input_ids=batch.to(self.device), attention_mask=mask.to(self.device))
             return states.float().cpu().numpy()
-
-
-def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of texts, longest first, in batches of little padding whose padded size stays within the budget (one text at least)."""
-    batch: list[int] = []
-    real = 0
-    for number in sorted(range(len(lengths)), key=lambda item: -lengths[item]):
-        padded = lengths[batch[0]] * (len(batch) + 1) if batch else 0
-        if batch and (padded > batch_tokens or padded > _MOST_PADDING * (real + lengths[number])):
-            yield batch
-            batch, real = [], 0
-        if lengths[number]:
-            batch.append(number)
-            real += lengths[number]
-    if batch:
-        yield batch
 
 
 def _max_length(tokenizer: Any, config: Any) -> int:
