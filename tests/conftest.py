@@ -111,9 +111,9 @@ def tiny_preset(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, ti
     """A preset folder for XMoverScore with the tiny models, and CLP maps for de-en and fi-en."""
     import numpy as np
 
-    from mtmetrics.artifacts.maps import map_file_name
     from mtmetrics.encoders.token_encoder import TokenEncoder
     from mtmetrics.remap import Remapping
+    from mtmetrics.scorers.maps import map_file_name
 
     folder = tmp_path_factory.mktemp("tiny-preset")
     encoder = TokenEncoder(tiny_encoder)

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtmetrics.artifacts.maps import load_map
 from mtmetrics.cli.main import main
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError
 from mtmetrics.mining.word_pairs import vectors_from_sentences, vectors_from_words
 from mtmetrics.remap import Remapping
+from mtmetrics.scorers.maps import load_map
 
 PAIRS = [("das haus ist klein", "the house is small"), ("ich sehe die katze", "i see the cat"), ("der hund schläft", "the dog sleeps")] * 9
 

@@ -7,6 +7,7 @@ import json
 import os
 import tomllib
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,17 @@ def language_model(model: Path) -> LanguageModel:
 def count(file: str, outcome: str) -> None:
     """Counts a case for the summary."""
     TALLY[file.split(".")[0], outcome] += 1
+
+
+def run(case: Case, check: Callable[[Case], None]) -> None:
+    """Runs the check of a case, unless the case is listed, and counts the outcome."""
+    count(case.file, "ran")
+    if reason := quirk(case):
+        LISTED[case.name] = reason
+        count(case.file, "listed")
+        return
+    check(case)
+    count(case.file, "passed")
 
 
 def quirk(case: Case) -> str | None:

@@ -98,7 +98,7 @@ def _check_targets(args: argparse.Namespace) -> None:
     """Refuses before the work what could not be written after it."""
     import os
 
-    from mtmetrics.artifacts.maps import map_file_name
+    from mtmetrics.scorers.maps import map_file_name
 
     folder = Path(args.out)
     for kind in args.map:
@@ -145,8 +145,8 @@ def _vectors(
 
 
 def _write_maps(args: argparse.Namespace, source: "np.ndarray", target: "np.ndarray", meta: dict[str, str]) -> int:
-    from mtmetrics.artifacts.maps import map_file_name
     from mtmetrics.remap import Remapping
+    from mtmetrics.scorers.maps import map_file_name
 
     written = []
     for kind in args.map:

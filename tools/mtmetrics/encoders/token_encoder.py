@@ -99,7 +99,7 @@ class TokenEncoder:
         Returns:
             Packed vectors of the distinct texts in order of first appearance, with uniform weights 1.
         """
-        return self._encode(texts, lambda batch: self._tokenise(batch))
+        return self._encode(texts, self._tokenise)
 
     def encode_words(self, sentences: Sequence[Sequence[str]]) -> PackedTokens:
         """Encodes sentences that are split into words already; `PackedTokens.words` then counts these words."""

@@ -7,8 +7,6 @@ from typing import Any
 from mtmetrics.evaluation.agreement import SCORE, Agreement, mean_agreement
 from mtmetrics.evaluation.correlation import Correlation
 
-FORMATS = ("json", "tsv", "markdown")
-
 
 def render(agreements: Sequence[Agreement], about: Mapping[str, str], style: str, *, parts: bool = False) -> str:
     """The agreement on each file and the mean over the files, without a final line end.
@@ -16,7 +14,7 @@ def render(agreements: Sequence[Agreement], about: Mapping[str, str], style: str
     Args:
         agreements: one or more files.
         about: what was judged and how (metric, preset, ...), for JSON alone.
-        style: one of `FORMATS`. A correlation that is not defined is null in JSON, beside its reason, and ``nan`` in tables.
+        style: ``json``, ``tsv`` or ``markdown``. A correlation that is not defined is null in JSON, beside its reason, and ``nan`` in tables.
         parts: show the parts of the score too.
     """
     if style == "json":

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from mtmetrics.artifacts.maps import load_map
 from mtmetrics.artifacts.presets import Preset, load_preset
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError, InputError
@@ -12,6 +11,7 @@ from mtmetrics.inputs import choice, language_pair
 from mtmetrics.matching.weights import TokenWeights
 from mtmetrics.remap import KINDS
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.maps import load_map
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 _TABLES: dict[str, set[str]] = {
@@ -126,9 +126,8 @@ def load_xmoverscore(
     encoder_table = bundle.settings.get("encoder", {})
     if "model" not in encoder_table:
         raise ArtifactError(f"preset {bundle.name}: names no model in its [encoder] table")
-    for setting in (layer, encoder_table.get("layer"), VARIANTS[chosen].layer):
-        if layer is None and setting is not None:
-            layer = setting
+    if layer is None:
+        layer = encoder_table.get("layer", VARIANTS[chosen].layer)
     encoder = pool.encoder(bundle.path(encoder_table["model"]), layer=layer, revision=encoder_table.get("revision"))
     map_table = bundle.settings.get("maps", {})
     kind = choice("map", map or map_table.get("kind", "none"), ("none", *KINDS))

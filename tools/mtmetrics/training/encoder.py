@@ -52,12 +52,9 @@ def train_encoder(
         InputError: files or settings cannot be used.
     """
     config = config or EncoderConfig()
-    output = Path(output)
-    if output.exists() and not overwrite:
-        raise InputError(f"{output} exists already; choose another folder or pass --overwrite")
+    output, work = loop.places(output, work, overwrite)
     if start and not (Path(start) / "config.json").is_file():
         raise InputError(f"{start} is no encoder folder: it has no config.json")
-    work = Path(work) if work else output.with_name(output.name + ".work")
     settings = {"config": dataclasses.asdict(config), "seed": seed, "parallel": [str(path) for path in parallel]}
     settings |= {"exclude": sorted(exclude), "caps": caps or {}, "start": str(start) if start else None}
     loop.open_work(work, {**settings, "files": loop.fingerprint_files(settings["parallel"])}, restart)

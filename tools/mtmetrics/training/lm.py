@@ -55,12 +55,9 @@ def train_lm(
         InputError: files or settings cannot be used.
     """
     config = config or LMConfig()
-    output = Path(output)
-    if output.exists() and not overwrite:
-        raise InputError(f"{output} exists already; choose another folder or pass --overwrite")
+    output, work = loop.places(output, work, overwrite)
     if side not in ("source", "target"):
         raise InputError(f"side must be source or target, not {side!r}")
-    work = Path(work) if work else output.with_name(output.name + ".work")
     files = [corpus.parse_ranges(spec)[0] for spec in mono] + list(parallel)
     settings = {"config": dataclasses.asdict(config), "seed": seed, "mono": list(mono), "parallel": list(parallel)}
     settings |= {"side": side, "exclude": sorted(exclude), "weights": weights or {}}

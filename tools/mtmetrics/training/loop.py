@@ -10,6 +10,18 @@ from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.errors import InputError
 
 
+def places(output: str | Path, work: str | Path | None, overwrite: bool) -> tuple[Path, Path]:
+    """The artifact folder to make and the folder for checkpoints, ``OUTPUT.work`` by default.
+
+    Raises:
+        InputError: the artifact exists and may not be replaced.
+    """
+    output = Path(output)
+    if output.exists() and not overwrite:
+        raise InputError(f"{output} exists already; choose another folder or pass --overwrite")
+    return output, Path(work) if work else output.with_name(output.name + ".work")
+
+
 def open_work(work: Path, settings: dict[str, Any], restart: bool = False) -> None:
     """Opens the work folder of a run: a new one, or one that the same settings began.
 
