@@ -14,7 +14,7 @@ def render(agreements: Sequence[Agreement], about: Mapping[str, str], style: str
     Args:
         agreements: one or more files.
         about: what was judged and how (metric, preset, ...), for JSON alone.
-        style: ``json``, ``tsv`` or ``markdown``. A correlation that is not defined is null in JSON, beside its reason, and ``nan`` in tables.
+        style: ``json``, ``tsv`` or ``markdown``; a correlation that is not defined is null in JSON, beside its reason, ``nan`` in tables.
         parts: show the parts of the score too.
     """
     if style == "json":
