@@ -228,15 +228,15 @@ class XMoverScore(Scorer):
         return results
 
     def _encoded(self, sources: list[str], systems: list[list[str]]) -> Iterator[PackedTokens]:
-        """Tokens of the sources, then of each system, from one call per encoder, so that no text is encoded twice, whatever a cache holds."""
+        """Tokens of the sources, then of each system; one call per encoder, so that no text is encoded twice, whatever a cache holds."""
         if self.target_encoder is not self.encoder:
             yield self.encoder.encode(sources)
             columns = systems
         else:
             columns = [sources, *systems]
         tokens = self.target_encoder.encode([text for column in columns for text in column])
-        for number in range(len(columns)):
-            yield tokens.take(slice(number * len(sources), (number + 1) * len(sources)))
+        for first in range(0, len(columns) * len(sources), len(sources)):
+            yield tokens.take(slice(first, first + len(sources)))
 
     def _align(self, sources: list[str], predictions: list[str]) -> Iterator[Alignment]:
         if self.similarity != "mover":
