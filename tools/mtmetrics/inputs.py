@@ -20,7 +20,7 @@ class InputReport:
         segments: segments scored.
         blank: segments of which a side is empty, blank, or holds nothing that the model knows; each gets the metric's floor score.
         truncated: segments with a side longer than a model reads; only its beginning was scored.
-        identical: segments that are not blank and whose prediction equals the source.
+        identical: segments that are not blank and whose prediction equals the source; 0 for metrics that do not see the source.
     """
 
     segments: int = 0
@@ -76,16 +76,42 @@ def as_texts(name: str, values: Any) -> list[str]:
     return [str(text) for text in texts]
 
 
-def check(**columns: Any) -> list[list[str]]:
+def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
+    """Returns references: one string per segment, or a list of strings per segment.
+
+    Args:
+        name: the argument's name, for the message.
+        values: what the user passed.
+
+    Raises:
+        InputError: neither the one nor the other, or a segment without a reference; names the field, index and value.
+    """
+    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
+        return as_texts(name, values)
+    values = list(values)
+    if all(isinstance(value, str) for value in values):
+        return as_texts(name, values)
+    several = []
+    for index, value in enumerate(values):
+        if isinstance(value, str):
+            raise InputError(f"{name}[{index}]: a string, but other segments have lists of references; use lists for all or for none")
+        several.append(as_texts(f"{name}[{index}]", value))
+        if not several[-1]:
+            raise InputError(f"{name}[{index}]: empty; a segment needs at least one reference")
+    return several
+
+
+def check(**columns: Any) -> list[list[Any]]:
     """Checks parallel columns of text, such as ``check(sources=..., predictions=...)``.
 
     Returns:
-        The columns as lists of strings, in the order given.
+        The columns in the order given, as lists of strings; the column ``references`` may hold lists of strings instead.
 
     Raises:
         InputError: a column is no list of strings, empty, or of another length than the first.
     """
-    checked = {name: as_texts(name, values) for name, values in columns.items()}
+    readers = {"references": as_references}
+    checked = {name: readers.get(name, as_texts)(name, values) for name, values in columns.items()}
     first = next(iter(checked))
     if not checked[first]:
         raise InputError(f"{first}: empty; there is nothing to score")

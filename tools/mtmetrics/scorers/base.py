@@ -4,13 +4,14 @@ import abc
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import InputReport, check
+from mtmetrics.inputs import InputReport, as_texts, check
 from mtmetrics.matching.plan import Alignment
+from mtmetrics.scorers.references import best_of_each, unfolded
 
 CHUNK_LINES = 1024
 
@@ -66,9 +67,20 @@ class ChunkScores:
     truncated: np.ndarray
     empty: np.ndarray
 
+    def take(self, rows: np.ndarray) -> "ChunkScores":
+        """Only some of the segments."""
+        parts = {name: values[rows] for name, values in self.parts.items()}
+        return ChunkScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
+
 
 class Scorer(abc.ABC):
-    """A metric that compares sources with the translations of one or several systems."""
+    """A metric that compares the translations of one or several systems with their sources, or with references.
+
+    Attributes:
+        compares: ``"sources"`` or ``"references"``, what the translations are compared with.
+    """
+
+    compares: Literal["sources", "references"] = "sources"
 
     @property
     @abc.abstractmethod
@@ -76,19 +88,20 @@ class Scorer(abc.ABC):
         """One line that pins the scores."""
 
     @abc.abstractmethod
-    def _score_chunk(self, sources: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         """Scores one chunk of checked texts for all systems, sharing what they have in common."""
 
     @abc.abstractmethod
     def _floor(self) -> tuple[float, dict[str, float]]:
         """Score and parts of a segment with a blank side."""
 
-    def score(self, sources: Sequence[str], predictions: Sequence[str]) -> MetricResult:
+    def score(self, others: Sequence[Any], predictions: Sequence[str]) -> MetricResult:
         """Scores one system.
 
         Args:
-            sources: n source segments.
-            predictions: their n translations.
+            others: n source segments, or n references, whichever the metric `compares` with; of references a segment may have a list, and
+                the best one counts.
+            predictions: n translations.
 
         Returns:
             Scores in the order of the input. A segment with a blank side gets the floor score and is counted in the report.
@@ -96,13 +109,13 @@ class Scorer(abc.ABC):
         Raises:
             InputError: the columns are no lists of strings, empty, or of unequal length.
         """
-        return self.score_systems(sources, {"": predictions})[""]
+        return self.score_systems(others, {"": predictions})[""]
 
-    def score_systems(self, sources: Sequence[str], systems: Mapping[str, Sequence[str]]) -> dict[str, MetricResult]:
-        """Scores several systems on the same sources, which are encoded once.
+    def score_systems(self, others: Sequence[Any], systems: Mapping[str, Sequence[str]]) -> dict[str, MetricResult]:
+        """Scores several systems on the same sources or references, which are encoded once.
 
         Args:
-            sources: n source segments.
+            others: as `score`.
             systems: system name -> its n translations.
 
         Raises:
@@ -111,7 +124,7 @@ class Scorer(abc.ABC):
         if not systems:
             raise InputError("systems: empty; there is nothing to score")
         names = {name: f"predictions of {name}" if name else "predictions" for name in systems}
-        columns = check(sources=sources, **{names[name]: texts for name, texts in systems.items()})
+        columns = check(**{self.compares: others}, **{names[name]: texts for name, texts in systems.items()})
         chunks = ([column[first : first + CHUNK_LINES] for column in columns] for first in range(0, len(columns[0]), CHUNK_LINES))
         results = dict(zip(systems, self.score_stream(chunks), strict=True))
         total = InputReport()
@@ -120,11 +133,11 @@ class Scorer(abc.ABC):
         total.warn()
         return results
 
-    def score_stream(self, chunks: Iterable[list[list[str]]]) -> list[MetricResult]:
+    def score_stream(self, chunks: Iterable[list[list[Any]]]) -> list[MetricResult]:
         """Scores input that arrives in chunks; memory grows with the scores alone.
 
         Args:
-            chunks: lists of columns of strings: the sources, then one column per system.
+            chunks: lists of columns: the sources or references, then one column per system.
 
         Returns:
             One result per system; no warning is given.
@@ -138,44 +151,53 @@ class Scorer(abc.ABC):
             for system, result in zip(collected, results, strict=True):
                 system.append(result)
         if not collected:
-            raise InputError("sources: empty; there is nothing to score")
+            raise InputError(f"{self.compares}: empty; there is nothing to score")
         return [joined(system) for system in collected]
 
-    def score_chunks(self, chunks: Iterable[list[list[str]]]) -> Iterator[list[MetricResult]]:
+    def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
         """Scores input that arrives in chunks and yields the results of each chunk, one per system; nothing is kept.
 
         Args:
             chunks: as `score_stream`.
         """
         floor, floor_parts = self._floor()
-        for sources, *systems in chunks:
+        for given, *systems in chunks:
+            others, owners = unfolded(given)
+            repeated = systems if owners is None else [[texts[owner] for owner in owners] for texts in systems]
             results = []
-            for predictions, scores in zip(systems, self._score_chunk(sources, systems), strict=True):
-                empty = _blank(sources, predictions) | scores.empty
-                scores.segments[empty] = floor
+            for predictions, scores in zip(repeated, self._score_chunk(others, repeated), strict=True):
+                scores.empty[:] |= _blank(others, predictions)
+                scores.segments[scores.empty] = floor
                 for name, value in floor_parts.items():
-                    scores.parts[name][empty] = value
-                report = _report(sources, predictions, empty, scores.truncated)
-                results.append(MetricResult(scores.segments, scores.parts, report, self.signature))
+                    scores.parts[name][scores.empty] = value
+                identical = self._identical(others, predictions) & ~scores.empty
+                best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
+                report = InputReport(len(best.segments), int(best.empty.sum()), int(best.truncated.sum()), int(identical.sum()))
+                results.append(MetricResult(best.segments, best.parts, report, self.signature))
             yield results
 
-    def align(self, sources: Sequence[str], predictions: Sequence[str]) -> list[Alignment]:
+    def _identical(self, others: list[str], predictions: list[str]) -> np.ndarray:
+        """(n,) bool, untranslated segments; none where the metric does not see the source."""
+        same = self.compares == "sources"
+        return np.array([same and other == text for other, text in zip(others, predictions, strict=True)], dtype=bool)
+
+    def align(self, others: Sequence[str], predictions: Sequence[str]) -> list[Alignment]:
         """What was matched with what, for people to read.
 
         Args:
-            sources: n source segments.
-            predictions: their n translations.
+            others: n source segments, or n single references, whichever the metric `compares` with.
+            predictions: n translations.
 
         Returns:
             One plan per segment; an empty one where a side holds nothing that can be compared.
 
         Raises:
-            InputError: as `score`; or the metric, as it is set up, matches no words.
+            InputError: as `score`; several references per segment; or the metric, as it is set up, matches no words.
         """
-        checked_sources, checked_predictions = check(sources=sources, predictions=predictions)
-        return list(self._align(checked_sources, checked_predictions))
+        texts, checked = check(**{self.compares: others}, predictions=predictions)
+        return list(self._align(as_texts(self.compares, texts), checked))
 
-    def _align(self, sources: list[str], predictions: list[str]) -> Iterator[Alignment]:
+    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
         raise InputError("alignments: this metric compares whole texts, so there is nothing to align")
 
 
@@ -195,10 +217,5 @@ def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator
         yield [list(column) for column in zip(*block, strict=True)]
 
 
-def _blank(sources: list[str], predictions: list[str]) -> np.ndarray:
-    return np.array([not source.strip() or not text.strip() for source, text in zip(sources, predictions, strict=True)], dtype=bool)
-
-
-def _report(sources: list[str], predictions: list[str], empty: np.ndarray, truncated: np.ndarray) -> InputReport:
-    same = np.array([source == text for source, text in zip(sources, predictions, strict=True)], dtype=bool)
-    return InputReport(len(sources), int(empty.sum()), int(truncated.sum()), int((same & ~empty).sum()))
+def _blank(others: list[str], predictions: list[str]) -> np.ndarray:
+    return np.array([not other.strip() or not text.strip() for other, text in zip(others, predictions, strict=True)], dtype=bool)

@@ -212,13 +212,13 @@ class XMoverScore(Scorer):
         means, lengths, cut = self.language_model.score(predictions)
         return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
 
-    def _score_chunk(self, sources: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        encoded, *others = self._encoded(sources, systems)
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+        encoded, *columns = self._encoded(others, systems)
         prepare = self._ngrams if self.similarity == "mover" else lambda tokens, side: self._remapped(tokens, side).normalized()
         compare = self.mover if self.similarity == "mover" else _cosines
         packed_sources = prepare(encoded, "source")
         results = []
-        for predictions, tokens in zip(systems, others, strict=True):
+        for predictions, tokens in zip(systems, columns, strict=True):
             packed = prepare(tokens, "target")
             similarity = compare(packed_sources, packed)
             lm, cut = self.fluency(predictions)
@@ -238,11 +238,11 @@ class XMoverScore(Scorer):
         for first in range(0, len(columns) * len(sources), len(sources)):
             yield tokens.take(slice(first, first + len(sources)))
 
-    def _align(self, sources: list[str], predictions: list[str]) -> Iterator[Alignment]:
+    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
         if self.similarity != "mover":
             raise InputError("alignments: similarity='cosine' compares whole texts, so there is nothing to align; use similarity='mover'")
         transport = self._transport()
-        for source, prediction in zip(sources, predictions, strict=True):
+        for source, prediction in zip(others, predictions, strict=True):
             x, x_units = self._units(source, "source")
             y, y_units = self._units(prediction, "target")
             if not (source.strip() and prediction.strip() and len(x.vectors) and len(y.vectors)):
