@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.matching.partial import PlainPartialTransport, RoundedPartialTransport, drop_small_flows
-from mtmetrics.matching.transport import DISTANCES, cost_matrix, optimal_flow, word_mover_distances
+from mtmetrics.matching.transport import DISTANCES, cost_matrix, euclidean_distances, optimal_flow, word_mover_distances
 
 
 def pack(texts: list[np.ndarray], weights: list[np.ndarray] | None = None) -> PackedTokens:
@@ -74,6 +74,18 @@ def test_equal_vectors_have_no_euclidean_distance() -> None:
     assert np.diag(cost_matrix(vectors, vectors, "euclidean")).max() < 1e-7
 
 
+def test_euclidean_distances_of_vectors_of_any_length() -> None:
+    x, y = np.array([[0, 0], [3, 4]], dtype=np.float32), np.array([[3, 4], [3, 0], [6, 8]], dtype=np.float32)
+    assert euclidean_distances(x, y) == pytest.approx(np.array([[5, 3, 10], [0, 4, 5]]))
+    generator = np.random.default_rng(0)
+    long = 20 * generator.normal(size=(9, 300)).astype(np.float32)
+    assert np.diag(euclidean_distances(long, long)).max() < 1e-4
+    # The longest way is 10 for one half; the other half stays.
+    texts = pack([np.eye(2)]), pack([np.eye(2)[:1]])
+    stretched = [text.with_vectors(lambda vectors: 10 * vectors) for text in texts]
+    assert word_mover_distances(*stretched, euclidean_distances) == pytest.approx([10 * 2**0.5 / 2])
+
+
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_threads_order_and_duplicates_change_nothing(distance: str) -> None:
     generator = np.random.default_rng(3)
@@ -97,6 +109,8 @@ def test_weights_shift_mass_and_empty_sides_are_nan() -> None:
     assert weighted == pytest.approx([0.5])
     assert np.isnan(word_mover_distances(pack([np.zeros((0, 2)), x]), pack([y, y]))).tolist() == [True, False]
     assert np.isnan(word_mover_distances(pack([x, np.zeros((0, 2))]), pack([y, y]))).tolist() == [False, True]
+    assert np.isnan(word_mover_distances(pack([x], [np.zeros(2)]), pack([y]))).tolist() == [True]
+    assert word_mover_distances(pack([x], [np.array([1.0, 0.0])]), pack([y])) == pytest.approx([0.0])
 
 
 def test_small_flows_are_dropped_strictly_below_the_kth() -> None:

@@ -66,9 +66,9 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None
     """Makes trainings stop with KeyboardInterrupt after a step; None lets them run again."""
     from transformers import TrainerCallback
 
-    from mtmetrics.training import loop
+    from mtmetrics.training.loop import Run
 
-    original = loop.run
+    original = Run.train
 
     class Stop(TrainerCallback):
         def __init__(self, step: int) -> None:
@@ -79,11 +79,11 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None
                 raise KeyboardInterrupt
 
     def set_step(step: int | None) -> None:
-        def run(trainer: object) -> list:
+        def train(run: Run, trainer: object) -> list:
             if step is not None:
                 trainer.add_callback(Stop(step))
-            return original(trainer)
+            return original(run, trainer)
 
-        monkeypatch.setattr(loop, "run", run)
+        monkeypatch.setattr(Run, "train", train)
 
     return set_step

@@ -16,6 +16,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.training import factorize, pair_batches, pair_model
 from mtmetrics.training.config import EncoderConfig
 from mtmetrics.training.encoder import build_encoder, train_encoder
+from mtmetrics.training.loop import Run
 
 TINY = EncoderConfig(
     evaluate_every=30,
@@ -41,7 +42,7 @@ TINY = EncoderConfig(
 
 @pytest.fixture(scope="module")
 def trained(toy_pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_encoder(tmp_path_factory.mktemp("out") / "toy", [toy_pairs], config=TINY, seed=3)
+    return train_encoder(Run(tmp_path_factory.mktemp("out") / "toy", seed=3), [toy_pairs], config=TINY)
 
 
 def test_counted_vectors_match_translations_before_any_training(trained: Path) -> None:
@@ -55,7 +56,7 @@ def test_training_improves_the_matching_of_held_back_pairs(toy_pairs: Path, tmp_
         return np.random.default_rng(seed).standard_normal((table.shape[0], width)).astype(np.float32)
 
     monkeypatch.setattr(factorize, "subword_vectors", random_vectors)
-    folder = train_encoder(tmp_path / "toy", [toy_pairs], config=TINY, seed=3)
+    folder = train_encoder(Run(tmp_path / "toy", seed=3), [toy_pairs], config=TINY)
     record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     for kind in ("pooled_p1", "token_p1"):
         assert record["before_training"][kind] < 0.3
@@ -98,10 +99,10 @@ def test_a_resumed_run_ends_with_the_same_weights(
     shutil.copytree(trained.parent / "toy.work" / "tokenizer", tmp_path / "toy.work" / "tokenizer")
     interrupt_at(40)
     with pytest.raises(KeyboardInterrupt):
-        train_encoder(tmp_path / "toy", [toy_pairs], config=TINY, seed=3)
+        train_encoder(Run(tmp_path / "toy", seed=3), [toy_pairs], config=TINY)
     assert [path.name for path in tmp_path.iterdir()] == ["toy.work"]
     interrupt_at(None)
-    resumed = train_encoder(tmp_path / "toy", [toy_pairs], config=TINY, seed=3)
+    resumed = train_encoder(Run(tmp_path / "toy", seed=3), [toy_pairs], config=TINY)
     first, second = (load_file(folder / "model.safetensors") for folder in (trained, resumed))
     for name, tensor in first.items():
         assert torch.equal(tensor, second[name]), name
@@ -109,11 +110,11 @@ def test_a_resumed_run_ends_with_the_same_weights(
 
 def test_settings_and_places_that_do_not_fit_are_refused(trained: Path, toy_pairs: Path) -> None:
     with pytest.raises(InputError, match="exists already"):
-        train_encoder(trained, [toy_pairs], config=TINY, seed=3)
+        train_encoder(Run(trained, seed=3), [toy_pairs], config=TINY)
     with pytest.raises(InputError, match="other settings"):
-        train_encoder(trained, [toy_pairs], config=TINY, seed=4, overwrite=True)
+        train_encoder(Run(trained, seed=4, overwrite=True), [toy_pairs], config=TINY)
     with pytest.raises(InputError, match="no such file"):
-        train_encoder(trained.parent / "new", [toy_pairs.parent / "none.jsonl"], config=TINY)
+        train_encoder(Run(trained.parent / "new"), [toy_pairs.parent / "none.jsonl"], config=TINY)
     assert not (trained.parent / "new").exists()
 
 
@@ -158,13 +159,13 @@ def test_the_plan_keeps_language_pairs_apart_and_a_shorter_one_is_its_beginning(
 
 def test_training_goes_on_from_an_earlier_encoder_with_worsened_translations(trained: Path, toy_pairs: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(TINY, corrupted=0.3, steps=40, decay_steps=20)
-    folder = train_encoder(tmp_path / "second", [toy_pairs], start=trained, config=config, seed=3)
+    folder = train_encoder(Run(tmp_path / "second", seed=3), [toy_pairs], start=trained, config=config)
     record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     assert record["start"] == "toy"
     first = json.loads((trained / "training.json").read_text(encoding="utf-8"))
     assert record["before_training"] == pytest.approx(first["result"], abs=0.02)
     assert (folder / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
     with pytest.raises(InputError, match="another size"):
-        train_encoder(tmp_path / "third", [toy_pairs], start=trained, config=dataclasses.replace(config, layers=2), seed=3)
+        train_encoder(Run(tmp_path / "third", seed=3), [toy_pairs], start=trained, config=dataclasses.replace(config, layers=2))
     with pytest.raises(InputError, match="no encoder folder"):
-        train_encoder(tmp_path / "fourth", [toy_pairs], start=tmp_path, config=config, seed=3)
+        train_encoder(Run(tmp_path / "fourth", seed=3), [toy_pairs], start=tmp_path, config=config)

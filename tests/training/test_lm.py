@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from mtmetrics.errors import InputError
 from mtmetrics.training.config import LMConfig
 from mtmetrics.training.lm import pack, train_lm
+from mtmetrics.training.loop import Run
 
 TINY = LMConfig(
     vocabulary=320,
@@ -31,7 +32,7 @@ TINY = LMConfig(
 
 @pytest.fixture(scope="module")
 def trained(toy_lines: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_lm(tmp_path_factory.mktemp("out") / "toy", [str(toy_lines)], config=TINY, seed=2)
+    return train_lm(Run(tmp_path_factory.mktemp("out") / "toy", seed=2), [str(toy_lines)], config=TINY)
 
 
 def load(folder: Path) -> tuple:
@@ -97,10 +98,11 @@ def test_a_resumed_run_ends_with_the_same_weights(
 ) -> None:
     interrupt_at(40)
     with pytest.raises(KeyboardInterrupt):
-        train_lm(tmp_path / "toy", [str(toy_lines)], config=TINY, seed=2)
+        train_lm(Run(tmp_path / "toy", seed=2), [str(toy_lines)], config=TINY)
     assert [path.name for path in tmp_path.iterdir()] == ["toy.work"]
+    (tmp_path / "toy.work" / "checkpoints" / "checkpoint-39").mkdir()  # cut off while it was written
     interrupt_at(None)
-    resumed = train_lm(tmp_path / "toy", [str(toy_lines)], config=TINY, seed=2)
+    resumed = train_lm(Run(tmp_path / "toy", seed=2), [str(toy_lines)], config=TINY)
     first, second = (load_file(folder / "model.safetensors") for folder in (trained, resumed))
     for name, tensor in first.items():
         assert torch.equal(tensor, second[name]), name
@@ -109,7 +111,7 @@ def test_a_resumed_run_ends_with_the_same_weights(
 def test_weights_repeat_an_origin_in_training_only(toy_lines: Path, tmp_path: Path) -> None:
     spec = f"{toy_lines}:1-100=news,101-200=talk"
     config = LMConfig(**{**vars(TINY), "steps": 2, "warmup_steps": 1, "decay_steps": 1})
-    folder = train_lm(tmp_path / "toy", [spec], weights={"news": 3}, config=config)
+    folder = train_lm(Run(tmp_path / "toy"), [spec], weights={"news": 3}, config=config)
     record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     assert record["sentences"]["train"] == 160
     assert 160 < record["sentences"]["train_with_weights"] < 480
@@ -118,9 +120,9 @@ def test_weights_repeat_an_origin_in_training_only(toy_lines: Path, tmp_path: Pa
 
 def test_nothing_to_train_on_is_refused(toy_lines: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--mono or --parallel"):
-        train_lm(tmp_path / "toy", config=TINY)
+        train_lm(Run(tmp_path / "toy"), config=TINY)
     with pytest.raises(InputError, match="no sentence"):
-        train_lm(tmp_path / "toy", [f"{toy_lines}:1-9=x"], exclude=["x"], config=TINY)
+        train_lm(Run(tmp_path / "toy"), [f"{toy_lines}:1-9=x"], exclude=["x"], config=TINY)
     with pytest.raises(InputError, match="--held-back"):
-        train_lm(tmp_path / "toy", [f"{toy_lines}:1-9=x"], config=TINY)
+        train_lm(Run(tmp_path / "toy"), [f"{toy_lines}:1-9=x"], config=TINY)
     assert not (tmp_path / "toy").exists()

@@ -19,15 +19,16 @@ def test_lm_options_reach_the_training(monkeypatch: pytest.MonkeyPatch, capsys: 
     from mtmetrics.training import lm
 
     calls = []
-    monkeypatch.setattr(lm, "train_lm", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0])
+    monkeypatch.setattr(lm, "train_lm", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0].output)
     argv = "lm --out out --mono en.txt:1-5=news --exclude-origin a b* --weight news=3 --seed 4 --layers 5 --matrix-lr 0.01 --bf16"
     arguments = parse(*argv.split())
     assert arguments.run(arguments) == 0
     (args, kwargs) = calls[0]
-    assert args == ("out", ["en.txt:1-5=news"], [])
+    run, *data = args
+    assert (run.output, run.seed, run.overwrite, run.restart) == (Path("out"), 4, False, False)
+    assert data == [["en.txt:1-5=news"], []]
     assert kwargs["exclude"] == ["a", "b*"]
     assert kwargs["weights"] == {"news": 3}
-    assert kwargs["seed"] == 4
     assert (kwargs["config"].layers, kwargs["config"].matrix_lr, kwargs["config"].bf16) == (5, 0.01, True)
     assert kwargs["config"].width == type(kwargs["config"])().width
     assert capsys.readouterr().out == "out\n"
@@ -37,14 +38,16 @@ def test_encoder_options_reach_the_training(monkeypatch: pytest.MonkeyPatch) -> 
     from mtmetrics.training import encoder
 
     calls = []
-    monkeypatch.setattr(encoder, "train_encoder", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0])
+    monkeypatch.setattr(encoder, "train_encoder", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0].output)
     argv = "encoder --out out --parallel a.jsonl b.tsv --cap ms-*=40 --start first --corrupted 0.25 --work w --restart --overwrite"
     arguments = parse(*argv.split())
     assert arguments.run(arguments) == 0
     (args, kwargs) = calls[0]
-    assert args == ("out", ["a.jsonl", "b.tsv"])
+    run, *data = args
+    assert (run.output, run.work, run.restart, run.overwrite) == (Path("out"), Path("w"), True, True)
+    assert data == [["a.jsonl", "b.tsv"]]
     assert kwargs["caps"] == {"ms-*": 40}
-    assert (kwargs["start"], kwargs["work"], kwargs["restart"], kwargs["overwrite"]) == ("first", "w", True, True)
+    assert kwargs["start"] == "first"
     assert kwargs["config"].corrupted == 0.25
     assert kwargs["config"].bf16 is False
 

@@ -4,7 +4,10 @@ import argparse
 import dataclasses
 import logging
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mtmetrics.training.loop import Run
 
 
 def add_parser(subparsers: Any) -> None:
@@ -23,21 +26,7 @@ def add_parser(subparsers: Any) -> None:
         help="a multilingual encoder, from parallel text",
         description="Trains a small BERT encoder whose token vectors and mean-pooled sentence vectors are comparable across languages.",
     )
-    data = encoder.add_argument_group("data")
-    data.add_argument(
-        "--parallel",
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="JSON Lines (source, target, origin) or .tsv word lists; the name begins with the language pair, e.g. de-en.jsonl.gz",
-    )
-    data.add_argument(
-        "--cap",
-        nargs="+",
-        default=[],
-        metavar="ORIGIN=N",
-        help="use at most N rows of this origin per file; ORIGIN may end in *",
-    )
+    data = _add_parallel(encoder)
     data.add_argument("--start", metavar="DIR", help="train on from this encoder, with its vocabulary")
     _add_common(encoder, data, EncoderConfig)
     encoder.set_defaults(run=run_encoder)
@@ -66,6 +55,26 @@ def add_parser(subparsers: Any) -> None:
     )
     _add_common(lm, data, LMConfig)
     lm.set_defaults(run=run_lm)
+
+
+def _add_parallel(parser: argparse.ArgumentParser) -> Any:
+    """Adds the group of data options, for trainings on parallel text."""
+    data = parser.add_argument_group("data")
+    data.add_argument(
+        "--parallel",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="JSON Lines (source, target, origin) or .tsv word lists; the name begins with the language pair, e.g. de-en.jsonl.gz",
+    )
+    data.add_argument(
+        "--cap",
+        nargs="+",
+        default=[],
+        metavar="ORIGIN=N",
+        help="use at most N rows of this origin per file; ORIGIN may end in *",
+    )
+    return data
 
 
 def _add_common(parser: argparse.ArgumentParser, data: Any, config: type) -> None:
@@ -99,7 +108,7 @@ def run_encoder(args: argparse.Namespace) -> int:
     from mtmetrics.training.encoder import train_encoder
 
     caps = parse_numbers(args.cap, "--cap")
-    print(train_encoder(args.out, args.parallel, start=args.start, caps=caps, **_common(args, EncoderConfig)))
+    print(train_encoder(_run(args), args.parallel, start=args.start, caps=caps, **_common(args, EncoderConfig)))
     return 0
 
 
@@ -110,17 +119,17 @@ def run_lm(args: argparse.Namespace) -> int:
     from mtmetrics.training.lm import train_lm
 
     weights = parse_numbers(args.weight, "--weight")
-    print(train_lm(args.out, args.mono, args.parallel, side=args.side, weights=weights, **_common(args, LMConfig)))
+    print(train_lm(_run(args), args.mono, args.parallel, side=args.side, weights=weights, **_common(args, LMConfig)))
     return 0
 
 
-def _common(args: argparse.Namespace, config: type) -> dict[str, Any]:
+def _run(args: argparse.Namespace) -> "Run":
+    from mtmetrics.training.loop import Run
+
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
-    return {
-        "exclude": args.exclude_origin,
-        "config": config(**{field.name: getattr(args, field.name) for field in dataclasses.fields(config)}),
-        "seed": args.seed,
-        "work": args.work,
-        "overwrite": args.overwrite,
-        "restart": args.restart,
-    }
+    return Run(args.out, seed=args.seed, work=args.work, overwrite=args.overwrite, restart=args.restart)
+
+
+def _common(args: argparse.Namespace, config: type) -> dict[str, Any]:
+    values = {field.name: getattr(args, field.name) for field in dataclasses.fields(config)}
+    return {"exclude": args.exclude_origin, "config": config(**values)}

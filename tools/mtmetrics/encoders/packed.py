@@ -13,7 +13,7 @@ class PackedTokens:
     Attributes:
         vectors: (T, d) float32, one row per token or n-gram.
         offsets: (S + 1,) int64; text ``s`` owns rows ``offsets[s]:offsets[s + 1]``.
-        weights: (T,) float64, positive; matching normalises them to sum 1 per text.
+        weights: (T,) float64, positive, or 0 for greedy matching alone; matching normalises them to sum 1 per text.
         token_ids: (T,) int64 vocabulary ids; of an n-gram, the id of its first token.
         words: (T,) int64 position of the word that a piece belongs to, -1 for special tokens.
         index: (N,) int64, for each input the text (0 <= index < S) that it equals.

@@ -1,20 +1,17 @@
 """Word Mover's Distance: exact optimal transport between the tokens of pairs of texts."""
 
-import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.errors import MTMetricsError
+from mtmetrics.matching.pairs import for_each_pair, masses, text_sums
 
 Distance = Literal["sqeuclidean", "euclidean", "cosine"]
 DISTANCES: tuple[Distance, ...] = ("sqeuclidean", "euclidean", "cosine")
 _MAX_ITERATIONS = 1_000_000
-_PAIRS_PER_TASK = 64
 
 
 def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
@@ -63,10 +60,23 @@ def _unit64(rows: np.ndarray) -> np.ndarray:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
 
 
+def euclidean_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(n, m) float64 Euclidean distances between the rows of (n, d) `x` and (m, d) `y`, of whatever length they are.
+
+    Taken from float64 products, like the Euclidean distances of `cost_matrix`.
+    """
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    squared = x @ y.T
+    np.multiply(squared, -2.0, out=squared)
+    squared += np.einsum("ij,ij->i", x, x)[:, None]
+    squared += np.einsum("ij,ij->i", y, y)
+    return np.sqrt(np.maximum(squared, 0.0, out=squared), out=squared)
+
+
 def word_mover_distances(
     sources: PackedTokens,
     targets: PackedTokens,
-    distance: Distance = "sqeuclidean",
+    distance: Distance | Callable[[np.ndarray, np.ndarray], np.ndarray] = "sqeuclidean",
     *,
     transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]] = optimal_flow,
     threads: int = 1,
@@ -74,46 +84,27 @@ def word_mover_distances(
     """Word Mover's Distance of N pairs of texts.
 
     Args:
-        sources: packed, L2-normalised tokens or n-grams; input position i is paired with position i of `targets`.
+        sources: packed tokens or n-grams; input position i is paired with position i of `targets`. Named distances need them
+            L2-normalised.
         targets: the other side.
-        distance: see `cost_matrix`.
+        distance: a name, see `cost_matrix`, or a function of two matrices of vectors, such as `euclidean_distances`.
         transport: what turns cost and masses into flow and value; `optimal_flow` or one of `mtmetrics.matching.partial`.
         threads: solver threads (the solver releases the GIL).
 
     Returns:
-        (N,) float64 distances; NaN where a side has no tokens.
+        (N,) float64 distances; NaN where a side has no tokens, or none with a weight.
 
     Raises:
         MTMetricsError: as `optimal_flow`.
     """
-    x_mass, y_mass = _masses(sources), _masses(targets)
+    x_mass, y_mass = masses(sources), masses(targets)
     result = np.full(len(sources.index), np.nan)
+    costs = distance if callable(distance) else lambda x, y: cost_matrix(x, y, distance)
 
-    def solve(first: int) -> None:
-        for pair in range(first, min(first + _PAIRS_PER_TASK, len(result))):
-            x_rows, y_rows = sources.rows(sources.index[pair]), targets.rows(targets.index[pair])
-            if x_rows.start == x_rows.stop or y_rows.start == y_rows.stop:
-                continue
-            cost = cost_matrix(sources.vectors[x_rows], targets.vectors[y_rows], distance)
-            result[pair] = transport(cost, x_mass[x_rows], y_mass[y_rows])[1]
+    def solve(pair: int, x_rows: slice, y_rows: slice) -> None:
+        cost = costs(sources.vectors[x_rows], targets.vectors[y_rows])
+        result[pair] = transport(cost, x_mass[x_rows], y_mass[y_rows])[1]
 
-    tasks = range(0, len(result), _PAIRS_PER_TASK)
-    # The products are too small to share out: threads of the linear algebra library would only compete with the solver's.
-    with _linear_algebra().limit(limits=1, user_api="blas"):
-        if threads == 1:
-            for first in tasks:
-                solve(first)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(solve, tasks))
+    weighted = [(text_sums(side, side.weights) > 0)[side.index] for side in (sources, targets)]
+    for_each_pair(solve, sources, targets, np.logical_and(*weighted), threads)
     return result
-
-
-@functools.cache
-def _linear_algebra() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def _masses(tokens: PackedTokens) -> np.ndarray:
-    totals = np.add.reduceat(np.append(tokens.weights, 0.0), tokens.offsets[:-1]) if len(tokens.lengths) else np.zeros(0)
-    return tokens.weights / np.repeat(totals, tokens.lengths)

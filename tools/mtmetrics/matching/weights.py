@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TokenWeights:
-    """A (V,) float32 table of positive weights over a vocabulary.
+    """A (V,) float32 table of weights over a vocabulary, at least 0; transport needs them positive.
 
     It is stored, never taken from the texts being scored, so that a segment's score does not depend on its neighbours.
     """
@@ -43,14 +43,21 @@ class TokenWeights:
             raise InputError(f"weights: the table covers {len(self.table)} tokens, the encoder's vocabulary has {size}")
 
     @classmethod
-    def fit(cls, encoder: "TokenEncoder", texts: Iterable[str]) -> "TokenWeights":
-        """Smoothed inverse document frequency ``ln((M + 1) / (df + 1))`` over M texts, plus 1 so that every weight is positive."""
+    def fit(cls, encoder: "TokenEncoder", texts: Iterable[str], offset: float = 1.0) -> "TokenWeights":
+        """Smoothed inverse document frequency ``ln((M + 1) / (df + 1))`` over M texts, plus an offset.
+
+        Args:
+            encoder: its tokeniser splits the texts.
+            texts: one document each; repeated ones count as often as they come.
+            offset: added to every weight. 1 makes them all positive, as transport needs. 0 gives the weights of BERTScore (Zhang et al.,
+                2020, Sec. 3), where a token that occurs in every text has none.
+        """
         counts = np.zeros(len(encoder.tokenizer))
         total = 0
         for text in texts:
             counts[np.unique(encoder.tokenizer(text, truncation=True, max_length=encoder.max_length)["input_ids"])] += 1
             total += 1
-        return cls((np.log((total + 1) / (counts + 1)) + 1.0).astype(np.float32))
+        return cls((np.log((total + 1) / (counts + 1)) + offset).astype(np.float32))
 
     def save(self, path: str | Path) -> None:
         """Writes the table as safetensors."""
@@ -61,8 +68,12 @@ class TokenWeights:
         write_atomic(path, save({"idf": self.table}))
 
     @classmethod
-    def load(cls, path: str | Path) -> "TokenWeights":
+    def load(cls, path: str | Path, *, zeros: bool = False) -> "TokenWeights":
         """Reads what `save` wrote.
+
+        Args:
+            path: the file.
+            zeros: accept weights of 0, which greedy matching can use and transport cannot.
 
         Raises:
             ArtifactError: missing, damaged, or not such a table.
@@ -73,6 +84,8 @@ class TokenWeights:
             table = safetensors.numpy.load_file(path)["idf"]
         except (OSError, KeyError, safetensors.SafetensorError) as error:
             raise ArtifactError(f"weights {path}: cannot be read, missing, damaged or no idf table ({error})") from error
-        if table.ndim != 1 or not (np.isfinite(table).all() and (table > 0).all()):
-            raise ArtifactError(f"weights {path}: a vector of positive finite numbers is needed")
+        if table.ndim != 1 or not (np.isfinite(table).all() and (table >= 0).all()):
+            raise ArtifactError(f"weights {path}: a vector of finite numbers of at least 0 is needed")
+        if not zeros and not table.all():
+            raise ArtifactError(f"weights {path}: holds weights of 0, but transport needs positive ones; fit the table with offset=1")
         return cls(table)

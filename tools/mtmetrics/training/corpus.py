@@ -212,6 +212,20 @@ def split_pairs(pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int
     return train, kept
 
 
+def training_split(pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int) -> tuple[list[Pair], list[Pair], list[Pair]]:
+    """Sentence pairs to train on, word pairs (which are all trained on), and held-back sentence pairs, see `split_pairs`.
+
+    Raises:
+        InputError: too few sentence pairs for both.
+    """
+    words = [pair for pair in pairs if pair.group.endswith(".words")]
+    sentences = [pair for pair in pairs if not pair.group.endswith(".words")]
+    train, held = split_pairs(sentences, per_mille, per_group, seed)
+    if not train or not held:
+        raise InputError(f"{len(sentences)} sentence pairs are too few to train on and to hold some back")
+    return train, words, held
+
+
 def _sample(rows: list[Pair], most: int, rng: random.Random) -> list[Pair]:
     return rows if len(rows) <= most else rng.sample(rows, most)
 

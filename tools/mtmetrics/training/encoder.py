@@ -1,7 +1,6 @@
 """Trains one small multilingual encoder from parallel text alone: counted vectors first, then contrastive training."""
 
 import dataclasses
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.files import atomic_path, new_folder, write_atomic
+from mtmetrics.artifacts.files import atomic_path, new_folder
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import EncoderConfig
@@ -18,32 +17,24 @@ log = logging.getLogger(__name__)
 
 
 def train_encoder(
-    output: str | Path,
-    parallel: Sequence[str],
+    run: loop.Run,
+    parallel: Sequence[str | Path],
     *,
     exclude: Sequence[str] = (),
     caps: dict[str, int] | None = None,
     start: str | Path | None = None,
     config: EncoderConfig | None = None,
-    seed: int = 1,
-    work: str | Path | None = None,
-    overwrite: bool = False,
-    restart: bool = False,
 ) -> Path:
     """Trains an encoder of the BERT architecture with a lower-casing vocabulary and writes its artifact folder.
 
     Args:
-        output: the artifact folder to make.
+        run: where the artifact and the checkpoints go, and the seed.
         parallel: JSON Lines of sentence pairs and ``.tsv`` word lists, see `corpus.read_pairs`; each file's name begins
             with its language pair, e.g. ``de-en.jsonl.gz``.
         exclude: origins to leave out.
         caps: at most that many rows per file of an origin.
         start: an encoder made here earlier, of the same size; its vocabulary and weights are where training begins.
         config: size and schedule.
-        seed: of everything random.
-        work: folder for checkpoints, ``OUTPUT.work`` by default; the same call goes on where it was interrupted.
-        overwrite: replace an existing artifact.
-        restart: discard what an earlier run left in `work`.
 
     Returns:
         The artifact folder.
@@ -52,18 +43,14 @@ def train_encoder(
         InputError: files or settings cannot be used.
     """
     config = config or EncoderConfig()
-    output, work = loop.places(output, work, overwrite)
     if start and not (Path(start) / "config.json").is_file():
         raise InputError(f"{start} is no encoder folder: it has no config.json")
-    settings = {"config": dataclasses.asdict(config), "seed": seed, "parallel": [str(path) for path in parallel]}
-    settings |= {"exclude": sorted(exclude), "caps": caps or {}, "start": str(start) if start else None}
-    loop.open_work(work, {**settings, "files": loop.fingerprint_files(settings["parallel"])}, restart)
+    settings = {"config": dataclasses.asdict(config), "parallel": [str(path) for path in parallel], "exclude": sorted(exclude)}
+    settings |= {"caps": caps or {}, "start": str(start) if start else None}
+    run.open(settings, parallel)
+    work, seed = run.work, run.seed
     pairs, counts = corpus.read_pairs(parallel, exclude, caps, seed)
-    sentences = [pair for pair in pairs if not pair.group.endswith(".words")]
-    words = [pair for pair in pairs if pair.group.endswith(".words")]
-    train, held = corpus.split_pairs(sentences, config.held_back_per_mille, config.held_back_per_pair, seed)
-    if not train or not held:
-        raise InputError(f"{len(sentences)} sentence pairs are too few to train on and to hold some back")
+    train, words, held = corpus.training_split(pairs, config.held_back_per_mille, config.held_back_per_pair, seed)
     log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
 
     tokenizer = _vocabulary(work, train, config, seed, start)
@@ -77,24 +64,24 @@ def train_encoder(
         encoder = build_encoder(config, len(tokenizer), vectors, tokenizer.pad_token_id, seed)
     # A continued training meets the pairs in another order than the one before it.
     trainer = _trainer(config, tokenizer, encoder, data, held_data, work, seed + 1 if start else seed)
-    if not (work / "before.json").exists():
-        write_atomic(work / "before.json", json.dumps(trainer.evaluate()))
-    history = loop.run(trainer)
+    before = run.once("before", trainer.evaluate)
+    history = run.train(trainer)
     result = trainer.evaluate()
     record = {
         "kind": "multilingual encoder",
         "command": "mtmetrics train encoder",
+        "seed": seed,
         **settings,
         "parallel": [corpus.short_name(path) for path in parallel],
         "start": Path(start).name if start else None,
         "started_from": recording.read_record(Path(start)) if start else None,
         "data": counts.as_dict(),
         "pairs": {"train": len(train) - len(words), "words": len(words), "held_back": len(held)},
-        "before_training": json.loads((work / "before.json").read_text(encoding="utf-8")),
+        "before_training": before,
         "result": result,
     }
-    _write(output, overwrite, trainer.model.encoder, tokenizer, record, history)
-    return output
+    _write(run, trainer.model.encoder, tokenizer, record, history)
+    return run.output
 
 
 def _vocabulary(work: Path, train: Sequence[corpus.Pair], config: EncoderConfig, seed: int, start: str | Path | None) -> Any:
@@ -240,17 +227,7 @@ def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, hel
     plan = pair_batches.plan_batches(data.groups, data.lengths(), config.pairs_per_step, config.steps, seed, config.words)
     table, begins = pair_batches.word_starts(tokenizer), pair_batches.word_beginnings(tokenizer)
     batches = pair_batches.BatchDataset(data, plan, table, begins, config.positions, seed, config.corrupted)
-    arguments = loop.trainer_settings(
-        work,
-        config.steps,
-        config.matrix_lr,
-        seed,
-        warmup_steps=config.warmup_steps,
-        decay_steps=config.decay_steps,
-        bf16=config.bf16,
-        checkpoint_every=config.checkpoint_every,
-        evaluate_every=config.evaluate_every,
-    )
+    arguments = loop.trainer_settings(work, config, config.matrix_lr, seed, evaluate_every=config.evaluate_every)
     return PairTrainer(
         model=model,
         args=arguments,
@@ -261,10 +238,10 @@ def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, hel
     )
 
 
-def _write(output: Path, overwrite: bool, encoder: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
+def _write(run: loop.Run, encoder: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
     from mtmetrics.training import vocabulary
 
-    with new_folder(output, overwrite) as folder:
+    with new_folder(run.output, run.overwrite) as folder:
         recording.save_half(encoder, folder)
         vocabulary.save_tokenizer(tokenizer, folder)
         recording.write_record(folder, record, history)

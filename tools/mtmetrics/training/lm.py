@@ -17,7 +17,7 @@ IGNORED = -100
 
 
 def train_lm(
-    output: str | Path,
+    run: loop.Run,
     mono: Sequence[str] = (),
     parallel: Sequence[str] = (),
     *,
@@ -25,10 +25,6 @@ def train_lm(
     exclude: Sequence[str] = (),
     weights: dict[str, int] | None = None,
     config: LMConfig | None = None,
-    seed: int = 1,
-    work: str | Path | None = None,
-    overwrite: bool = False,
-    restart: bool = False,
 ) -> Path:
     """Trains a language model of the GPT-2 architecture with a lower-casing vocabulary and writes its artifact folder.
 
@@ -36,17 +32,13 @@ def train_lm(
     begin at zero with each, exactly as when a sentence is scored alone.
 
     Args:
-        output: the artifact folder to make.
+        run: where the artifact and the checkpoints go, and the seed.
         mono: monolingual files, see `corpus.read_lines`.
         parallel: parallel files of which one side is used, see `corpus.read_pairs`.
         side: that side, ``"source"`` or ``"target"``.
         exclude: origins to leave out.
         weights: how often the sentences of an origin occur per epoch (1 if not named).
         config: size and schedule.
-        seed: of everything random.
-        work: folder for checkpoints, ``OUTPUT.work`` by default; the same call goes on where it was interrupted.
-        overwrite: replace an existing artifact.
-        restart: discard what an earlier run left in `work`.
 
     Returns:
         The artifact folder.
@@ -55,13 +47,12 @@ def train_lm(
         InputError: files or settings cannot be used.
     """
     config = config or LMConfig()
-    output, work = loop.places(output, work, overwrite)
     if side not in ("source", "target"):
         raise InputError(f"side must be source or target, not {side!r}")
-    files = [corpus.parse_ranges(spec)[0] for spec in mono] + list(parallel)
-    settings = {"config": dataclasses.asdict(config), "seed": seed, "mono": list(mono), "parallel": list(parallel)}
+    settings = {"config": dataclasses.asdict(config), "mono": list(mono), "parallel": list(parallel)}
     settings |= {"side": side, "exclude": sorted(exclude), "weights": weights or {}}
-    loop.open_work(work, {**settings, "files": loop.fingerprint_files(files)}, restart)
+    run.open(settings, [corpus.parse_ranges(spec)[0] for spec in mono] + list(parallel))
+    work, seed = run.work, run.seed
     sentences, counts = _read(mono, parallel, side, exclude)
     train, held = _split(sentences, config.held_back, seed)
     log.info("%d sentences for training, %d held back", len(train), len(held))
@@ -74,12 +65,13 @@ def train_lm(
     log.info("%d tokens per epoch in %d rows", packed.tokens, len(packed))
 
     trainer = _trainer(config, tokenizer, packed, packed_held, work, seed)
-    history = loop.run(trainer)
+    history = run.train(trainer)
     result = perplexity(trainer.model, tokenizer, [text for text, _ in held], config)
     log.info("held back: %s", result)
     record = {
         "kind": "causal language model",
         "command": "mtmetrics train lm",
+        "seed": seed,
         **settings,
         "mono": [_without_folder(spec) for spec in mono],
         "parallel": [corpus.short_name(path) for path in parallel],
@@ -89,8 +81,8 @@ def train_lm(
         "cut_at_context": packed.cut,
         "result": result,
     }
-    _write(output, overwrite, trainer.model, tokenizer, record, history)
-    return output
+    _write(run, trainer.model, tokenizer, record, history)
+    return run.output
 
 
 def _without_folder(spec: str) -> str:
@@ -237,16 +229,7 @@ def _trainer(config: LMConfig, tokenizer: Any, train: PackedTexts, held: PackedT
         )
     )
     arguments = loop.trainer_settings(
-        work,
-        config.steps,
-        config.matrix_lr,
-        seed,
-        rows_per_step=config.rows_per_step,
-        warmup_steps=config.warmup_steps,
-        decay_steps=config.decay_steps,
-        bf16=config.bf16,
-        checkpoint_every=config.checkpoint_every,
-        evaluate_every=config.checkpoint_every,
+        work, config, config.matrix_lr, seed, evaluate_every=config.checkpoint_every, rows_per_step=config.rows_per_step
     )
     optimizer = MuonAdamW(model, config.matrix_lr, config.other_lr, config.weight_decay)
 
@@ -288,10 +271,10 @@ def perplexity(model: Any, tokenizer: Any, texts: Sequence[str], config: LMConfi
     }
 
 
-def _write(output: Path, overwrite: bool, model: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
+def _write(run: loop.Run, model: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
     from mtmetrics.training import vocabulary
 
-    with new_folder(output, overwrite) as folder:
+    with new_folder(run.output, run.overwrite) as folder:
         model.config.use_cache = True
         recording.save_half(model, folder)
         vocabulary.save_tokenizer(tokenizer, folder)

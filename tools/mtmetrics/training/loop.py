@@ -1,45 +1,84 @@
 """The work folder of a run, and the settings of `transformers.Trainer` that all our trainings share."""
 
+import contextlib
 import hashlib
 import json
 import shutil
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.errors import InputError
 
 
-def places(output: str | Path, work: str | Path | None, overwrite: bool) -> tuple[Path, Path]:
-    """The artifact folder to make and the folder for checkpoints, ``OUTPUT.work`` by default.
+class Run:
+    """Where a training writes, what it does with what lies there already, and its seed.
 
-    Raises:
-        InputError: the artifact exists and may not be replaced.
+    Args:
+        output: the artifact folder to make.
+        seed: of everything random.
+        work: folder for checkpoints, ``OUTPUT.work`` by default; the same call goes on where it was interrupted.
+        overwrite: replace an existing artifact.
+        restart: discard what an earlier run left in `work`.
     """
-    output = Path(output)
-    if output.exists() and not overwrite:
-        raise InputError(f"{output} exists already; choose another folder or pass --overwrite")
-    return output, Path(work) if work else output.with_name(output.name + ".work")
+
+    def __init__(
+        self, output: str | Path, *, seed: int = 1, work: str | Path | None = None, overwrite: bool = False, restart: bool = False
+    ) -> None:
+        self.output = Path(output)
+        self.seed = seed
+        self.work = Path(work) if work else self.output.with_name(self.output.name + ".work")
+        self.overwrite = overwrite
+        self.restart = restart
+
+    def open(self, settings: dict[str, Any], files: Sequence[str | Path]) -> None:
+        """Opens the work folder: a new one, or one that the same settings and files began.
+
+        Args:
+            settings: what shapes the result, besides the seed.
+            files: the data; a resumed run must see the same files.
+
+        Raises:
+            InputError: the artifact exists and may not be replaced, a file is missing, or the folder belongs to another run.
+        """
+        if self.output.exists() and not self.overwrite:
+            raise InputError(f"{self.output} exists already; choose another folder or pass --overwrite")
+        settings = {**settings, "seed": self.seed, "files": fingerprint_files(files)}
+        path = self.work / "settings.json"
+        if self.restart and path.exists():
+            shutil.rmtree(self.work)
+        text = json.dumps(settings, indent=2, sort_keys=True, default=str) + "\n"
+        began = path.exists() and any(item != path for item in self.work.iterdir())
+        if began and path.read_text(encoding="utf-8") != text:
+            raise InputError(f"{self.work} holds a run with other settings; pass --restart to discard it, or another --work")
+        self.work.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text)
+
+    def once(self, name: str, compute: Callable[[], Any]) -> Any:
+        """What `compute` returned when this run first came here: a JSON value, kept in the work folder."""
+        path = self.work / f"{name}.json"
+        if not path.exists():
+            write_atomic(path, json.dumps(compute()))
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def train(self, trainer: Any) -> list[dict[str, Any]]:
+        """Trains, going on from the latest checkpoint if there is one, and returns the logged numbers.
+
+        A resumed run ends with the same weights as an uninterrupted one: data order, schedule, optimiser and random states
+        come from the checkpoint. (With the same number of threads on the same machine; otherwise up to rounding.)
+        """
+        # Its state is the last file of a checkpoint: a folder without it was cut off while it was written.
+        whole = [state.parent for state in (self.work / "checkpoints").glob("checkpoint-*/trainer_state.json")]
+        last = max(whole, key=lambda folder: int(folder.name.removeprefix("checkpoint-")), default=None)
+        # The trainer prints its log; standard output is for results.
+        with contextlib.redirect_stdout(sys.stderr):
+            trainer.train(resume_from_checkpoint=str(last) if last else None)
+        return list(trainer.state.log_history)
 
 
-def open_work(work: Path, settings: dict[str, Any], restart: bool = False) -> None:
-    """Opens the work folder of a run: a new one, or one that the same settings began.
-
-    Raises:
-        InputError: the folder belongs to a run with other settings.
-    """
-    if restart and (work / "settings.json").exists():
-        shutil.rmtree(work)
-    text = json.dumps(settings, indent=2, sort_keys=True, default=str) + "\n"
-    path = work / "settings.json"
-    began = path.exists() and any(item != path for item in work.iterdir())
-    if began and path.read_text(encoding="utf-8") != text:
-        raise InputError(f"{work} holds a run with other settings; pass --restart to discard it, or another --work")
-    work.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text)
-
-
-def fingerprint_files(paths: list[str]) -> dict[str, str]:
+def fingerprint_files(paths: Sequence[str | Path]) -> dict[str, str]:
     """Size and modification time of the data files: a resumed run must see the same ones."""
     result = {}
     for path in paths:
@@ -47,28 +86,43 @@ def fingerprint_files(paths: list[str]) -> dict[str, str]:
         if not file.is_file():
             raise InputError(f"{path}: no such file")
         stat = file.stat()
-        result[path] = hashlib.sha256(f"{stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:16]
+        result[str(path)] = hashlib.sha256(f"{stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:16]
     return result
+
+
+class Schedule(Protocol):
+    """What the settings of every training have in common."""
+
+    steps: int
+    warmup_steps: int
+    decay_steps: int
+    checkpoint_every: int
+    bf16: bool
 
 
 def trainer_settings(
     work: Path,
-    steps: int,
+    config: Schedule,
     learning_rate: float,
     seed: int,
     *,
+    evaluate_every: int,
     rows_per_step: int = 1,
-    warmup_steps: int,
-    decay_steps: int,
-    bf16: bool = False,
-    checkpoint_every: int = 500,
-    evaluate_every: int = 500,
-    log_every: int = 50,
+    arguments: Callable[..., Any] | None = None,
 ) -> Any:
-    """The `TrainingArguments` of a run of `steps` steps that checkpoints into `work`.
+    """The `TrainingArguments` of a run that checkpoints into `work`.
 
     The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a run
     does not depend on its length.
+
+    Args:
+        work: the work folder.
+        config: steps, schedule and precision.
+        learning_rate: its peak.
+        seed: of data order and dropout.
+        evaluate_every: steps between evaluations.
+        rows_per_step: rows of the data set per step.
+        arguments: the class to make, for trainers that ask for their own; `TrainingArguments` if not given.
 
     Raises:
         InputError: the run is shorter than its rise and fall.
@@ -76,43 +130,29 @@ def trainer_settings(
     import torch
     from transformers import TrainingArguments
 
-    if steps < warmup_steps + decay_steps:
-        raise InputError(f"{steps} steps are fewer than {warmup_steps} of warm-up and {decay_steps} of decay")
+    if config.steps < config.warmup_steps + config.decay_steps:
+        raise InputError(f"{config.steps} steps are fewer than {config.warmup_steps} of warm-up and {config.decay_steps} of decay")
 
-    return TrainingArguments(
+    return (arguments or TrainingArguments)(
         output_dir=str(work / "checkpoints"),
-        max_steps=steps,
+        max_steps=config.steps,
         per_device_train_batch_size=rows_per_step,
         learning_rate=learning_rate,
         lr_scheduler_type="warmup_stable_decay",
-        lr_scheduler_kwargs={"num_decay_steps": decay_steps, "decay_type": "linear"},
-        warmup_steps=warmup_steps,
+        lr_scheduler_kwargs={"num_decay_steps": config.decay_steps, "decay_type": "linear"},
+        warmup_steps=config.warmup_steps,
         max_grad_norm=1.0,
-        bf16=bf16,
+        bf16=config.bf16,
         use_cpu=not torch.cuda.is_available(),
         seed=seed,
         data_seed=seed,
         save_strategy="steps",
-        save_steps=checkpoint_every,
+        save_steps=config.checkpoint_every,
         save_total_limit=2,
         eval_strategy="steps",
         eval_steps=evaluate_every,
-        logging_steps=log_every,
+        logging_steps=50,
         report_to=[],
         remove_unused_columns=False,
         dataloader_pin_memory=False,
     )
-
-
-def run(trainer: Any) -> list[dict[str, Any]]:
-    """Trains, going on from the latest checkpoint if there is one, and returns the logged numbers.
-
-    A resumed run ends with the same weights as an uninterrupted one: data order, schedule, optimiser and random states
-    come from the checkpoint. (With the same number of threads on the same machine; otherwise up to rounding.)
-    """
-    from transformers.trainer_utils import get_last_checkpoint
-
-    folder = Path(trainer.args.output_dir)
-    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
-    trainer.train(resume_from_checkpoint=last)
-    return list(trainer.state.log_history)

@@ -1,0 +1,40 @@
+"""BERTScore of its authors' package: precision, recall and F1, uniform and with inverse document frequencies."""
+
+import numpy as np
+import pytest
+from goldens import LISTED, Case, cases, encoder, run
+
+from mtmetrics.matching.greedy import bertscore
+from mtmetrics.matching.weights import TokenWeights
+
+TOLERANCE = 1e-5
+
+
+@pytest.mark.parametrize("case", cases("bertscore"))
+def test_case(case: Case) -> None:
+    run(case, check)
+
+
+def check(case: Case) -> None:
+    params = case.params
+    model = encoder(case.path(params["model"]), params["num_layers"])
+    # The package strips texts, and counts documents among the references of the call.
+    predictions, references = (
+        [row[params.get(side, default)].strip() for row in case.inputs]
+        for side, default in (("candidates", "hypothesis"), ("references", "reference"))
+    )
+    tokens = [model.encode(side) for side in (predictions, references)]
+    if params["idf"]:
+        weights = TokenWeights.fit(model, references, offset=0.0)
+        tokens = [weights.apply(side) for side in tokens]
+    found = bertscore(*(side.normalized() for side in tokens))._asdict()
+    alone = case.extra.get("outputs_batch_size_1", case.outputs)
+    for name, values in found.items():
+        expected, expected_alone = case.array(name), np.array(alone[name], dtype=np.float64)
+        padded = np.abs(expected - expected_alone) > TOLERANCE
+        for row, differs in zip(case.inputs, padded, strict=True):
+            if differs:
+                LISTED[f"{case.name} {row['id']}"] = "matched with padding in a batch of 64; compared with the value of batch size 1"
+        # The package gives 0 where a side is empty.
+        assert np.nan_to_num(values, nan=0.0) == pytest.approx(expected_alone, abs=TOLERANCE)
+        assert np.nan_to_num(values, nan=0.0)[~padded] == pytest.approx(expected[~padded], abs=TOLERANCE)

@@ -1,0 +1,74 @@
+"""Greedy matching: every token is compared with the most similar token of the other side (BERTScore, BERTR)."""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.matching.pairs import for_each_pair, masses, text_sums
+
+
+class BERTScores(NamedTuple):
+    """(N,) float64 precision, recall and their harmonic mean F1, each at most 1."""
+
+    precision: np.ndarray
+    recall: np.ndarray
+    f1: np.ndarray
+
+
+def bertscore(predictions: PackedTokens, references: PackedTokens, *, threads: int = 1) -> BERTScores:
+    """BERTScore of N pairs of texts (Zhang et al., 2020, Sec. 3; without rescaling).
+
+    ``R = sum_i w_i max_j cos(r_i, p_j) / sum_i w_i`` over the tokens of the reference, precision the same the other way round, and
+    ``F1 = 2 P R / (P + R)``. Special tokens have no weight of their own, but a token may be matched with one, as in the published code.
+    That code pads texts with vectors of zeros, which other tokens may then be matched with; there is no padding here.
+
+    Args:
+        predictions: packed, L2-normalised tokens with the special ones; input position i is paired with position i of `references`.
+        references: the other side. Weights of at least 0: uniform, or from `mtmetrics.matching.weights`.
+        threads: threads that share the pairs.
+
+    Returns:
+        All NaN where a side has no tokens but special ones. Where a side's tokens have no weight, its own number and F1 are NaN.
+    """
+    sides = predictions, references
+    words = [text_sums(side, (side.words >= 0).astype(np.float64))[side.index] > 0 for side in sides]
+    x, y = (dataclasses.replace(side, weights=np.where(side.words >= 0, side.weights, 0.0)) for side in sides)
+    precision, recall = _matched(x, y, np.logical_and(*words), threads)
+    f1 = np.divide(2.0 * precision * recall, precision + recall, out=np.zeros_like(precision), where=precision + recall != 0)
+    return BERTScores(precision, recall, f1)
+
+
+def bertr(predictions: PackedTokens, references: PackedTokens, *, special_tokens: bool = False, threads: int = 1) -> np.ndarray:
+    """BERTR of N pairs of texts: how well the word pieces of the reference are covered (Mathur et al., 2019, Eq. 1 and 2).
+
+    ``mean_i max_j cos(r_i, p_j)``. Unlike the recall of BERTScore, special tokens are no partners.
+
+    Args:
+        predictions: packed, L2-normalised tokens, uniformly weighted; input position i is paired with position i of `references`.
+        references: the other side.
+        special_tokens: count special tokens as word pieces, on both sides.
+        threads: threads that share the pairs.
+
+    Returns:
+        (N,) float64 values of at most 1; NaN where a side has no tokens that count.
+    """
+    if not special_tokens:
+        predictions, references = (side.select(side.words >= 0) for side in (predictions, references))
+    filled = (predictions.lengths > 0)[predictions.index] & (references.lengths > 0)[references.index]
+    return _matched(predictions, references, filled, threads)[1]
+
+
+def _matched(x: PackedTokens, y: PackedTokens, wanted: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """(N,) weighted means over the tokens of `x` of the highest similarity with a token of `y`, and the other way round."""
+    x_mass, y_mass = masses(x), masses(y)
+    x_result, y_result = np.full((2, len(wanted)), np.nan)
+
+    def match(pair: int, x_rows: slice, y_rows: slice) -> None:
+        similarity = x.vectors[x_rows] @ y.vectors[y_rows].T
+        x_result[pair] = similarity.max(1) @ x_mass[x_rows]
+        y_result[pair] = similarity.max(0) @ y_mass[y_rows]
+
+    for_each_pair(match, x, y, wanted, threads)
+    return x_result, y_result

@@ -1,0 +1,62 @@
+"""What all matching shares: the weights of a text's tokens made masses, and one loop over pairs of texts, on several threads."""
+
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from mtmetrics.encoders.packed import PackedTokens
+
+_PAIRS_PER_TASK = 64
+
+
+def text_sums(tokens: PackedTokens, values: np.ndarray) -> np.ndarray:
+    """(S,) sums of (T,) float64 values over the tokens of each text; 0 for a text without tokens."""
+    if not len(tokens.lengths):
+        return np.zeros(0)
+    sums = np.add.reduceat(np.append(values, 0.0), tokens.offsets[:-1])
+    return np.where(tokens.lengths > 0, sums, 0.0)
+
+
+def masses(tokens: PackedTokens) -> np.ndarray:
+    """(T,) weights divided by their sum over the text; NaN in a text whose weights are all 0."""
+    totals = text_sums(tokens, tokens.weights)
+    return tokens.weights / np.repeat(np.where(totals > 0, totals, np.nan), tokens.lengths)
+
+
+def for_each_pair(
+    work: Callable[[int, slice, slice], None], sources: PackedTokens, targets: PackedTokens, wanted: np.ndarray, threads: int
+) -> None:
+    """Calls ``work(pair, source_rows, target_rows)`` for the wanted ones of N pairs of texts.
+
+    Args:
+        work: computes one pair; called from several threads at a time.
+        sources: input position i is paired with position i of `targets`.
+        targets: the other side.
+        wanted: (N,) bool mask of the pairs to work on.
+        threads: threads that share the pairs.
+    """
+    numbers = np.flatnonzero(wanted)
+    rows = [side.offsets[side.index[numbers] + end].tolist() for side in (sources, targets) for end in (0, 1)]
+    pairs = list(zip(numbers.tolist(), *rows, strict=True))
+
+    def run(first: int) -> None:
+        for pair, x, x_end, y, y_end in pairs[first : first + _PAIRS_PER_TASK]:
+            work(pair, slice(x, x_end), slice(y, y_end))
+
+    tasks = range(0, len(pairs), _PAIRS_PER_TASK)
+    # The products are too small to share out: threads of the linear algebra library would only compete with ours.
+    with _linear_algebra().limit(limits=1, user_api="blas"):
+        if threads == 1:
+            for first in tasks:
+                run(first)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(run, tasks))
+
+
+@functools.cache
+def _linear_algebra() -> ThreadpoolController:
+    return ThreadpoolController()
