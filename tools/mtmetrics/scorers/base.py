@@ -23,12 +23,14 @@ class MetricResult:
     Attributes:
         segments: (n,) float64, one score per segment; higher is better.
         parts: named (n,) float64 arrays that the score is combined from.
+        empty: (n,) bool, segments that got the floor score.
         report: counts of unusual segments.
         signature: one line that pins the score.
     """
 
     segments: np.ndarray
     parts: dict[str, np.ndarray]
+    empty: np.ndarray
     report: InputReport
     signature: str
 
@@ -173,7 +175,7 @@ class Scorer(abc.ABC):
                 identical = self._identical(others, predictions) & ~scores.empty
                 best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
                 report = InputReport(len(best.segments), int(best.empty.sum()), int(best.truncated.sum()), int(identical.sum()))
-                results.append(MetricResult(best.segments, best.parts, report, self.signature))
+                results.append(MetricResult(best.segments, best.parts, best.empty, report, self.signature))
             yield results
 
     def _identical(self, others: list[str], predictions: list[str]) -> np.ndarray:
@@ -207,7 +209,8 @@ def joined(results: Sequence[MetricResult]) -> MetricResult:
     for result in results:
         report.add(result.report)
     parts = {name: np.concatenate([result.parts[name] for result in results]) for name in results[0].parts}
-    return MetricResult(np.concatenate([result.segments for result in results]), parts, report, results[0].signature)
+    segments, empty = (np.concatenate([getattr(result, name) for result in results]) for name in ("segments", "empty"))
+    return MetricResult(segments, parts, empty, report, results[0].signature)
 
 
 def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator[list[list[str]]]:

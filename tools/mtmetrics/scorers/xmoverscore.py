@@ -14,10 +14,12 @@ from mtmetrics.fluency import LanguageModel, length_normalised
 from mtmetrics.inputs import choice, number, positive
 from mtmetrics.matching.partial import PlainPartialTransport, RoundedPartialTransport
 from mtmetrics.matching.plan import Alignment, Units, ngram_units, word_plan
+from mtmetrics.matching.sentences import cosines
 from mtmetrics.matching.transport import DISTANCES, Distance, cost_matrix, optimal_flow, word_mover_distances
 from mtmetrics.matching.weights import TokenWeights
 from mtmetrics.remap import Remapping, Sides
 from mtmetrics.scorers.base import ChunkScores, Scorer
+from mtmetrics.scorers.naming import dtype_name, encoder_name, map_name
 from mtmetrics.signature import signature
 
 Side = Literal["source", "target"]
@@ -153,12 +155,12 @@ class XMoverScore(Scorer):
             "xmoverscore",
             {
                 "lp": self.lang_pair,
-                "enc": f"{self.encoder.label}#{self.encoder.fingerprint}",
-                "tenc": target and f"{target.label}#{target.fingerprint}",
+                "enc": encoder_name(self.encoder),
+                "tenc": target and encoder_name(target),
                 "layer": self.encoder.layer,
                 "sim": None if words else self.similarity,
                 "ngram": self.ngram if words else None,
-                "map": "none" if self.remapping is None else f"{self.remapping.kind}#{self.remapping.fingerprint}",
+                "map": map_name(self.remapping),
                 "sides": self.sides if self.remapping is not None and self.sides != "source" else None,
                 "lm": lm,
                 "lmstart": model.start_token if model is not None and model.start_token != "short" else None,
@@ -167,7 +169,7 @@ class XMoverScore(Scorer):
                 "dist": self.distance if self.distance != form.distance else None,
                 "drop": f"{self.drop_rate:g}/{self.partial}" if words and self.drop_rate is not None else None,
                 "weights": f"idf#{self.weights.fingerprint}" if self.weights is not None else None,
-                "dtype": {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[self.encoder.dtype],
+                "dtype": dtype_name(self.encoder.dtype),
             },
         )
 
@@ -214,7 +216,7 @@ class XMoverScore(Scorer):
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         encoded, *columns = self._encoded(others, systems)
-        prepare = self._ngrams if self.similarity == "mover" else lambda tokens, side: self._remapped(tokens, side).normalized()
+        prepare = self._ngrams if self.similarity == "mover" else self._remapped
         compare = self.mover if self.similarity == "mover" else _cosines
         packed_sources = prepare(encoded, "source")
         results = []
@@ -272,6 +274,5 @@ class XMoverScore(Scorer):
 
 
 def _cosines(sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
-    """(N,) float64 cosines of N pairs of L2-normalised sentence vectors."""
-    x, y = sources.vectors[sources.index], predictions.vectors[predictions.index]
-    return np.einsum("ij,ij->i", x, y, dtype=np.float64)
+    """(N,) the part ``cosine`` of N pairs of sentence vectors."""
+    return cosines(sources.vectors[sources.index], predictions.vectors[predictions.index])

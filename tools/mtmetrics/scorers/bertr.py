@@ -1,0 +1,96 @@
+"""BERTR: how much of the reference is covered by the translation, in the space of a contextual encoder (Mathur et al., 2019)."""
+
+import os
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import InputError
+from mtmetrics.inputs import choice, positive
+from mtmetrics.matching.greedy import bertr
+from mtmetrics.remap import Remapping
+from mtmetrics.scorers.base import ChunkScores, Scorer
+from mtmetrics.scorers.naming import AGAINST, dtype_name, encoder_name, map_name
+from mtmetrics.signature import signature
+
+Against = Literal["reference", "source"]
+
+
+class BERTR(Scorer):
+    """The mean over the word pieces of the reference of the highest cosine with a piece of the translation (Eq. 1 and 2).
+
+    A score is at most 1 and hardly ever below 0, which is the score of a segment with a blank side. Against the source, which the paper
+    leaves to future work, the encoder has to be a multilingual one.
+
+    Args:
+        encoder: the encoder, opened at the layer to use.
+        against: compare with the ``"reference"`` or with the ``"source"``.
+        remapping: linear map of the source side; only against the source.
+        special_tokens: count special tokens as word pieces.
+        lang_pair: recorded in the signature.
+        threads: threads that share the pairs; None for all cores.
+
+    Raises:
+        InputError: an unknown or impossible setting.
+    """
+
+    def __init__(
+        self,
+        encoder: TokenEncoder,
+        *,
+        against: Against = "reference",
+        remapping: Remapping | None = None,
+        special_tokens: bool = False,
+        lang_pair: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.encoder = encoder
+        self.against: Against = choice("against", against, tuple(AGAINST))
+        self.compares = AGAINST[against]
+        if remapping is not None and against == "reference":
+            raise InputError("map: maps bring a source language closer, so they need against='source'; leave it out")
+        self.remapping = remapping
+        if remapping is not None:
+            remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32))
+        self.special_tokens = special_tokens
+        self.lang_pair = lang_pair
+        self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
+
+    @property
+    def signature(self) -> str:
+        return signature(
+            "bertr",
+            {
+                "lp": self.lang_pair,
+                "against": self.against,
+                "enc": encoder_name(self.encoder),
+                "layer": self.encoder.layer,
+                "map": map_name(self.remapping) if self.against == "source" else None,
+                "special": "yes" if self.special_tokens else None,
+                "dtype": dtype_name(self.encoder.dtype),
+            },
+        )
+
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+        packed_others, *columns = self._packed(others, systems)
+        results = []
+        for packed in columns:
+            recall = bertr(packed, packed_others, special_tokens=self.special_tokens, threads=self.threads)
+            truncated = packed_others.truncated[packed_others.index] | packed.truncated[packed.index]
+            results.append(ChunkScores(recall, {}, truncated, np.isnan(recall)))
+        return results
+
+    def _packed(self, others: list[str], systems: list[list[str]]) -> Iterator[PackedTokens]:
+        # One call for all texts, so that none is encoded twice, whatever the cache holds.
+        tokens = self.encoder.encode([text for column in (others, *systems) for text in column])
+        first = tokens.take(slice(len(others)))
+        remapping = self.remapping
+        yield (first if remapping is None else first.with_vectors(remapping.apply)).normalized()
+        for number in range(1, len(systems) + 1):
+            yield tokens.take(slice(number * len(others), (number + 1) * len(others))).normalized()
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        return 0.0, {}

@@ -1,0 +1,212 @@
+"""SentSim: sentence similarity combined with a similarity of words (Song et al., 2021)."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from mtmetrics.encoders.base import Encoder
+from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import InputError
+from mtmetrics.inputs import choice, positive
+from mtmetrics.matching.greedy import bertscore
+from mtmetrics.matching.sentences import cosines, sentence_mover_distances
+from mtmetrics.matching.transport import euclidean_distances, word_mover_distances
+from mtmetrics.scorers.base import ChunkScores, MetricResult, Scorer, joined
+from mtmetrics.scorers.naming import dtype_name, encoder_name
+from mtmetrics.signature import signature
+
+Setting = Literal["src-mt", "mt-ref"]
+SETTINGS: dict[Setting, Literal["sources", "references"]] = {"src-mt": "sources", "mt-ref": "references"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One of the measures that SentSim combines.
+
+    Attributes:
+        falls: whether a better translation has a lower value (a distance).
+        floor: value of a segment with a blank side; None where the measure has no worst value.
+    """
+
+    falls: bool
+    floor: float | None
+
+
+PARTS: dict[str, Part] = {
+    # Cosine of sentence vectors (Sec. 3.3).
+    "sss": Part(False, -1.0),
+    # F1 of BERTScore (Sec. 3.2).
+    "bertscore": Part(False, 0.0),
+    # Word Mover's Distance between contextual vectors (Sec. 3.1).
+    "wmd": Part(True, None),
+    # Sentence Mover's Distance: between mean token vectors (App. A.1).
+    "smd": Part(True, None),
+}
+_COMBINATIONS = {"bertscore": ("sss", "bertscore"), "wmd": ("sss", "wmd")}
+
+
+def combination(variant: str) -> tuple[str, ...]:
+    """The parts of a variant: ``"bertscore"``, ``"wmd"``, or names joined by ``+``, such as ``"sss+wmd+bertscore"``.
+
+    Raises:
+        InputError: a name that is no part, or one that is named twice.
+    """
+    names = _COMBINATIONS.get(variant) or tuple(str(variant).split("+"))
+    if not set(names) <= PARTS.keys() or len(set(names)) != len(names):
+        raise InputError(f"variant {variant!r}: must be bertscore, wmd, or some of {', '.join(PARTS)} joined by '+'")
+    return names
+
+
+def min_max(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """(n,) values scaled so that `low` becomes 0 and `high` becomes 1, cut there; all 0.5 where the two are equal."""
+    return np.full(len(values), 0.5) if low == high else np.clip((values - low) / (high - low), 0.0, 1.0)
+
+
+class SentSim(Scorer):
+    """The mean of ``exp`` of normalised parts: ``0.5 e^A + 0.5 e^B`` of sentence similarity A and word similarity B (Sec. 3.4).
+
+    Each part is scaled to [0, 1], and a distance turned round, before that, so a score lies between 1 and e. ``normalize="batch"`` scales
+    by the lowest and highest value of the call, as the published code does: the score of a segment then depends on its neighbours, and
+    scores of two calls cannot be compared. ``"fixed"`` scales by bounds that were stored with the preset. A segment with a blank side gets
+    1, the lowest score, and takes no part in the scaling.
+
+    Args:
+        words: the encoder of tokens, opened at the layer to use.
+        sentences: the encoder of one vector per text.
+        variant: ``"bertscore"`` (sentence similarity and BERTScore, the default), ``"wmd"`` (sentence similarity and WMD), or any parts
+            joined by ``+``.
+        setting: ``"src-mt"`` compares with the source, ``"mt-ref"`` with a reference.
+        normalize: ``"batch"`` or ``"fixed"``.
+        bounds: for ``"fixed"``, part -> its lowest and highest value.
+        normalize_vectors: give token vectors length 1 before Word and Sentence Mover's Distance; the published code does not.
+        lang_pair: recorded in the signature.
+        threads: solver threads; None for all cores.
+
+    Raises:
+        InputError: an unknown setting, or ``"fixed"`` without bounds for a part.
+    """
+
+    def __init__(
+        self,
+        words: TokenEncoder,
+        sentences: Encoder,
+        *,
+        variant: str = "bertscore",
+        setting: Setting,
+        normalize: Literal["batch", "fixed"] = "batch",
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        normalize_vectors: bool = False,
+        lang_pair: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.words, self.sentences = words, sentences
+        self.parts = combination(variant)
+        self.setting: Setting = choice("setting", setting, tuple(SETTINGS))
+        self.compares = SETTINGS[setting]
+        self.normalize = choice("normalize", normalize, ("batch", "fixed"))
+        self.bounds = dict(bounds or {})
+        if normalize == "fixed":
+            missing = [name for name in self.parts if name not in self.bounds]
+            if missing:
+                raise InputError(f"normalize='fixed': no bounds for {', '.join(missing)} with setting={setting!r}; use normalize='batch'")
+        self.normalize_vectors = normalize_vectors
+        self.lang_pair = lang_pair
+        self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
+
+    @property
+    def signature(self) -> str:
+        bounds = {name: self.bounds[name] for name in self.parts} if self.normalize == "fixed" else {}
+        scale = ",".join(f"{low:g}:{high:g}" for low, high in bounds.values())
+        return signature(
+            "sentsim",
+            {
+                "lp": self.lang_pair,
+                "set": self.setting,
+                "parts": "+".join(self.parts),
+                "enc": encoder_name(self.words) if self.parts != ("sss",) else None,
+                "layer": self.words.layer if self.parts != ("sss",) else None,
+                "sent": encoder_name(self.sentences) if "sss" in self.parts else None,
+                "norm": f"fixed({scale})" if scale else self.normalize,
+                "vectors": "unit" if self.normalize_vectors else None,
+                "dtype": dtype_name(self.words.dtype),
+            },
+        )
+
+    def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
+        """As `Scorer.score_chunks`; with ``normalize="batch"`` everything at once, when the last chunk has come."""
+        results = super().score_chunks(chunks)
+        if self.normalize == "fixed":
+            yield from results
+            return
+        columns = list(zip(*results, strict=True))
+        if columns:
+            yield [self._scaled_by_itself(joined(column)) for column in columns]
+
+    def _scaled_by_itself(self, result: MetricResult) -> MetricResult:
+        """A system's result with the parts scaled by their own extremes, and what is blank put at the worst of them."""
+        parts = {name: values.copy() for name, values in result.parts.items()}
+        bounds = {}
+        for name, values in parts.items():
+            known = values[~result.empty]
+            bounds[name] = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+            if PARTS[name].floor is None:
+                values[result.empty] = bounds[name][1]
+        segments = np.where(result.empty, 1.0, self._combine(parts, bounds))
+        return dataclasses.replace(result, segments=segments, parts=parts)
+
+    def _combine(self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]) -> np.ndarray:
+        scaled = {name: min_max(values, *bounds[name]) for name, values in parts.items()}
+        return np.mean([np.exp(1.0 - values if PARTS[name].falls else values) for name, values in scaled.items()], axis=0)
+
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+        texts = [text for column in (others, *systems) for text in column]
+        wanted = {"sss" if name == "sss" else "words" for name in self.parts}
+        encoders = {"sss": self.sentences, "words": self.words}
+        # One call for all texts of an encoder, so that none is encoded twice, whatever the cache holds.
+        encoded = {name: encoder.encode(texts) for name, encoder in encoders.items() if name in wanted}
+        columns = [
+            {name: tokens.take(slice(first, first + len(others))) for name, tokens in encoded.items()}
+            for first in range(0, len(texts), len(others))
+        ]
+        results = []
+        for column in columns[1:]:
+            parts = {name: self._measures[name](self, columns[0], column) for name in self.parts}
+            empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
+            truncated = np.any([tokens.truncated[tokens.index] for side in (columns[0], column) for tokens in side.values()], axis=0)
+            if self.normalize == "fixed":
+                segments = self._combine(parts, self.bounds)
+            else:  # The bounds of a call are known at its end; until then the best of several references is chosen by the plain values.
+                segments = np.sum([-values if PARTS[name].falls else values for name, values in parts.items()], axis=0)
+            results.append(ChunkScores(segments, parts, truncated, empty))
+        return results
+
+    def _sss(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
+        x, y = other["sss"], prediction["sss"]
+        return cosines(x.vectors[x.index], y.vectors[y.index])
+
+    def _bertscore(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
+        return bertscore(prediction["words"].normalized(), other["words"].normalized(), threads=self.threads).f1
+
+    def _wmd(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
+        return word_mover_distances(*self._plain(other, prediction), euclidean_distances, threads=self.threads)
+
+    def _smd(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
+        return sentence_mover_distances(*self._plain(other, prediction))
+
+    def _plain(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> Iterator[PackedTokens]:
+        """Tokens without special ones, as the published code takes them for its distances."""
+        for side in (other["words"], prediction["words"]):
+            kept = side.select(side.words >= 0)
+            yield kept.normalized() if self.normalize_vectors else kept
+
+    _measures: dict[str, Callable[..., np.ndarray]] = {"sss": _sss, "bertscore": _bertscore, "wmd": _wmd, "smd": _smd}
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        floors = {name: PARTS[name].floor for name in self.parts}
+        if self.normalize == "batch":  # put right when the call is over
+            return -np.inf, {name: value or 0.0 for name, value in floors.items()}
+        return 1.0, {name: self.bounds[name][1] if value is None else value for name, value in floors.items()}
