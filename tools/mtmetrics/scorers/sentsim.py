@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -203,7 +203,7 @@ class SentSim(Scorer):
             kept = side.select(side.words >= 0)
             yield kept.normalized() if self.normalize_vectors else kept
 
-    _measures: dict[str, Callable[..., np.ndarray]] = {"sss": _sss, "bertscore": _bertscore, "wmd": _wmd, "smd": _smd}
+    _measures: ClassVar[dict[str, Callable[..., np.ndarray]]] = {"sss": _sss, "bertscore": _bertscore, "wmd": _wmd, "smd": _smd}
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         floors = {name: PARTS[name].floor for name in self.parts}
