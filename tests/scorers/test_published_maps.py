@@ -50,6 +50,7 @@ def test_the_catalog_lists_every_matrix_once():
     pairs = {layer: {pair for at, pair, _ in maps if at == layer} for layer in (8, 12)}
     assert {layer for layer, _, _ in maps} == {8, 12}
     assert maps.keys() == {(layer, pair, kind) for layer in (8, 12) for pair in pairs[layer] for kind in ("clp", "umd")}
+    assert (len(pairs[8]), len(pairs[12])) == (25, 23)
     assert {"cs-en", "de-en", "fi-en", "lv-en", "ru-en", "tr-en", "zh-en"} <= pairs[12]
     assert {len(git_blob) for git_blob in entry.files.values()} == {40}
     assert maps[12, "de-en", "clp"].url == (

@@ -17,9 +17,9 @@ _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 
 def is_offline(local_files_only: bool = False) -> bool:
     """Whether the network must not be asked: by the argument, or by ``HF_HUB_OFFLINE=1``."""
-    import huggingface_hub
+    from huggingface_hub import constants
 
-    return local_files_only or huggingface_hub.is_offline_mode()
+    return local_files_only or constants.HF_HUB_OFFLINE
 
 
 @contextlib.contextmanager
@@ -32,8 +32,7 @@ def http_client() -> Iterator["httpx2.Client"]:
     import httpx2
 
     try:
-        # Unpacked on the way, an answer would have another length than the one its header states.
-        client = httpx2.Client(headers={"Accept-Encoding": "identity"}, timeout=httpx2.Timeout(30, connect=10), follow_redirects=True)
+        client = httpx2.Client(timeout=httpx2.Timeout(30, connect=10), follow_redirects=True)
     except (ImportError, ValueError) as error:
         raise ArtifactError(f"the proxy settings of the environment (HTTPS_PROXY, ALL_PROXY) cannot be used: {error}") from error
     with client:

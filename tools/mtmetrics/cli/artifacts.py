@@ -210,8 +210,9 @@ def _check_size(file: str, remapping: "Remapping", encoder: str, width: int, lay
     own = remapping.source[0].shape[0]
     if own != width:
         raise InputError(f"{file}: for vectors of {own} numbers, but --encoder {encoder} gives {width}")
-    if int(remapping.meta["layer"]) > layers:
-        raise InputError(f"{file}: for layer {remapping.meta['layer']}, but --encoder {encoder} has the layers 0 to {layers}")
+    layer = remapping.meta["layer"]
+    if layer.isdigit() and int(layer) > layers:
+        raise InputError(f"{file}: for layer {layer}, but --encoder {encoder} has the layers 0 to {layers}")
 
 
 def _row(entry: "CatalogEntry", bundled: Path) -> dict[str, Any]:

@@ -95,7 +95,8 @@ def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: MappedEncode
     found = None
     if entry and entry.origin:
         published = published_maps(entry).get((encoder.layer, lang_pair, kind)) if level == "word" else None
-        found = published and _fetched(entry, published, local_files_only)
+        if published:
+            found = _fetched(entry, published, local_files_only)
     elif entry and not entry.bundled:
         found = _from_hub(entry, name, local_files_only)
     if found is None:
@@ -159,10 +160,12 @@ def _missing(artifact: str | Path, entry: CatalogEntry | None, lang_pair: str, k
 
 def _offer(maps: Collection[tuple[int, str, str]], layer: int | None) -> str:
     """What was published for a layer, in words; `maps` are layers, language pairs and kinds."""
-    pairs_of = {kind: sorted(pair for at, pair, of in maps if (at, of) == (layer, kind)) for kind in sorted({of for *_, of in maps})}
-    if not any(pairs_of.values()):
-        return f"word maps were published for the layers {', '.join(map(str, sorted({at for at, *_ in maps})))}"
-    return f"for layer {layer} word maps were published: " + "; ".join(f"{kind} for {' '.join(pairs)}" for kind, pairs in pairs_of.items())
+    pairs: dict[str, list[str]] = {}
+    for _, pair, kind in sorted(key for key in maps if key[0] == layer):
+        pairs.setdefault(kind, []).append(pair)
+    if not pairs:
+        return f"word maps were published for the layers {', '.join(map(str, sorted({key[0] for key in maps})))}"
+    return f"for layer {layer} word maps were published: " + "; ".join(f"{kind} for {' '.join(of_kind)}" for kind, of_kind in pairs.items())
 
 
 def _tag(kind: str, level: Level) -> str:
