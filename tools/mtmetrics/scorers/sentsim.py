@@ -46,19 +46,8 @@ PARTS: dict[str, Part] = {
     # Sentence Mover's Distance: between mean token vectors (App. A.1).
     "smd": Part(True, None),
 }
-_COMBINATIONS = {"bertscore": ("sss", "bertscore"), "wmd": ("sss", "wmd")}
-
-
-def combination(variant: str) -> tuple[str, ...]:
-    """The parts of a variant: ``"bertscore"``, ``"wmd"``, or names joined by ``+``, such as ``"sss+wmd+bertscore"``.
-
-    Raises:
-        InputError: a name that is no part, or one that is named twice.
-    """
-    names = _COMBINATIONS.get(variant) or tuple(str(variant).split("+"))
-    if not set(names) <= PARTS.keys() or len(set(names)) != len(names):
-        raise InputError(f"variant {variant!r}: must be bertscore, wmd, or some of {', '.join(PARTS)} joined by '+'")
-    return names
+# The two combinations that the paper recommends.
+VARIANTS = {"bertscore": "sss+bertscore", "wmd": "sss+wmd"}
 
 
 def min_max(values: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -77,8 +66,7 @@ class SentSim(Scorer):
     Args:
         words: the encoder of tokens, opened at the layer to use.
         sentences: the encoder of one vector per text.
-        variant: ``"bertscore"`` (sentence similarity and BERTScore, the default), ``"wmd"`` (sentence similarity and WMD), or any parts
-            joined by ``+``.
+        parts: names of parts joined by ``+``, such as ``"sss+wmd"``; with a single one the score is its ``exp``.
         setting: ``"src-mt"`` compares with the source, ``"mt-ref"`` with a reference.
         normalize: ``"batch"`` or ``"fixed"``.
         bounds: for ``"fixed"``, part -> its lowest and highest value.
@@ -95,7 +83,7 @@ class SentSim(Scorer):
         words: TokenEncoder,
         sentences: Encoder,
         *,
-        variant: str = "bertscore",
+        parts: str = VARIANTS["bertscore"],
         setting: Setting,
         normalize: Literal["batch", "fixed"] = "batch",
         bounds: Mapping[str, tuple[float, float]] | None = None,
@@ -104,7 +92,9 @@ class SentSim(Scorer):
         threads: int | None = None,
     ) -> None:
         self.words, self.sentences = words, sentences
-        self.parts = combination(variant)
+        self.parts = tuple(str(parts).split("+"))
+        if not set(self.parts) <= PARTS.keys() or len(set(self.parts)) != len(self.parts):
+            raise InputError(f"parts {parts!r}: must be some of {', '.join(PARTS)}, joined by '+'")
         self.setting: Setting = choice("setting", setting, tuple(SETTINGS))
         self.compares = SETTINGS[setting]
         self.normalize = choice("normalize", normalize, ("batch", "fixed"))
