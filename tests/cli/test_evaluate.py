@@ -3,6 +3,7 @@ import json
 import pytest
 
 import mtmetrics.scorers.load
+import mtmetrics.scorers.pool
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.scorers.load import load_scorer
@@ -70,8 +71,8 @@ def test_the_same_call_prints_the_same(evaluate, data):
 def test_models_are_loaded_once_for_all_files(evaluate, data, monkeypatch):
     loaded = []
     for name in ("TokenEncoder", "LanguageModel"):
-        real = getattr(mtmetrics.scorers.load, name)
-        monkeypatch.setattr(mtmetrics.scorers.load, name, lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k))
+        real = getattr(mtmetrics.scorers.pool, name)
+        monkeypatch.setattr(mtmetrics.scorers.pool, name, lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k))
     code, _, _ = evaluate("--data", data(), data("b.jsonl"), data("c.jsonl", "fi-en"))
     assert code == 0
     assert sorted(loaded) == ["LanguageModel", "TokenEncoder"]

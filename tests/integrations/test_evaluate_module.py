@@ -12,6 +12,7 @@ import pytest
 
 import mtmetrics
 import mtmetrics.scorers.load
+import mtmetrics.scorers.pool
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.evaluation.significance import bootstrap_interval
@@ -131,13 +132,13 @@ def test_texts_come_back_from_the_store_unchanged(metric, monkeypatch):
 def test_models_load_once(load, monkeypatch):
     loaded = []
     for name in ("TokenEncoder", "LanguageModel"):
-        make = getattr(mtmetrics.scorers.load, name)
+        make = getattr(mtmetrics.scorers.pool, name)
 
         def counted(*arguments, make=make, **options):
             loaded.append(arguments[0])
             return make(*arguments, **options)
 
-        monkeypatch.setattr(mtmetrics.scorers.load, name, counted)
+        monkeypatch.setattr(mtmetrics.scorers.pool, name, counted)
     metric = load()
     assert len(loaded) == 2
     for lang_pair in ("de-en", "fi-en", "de-en"):

@@ -10,8 +10,9 @@ import pytest
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.remap import Remapping
-from mtmetrics.scorers.load import ModelPool, load_xmoverscore
+from mtmetrics.scorers.load import load_xmoverscore
 from mtmetrics.scorers.maps import load_map, map_file_name
+from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 NAME = "xmoverscore-published"

@@ -6,7 +6,8 @@ import pytest
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.remap import Remapping
-from mtmetrics.scorers.load import ModelPool, load_xmoverscore
+from mtmetrics.scorers.load import load_xmoverscore
+from mtmetrics.scorers.pool import ModelPool
 
 LANGUAGES = ["cs", "de", "es", "et", "fi", "fr", "lv", "ne", "ro", "ru", "si", "tr", "zh"]
 TRIPLES = {

@@ -12,8 +12,9 @@ from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.files import git_blob_file
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.remap import Remapping
-from mtmetrics.scorers.load import ModelPool, load_xmoverscore
+from mtmetrics.scorers.load import load_xmoverscore
 from mtmetrics.scorers.maps import map_file_name
+from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.published_maps import ENCODER, convert, import_map, meta_of_name, published_maps
 
 GOLDENS = Path(os.environ.get("MTMETRICS_GOLDENS") or Path(__file__).parents[3] / "shared" / "goldens")

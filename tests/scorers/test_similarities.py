@@ -11,8 +11,9 @@ from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.fluency import LanguageModel
 from mtmetrics.remap import Remapping
-from mtmetrics.scorers.load import ModelPool, load_xmoverscore
+from mtmetrics.scorers.load import load_xmoverscore
 from mtmetrics.scorers.maps import map_file_name
+from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!"]

@@ -15,7 +15,8 @@ from mtmetrics.fluency import LanguageModel
 from mtmetrics.matching.weights import TokenWeights
 from mtmetrics.remap import Remapping
 from mtmetrics.scorers.base import CHUNK_LINES
-from mtmetrics.scorers.load import ModelPool, load_scorer, load_xmoverscore
+from mtmetrics.scorers.load import load_scorer, load_xmoverscore
+from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!", "das Haus ist klein."]

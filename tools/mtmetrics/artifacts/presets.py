@@ -35,19 +35,27 @@ class Preset:
         """Refuses keys that nothing reads, so that a misspelt setting does not pass silently.
 
         Args:
-            tables: the keys that each table of the metric may hold.
+            tables: the keys that each table of the metric may hold; a name that ends in ``.*`` stands for one table per language.
 
         Raises:
             ArtifactError: there is another table or key.
         """
-        known = {"metric", "description", "languages", "language_models", *tables}
+        known = {"metric", "description", "languages", *(name.removesuffix(".*") for name in tables)}
         for name, value in self.settings.items():
             if name not in known:
                 raise ArtifactError(f"preset {self.name}: unknown table or key {name!r}; known are: {', '.join(sorted(known))}")
-            for key in value if name in tables else ():
-                if key not in tables[name]:
-                    keys = ", ".join(sorted(tables[name]))
-                    raise ArtifactError(f"preset {self.name}: unknown key {key!r} in [{name}]; known are: {keys}")
+            if name in tables:
+                self._refuse_keys(name, value, tables[name])
+            elif f"{name}.*" in tables:
+                for language, table in value.items():
+                    self._refuse_keys(f"{name}.{language}", table, tables[f"{name}.*"])
+
+    def _refuse_keys(self, name: str, table: Any, known: set[str]) -> None:
+        if not isinstance(table, dict):
+            raise ArtifactError(f"preset {self.name}: {name} must be a table, [{name}]")
+        for key in table:
+            if key not in known:
+                raise ArtifactError(f"preset {self.name}: unknown key {key!r} in [{name}]; known are: {', '.join(sorted(known))}")
 
 
 def preset_names(metric: str) -> list[str]:

@@ -130,7 +130,8 @@ def _presets() -> Iterator[Finding]:
 
 
 def _load_preset(metric: str, name: str) -> None:
-    from mtmetrics.scorers.load import ModelPool, load_scorer
+    from mtmetrics.scorers.load import load_scorer
+    from mtmetrics.scorers.pool import ModelPool
 
     load_scorer(metric, preset=name, lang_pair="de-en", pool=ModelPool(local_files_only=True)).score(["Guten Tag."], ["Good day."])
 

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mtmetrics.scorers.load import ModelPool
+    from mtmetrics.scorers.pool import ModelPool
 
 _METRIC_OPTIONS = (
     "encoder",
@@ -73,7 +73,7 @@ def metric_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def model_pool(args: argparse.Namespace) -> "ModelPool":
     """The pool of models as the arguments ask for it."""
-    from mtmetrics.scorers.load import ModelPool
+    from mtmetrics.scorers.pool import ModelPool
 
     return ModelPool(
         device=args.device,

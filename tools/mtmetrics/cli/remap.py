@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from mtmetrics.encoders.base import Encoder
-    from mtmetrics.scorers.load import ModelPool
+    from mtmetrics.scorers.pool import ModelPool
 
 
 def add_parser(subparsers: Any) -> None:

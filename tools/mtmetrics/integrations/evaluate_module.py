@@ -13,7 +13,8 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.inputs import check
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.load import ModelPool, load_scorer
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.pool import ModelPool
 
 _EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "config_name", "kwargs"}
 _MODEL_KEYWORDS = ("preset", "device", "dtype", "batch_tokens", "embedding_cache", "local_files_only")

@@ -1,0 +1,63 @@
+"""What the loaders of several metrics share."""
+
+from typing import Any
+
+from mtmetrics.artifacts.presets import Preset
+from mtmetrics.encoders.base import Encoder
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.inputs import choice, language_pair
+from mtmetrics.remap import KINDS, Level, Remapping
+from mtmetrics.scorers.maps import load_map
+from mtmetrics.scorers.pool import ModelPool
+
+
+def languages(bundle: Preset, lang_pair: str | None) -> tuple[str, str] | None:
+    """Source and target language; None where no pair is given.
+
+    Raises:
+        InputError: no language pair, or one that the preset does not know.
+    """
+    if lang_pair is None:
+        return None
+    pair = language_pair(lang_pair)
+    known = bundle.settings.get("languages")
+    for language in pair:
+        if known is not None and language not in known:
+            raise InputError(f"language pair {lang_pair}: preset {bundle.name} knows the languages {' '.join(known)}, not {language!r}")
+    return pair
+
+
+def encoder_table(bundle: Preset, override: str | None, target: str | None = None) -> dict[str, Any]:
+    """The table of the encoder: the user's own model, else ``[encoders.LANGUAGE]`` of the target language, else ``[encoder]``.
+
+    Raises:
+        InputError: the preset chooses by language, and none is given.
+        ArtifactError: the preset names no model.
+    """
+    if override:
+        return {"model": override}
+    tables = bundle.settings.get("encoders", {})
+    if tables and target is None:
+        raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its encoder by the target language")
+    table = tables.get(target) or bundle.settings.get("encoder", {})
+    if "model" not in table:
+        raise ArtifactError(f"preset {bundle.name}: names no model in its [encoder] table")
+    return {**table, "model": bundle.path(table["model"])}
+
+
+def preset_map(
+    bundle: Preset, pool: ModelPool, encoder: Encoder, lang_pair: str | None, *, kind: str | None, maps: str | None, level: Level = "word"
+) -> Remapping | None:
+    """The map of the source side that the preset or the user asks for.
+
+    Raises:
+        InputError: an unknown kind, or no language pair.
+        ArtifactError: there is no such map, or it was made for another encoder.
+    """
+    table = bundle.settings.get("maps", {})
+    chosen = choice("map", kind or table.get("kind", "none"), ("none", *KINDS))
+    if chosen == "none":
+        return None
+    language_pair(lang_pair)
+    artifact = maps or bundle.path(table.get("artifact", "."))
+    return load_map(artifact, str(lang_pair), chosen, encoder, level=level, local_files_only=pool.local_files_only)

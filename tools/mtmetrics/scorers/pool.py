@@ -1,0 +1,95 @@
+"""Models that are loaded once and shared."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mtmetrics.artifacts.models import model_folder
+from mtmetrics.encoders.base import Encoder
+from mtmetrics.encoders.device import Devices
+from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder, SentenceTransformerEncoder, is_sentence_transformer
+from mtmetrics.encoders.static_vectors import StaticVectors
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import InputError
+from mtmetrics.fluency import LanguageModel
+
+
+class ModelPool:
+    """Encoders and language models that were loaded already, so that several scorers share them.
+
+    Args:
+        device: ``"auto"``, a device, or several of them, see `mtmetrics.encoders.device.pick_devices`.
+        dtype: number format of the encoders.
+        batch_tokens: padded tokens per encoder batch; fewer where memory runs out.
+        embedding_cache: folder where encoded texts are kept for later runs; None keeps none.
+        local_files_only: never ask the Hub.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: Devices = "auto",
+        dtype: str = "float32",
+        batch_tokens: int = 4096,
+        embedding_cache: str | Path | None = None,
+        local_files_only: bool = False,
+    ) -> None:
+        self.device = device
+        self.dtype = dtype
+        self.batch_tokens = batch_tokens
+        self.embedding_cache = embedding_cache
+        self.local_files_only = local_files_only
+        self._loaded: dict[tuple[object, ...], Any] = {}
+
+    def encoder(self, model: str, *, layer: int | None, revision: str | None = None) -> TokenEncoder:
+        """The encoder at a layer."""
+        return self._once(
+            ("encoder", model, layer, revision),
+            lambda: TokenEncoder(
+                model,
+                layer=layer,
+                revision=revision,
+                device=self.device,
+                dtype=self.dtype,
+                batch_tokens=self.batch_tokens,
+                embedding_cache=self.embedding_cache,
+                local_files_only=self.local_files_only,
+            ),
+        )
+
+    def sentence_encoder(self, model: str, *, layer: int | None = None, revision: str | None = None) -> Encoder:
+        """An encoder of one vector per text: a sentence-transformers model, or the mean of the token vectors at a layer."""
+        folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
+        if not is_sentence_transformer(folder):
+            tokens = self.encoder(model, layer=layer, revision=revision)
+            return self._once(("mean", model, layer, revision), lambda: MeanPooledEncoder(tokens))
+        if layer is not None:
+            raise InputError(f"layer {layer}: {model} is a sentence-transformers model, whose layers cannot be chosen; leave it out")
+        return self._once(
+            ("sentence", model, revision),
+            lambda: SentenceTransformerEncoder(
+                model, revision=revision, device=self.device, dtype=self.dtype, local_files_only=self.local_files_only
+            ),
+        )
+
+    def static_vectors(self, table: str) -> StaticVectors:
+        """A table of word vectors."""
+        return self._once(("static", table), lambda: StaticVectors(table))
+
+    def language_model(self, model: str, *, start_token: Any, revision: str | None = None) -> LanguageModel:
+        """The language model."""
+        return self._once(
+            ("lm", model, start_token, revision),
+            lambda: LanguageModel(
+                model,
+                start_token=start_token,
+                revision=revision,
+                device=self.device,
+                local_files_only=self.local_files_only,
+            ),
+        )
+
+    def _once(self, key: tuple[object, ...], load: Callable[[], Any]) -> Any:
+        if key not in self._loaded:
+            self._loaded[key] = load()
+        return self._loaded[key]
