@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
+import datasets
 import evaluate
 
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
@@ -13,6 +14,7 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.inputs import check
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.comparison import COMPARISONS
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
 
@@ -76,6 +78,7 @@ class MetricModule(evaluate.Metric):
                 f"the cache of evaluate cannot be written: {error}; pass cache_dir= to evaluate.load, or set HF_HOME to another folder"
             ) from error
         self.info.module_name = self.metric_name
+        self._columns_in_use: list[str] | None = None
 
     @property
     def name(self) -> str:
@@ -83,7 +86,7 @@ class MetricModule(evaluate.Metric):
         return self.metric_name
 
     def prepare(self, dl_manager: Any, **without_pair: Any) -> None:
-        """Loads the models that the preset and the keywords of ``evaluate.load`` determine; they stay with the object.
+        """Loads the models that the preset and the keywords of ``evaluate.load`` determine; all that are loaded stay with the object.
 
         Args:
             dl_manager: what `evaluate` passes to ``_download_and_prepare``.
@@ -96,6 +99,9 @@ class MetricModule(evaluate.Metric):
         offline = self._local_files_only or evaluate.config.HF_EVALUATE_OFFLINE or dl_manager.download_config.local_files_only
         self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
         options = {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
+        comparison = COMPARISONS[self.metric_name]
+        if comparison.option and comparison.usual is None and options.get(comparison.option) is None:
+            return  # what is compared, and so the models, is known when the texts are
         if options.get("lang_pair") is None:
             settings = self.preset.settings
             language = next(iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"]))
@@ -112,10 +118,26 @@ class MetricModule(evaluate.Metric):
         name = self.preset.name
         return load_scorer(self.metric_name, preset=name, pool=self.pool, **options)
 
+    def compared(self, sources: Any, references: Any, asked: Any) -> tuple[Any, dict[str, Any]]:
+        """The texts that the predictions are compared with, and the option for `scorer` that says so.
+
+        Args:
+            sources: checked texts, or None.
+            references: checked texts, or None.
+            asked: what the user passed as the option of the metric that chooses between them, or None.
+
+        Raises:
+            InputError: neither is there, or both are and nothing says which one counts.
+        """
+        columns = {"sources": sources, "references": references}
+        given = [name for name, texts in columns.items() if texts is not None]
+        column, option = COMPARISONS[self.metric_name].choose(self.metric_name, given, asked)
+        return columns[column], option
+
     def result(
         self,
         scorer: Scorer,
-        sources: list[str],
+        others: list[Any],
         predictions: list[str],
         *,
         scores: bool = True,
@@ -127,7 +149,7 @@ class MetricModule(evaluate.Metric):
 
         Args:
             scorer: see `scorer`.
-            sources: checked texts.
+            others: checked sources or references, whichever the scorer compares with.
             predictions: checked texts.
             scores: return the scores of the segments.
             parts: return the parts that they are combined from.
@@ -137,12 +159,12 @@ class MetricModule(evaluate.Metric):
         Raises:
             InputError: alignments are asked for where the metric has none.
         """
-        scored = scorer.score(sources, predictions)
+        scored = scorer.score(others, predictions)
         result = scored.as_dict(scores=scores, parts=parts)
         if ci:
             result["ci"] = bootstrap_interval(scored.segments)._asdict()
         if alignments:
-            result["alignments"] = [alignment.as_dict() for alignment in scorer.align(sources, predictions)]
+            result["alignments"] = [alignment.as_dict() for alignment in scorer.align(others, predictions)]
         return result
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
@@ -156,24 +178,26 @@ class MetricModule(evaluate.Metric):
 
         """
         given = self._columns(predictions=predictions, references=references, **kwargs)
-        columns = {name: given.pop(name, None) for name in self._feature_names()}
+        columns = {name: given.pop(name, None) for name in self._known_columns()}
         options = self.defaults | given
-        self._refuse_unknown("compute", options, (*self._feature_names(), *self._option_names()))
+        self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
         for name in self._option_names(required=True):
             if name not in options:
                 raise InputError(f"{name} is missing; pass {name}={_EXAMPLES.get(name, '...')} to compute or to evaluate.load")
         if all(column is None for column in columns.values()):
             columns = {}
             if self.writer is None:
-                raise InputError(f"nothing to score; pass {'=, '.join(self._feature_names())}= to compute, or call add or add_batch before")
+                raise InputError(f"nothing to score; pass {'=, '.join(self._known_columns())}= to compute, or call add or add_batch before")
         else:
             columns = self._checked(columns)
         added = len(self)
         try:
-            return super().compute(**columns, **options)
+            result = super().compute(**columns, **options)
         except BaseException:
             self._put_back(added)
             raise
+        self._columns_in_use = None
+        return result
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
         """Adds parallel lists of texts, which are scored by the next ``compute``; every element is checked.
@@ -183,7 +207,7 @@ class MetricModule(evaluate.Metric):
 
         """
         columns = self._columns(predictions=predictions, references=references, **kwargs)
-        self._refuse_unknown("add_batch", columns, self._feature_names())
+        self._refuse_unknown("add_batch", columns, self._known_columns())
         super().add_batch(**self._checked(columns))
 
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
@@ -193,13 +217,27 @@ class MetricModule(evaluate.Metric):
             InputError: a text is missing or no string, or a keyword is unknown.
 
         """
-        plural = {f"{name}s" if f"{name}s" in self._feature_names() else name: value for name, value in kwargs.items()}
+        plural = {f"{name}s" if f"{name}s" in self._known_columns() else name: value for name, value in kwargs.items()}
         columns = self._columns(predictions=prediction, references=reference, **plural)
-        self._refuse_unknown("add", columns, self._feature_names())
+        self._refuse_unknown("add", columns, self._known_columns())
         wrapped = {name: None if value is None else [value] for name, value in columns.items()}
         texts = {name: texts[0] for name, texts in self._checked(wrapped).items()}
         singular = {name.removesuffix("s"): texts.pop(name) for name in ("predictions", "references") if name in texts}
         super().add(**singular, **texts)
+
+    def _feature_names(self) -> list[str]:
+        """The columns of the rows at hand; `evaluate` asks for them at every step."""
+        return self._columns_in_use or self._known_columns()
+
+    def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
+        """The types of checked columns; that of `evaluate` supposes that the same ones are always there."""
+        text = datasets.Value("string")
+        return datasets.Features({name: text if isinstance(value, str) else datasets.List(text) for name, value in example.items()})
+
+    def _known_columns(self) -> list[str]:
+        """All columns that the metric may be given."""
+        options = self.info.features if isinstance(self.info.features, list) else [self.info.features]
+        return list(dict.fromkeys(name for features in options for name in features))
 
     @classmethod
     def _option_names(cls, required: bool = False) -> list[str]:
@@ -211,16 +249,26 @@ class MetricModule(evaluate.Metric):
 
     def _columns(self, **columns: Any) -> dict[str, Any]:
         """Drops columns that this metric does not have where they are None, as `evaluate` passes them to several metrics."""
-        optional = {"predictions", "references"} - set(self._feature_names())
+        optional = {"predictions", "references"} - set(self._known_columns())
         return {name: column for name, column in columns.items() if name not in optional or column is not None}
 
-    def _checked(self, columns: dict[str, Any]) -> dict[str, list[str]]:
-        """All columns of the metric as lists of strings, in its order."""
-        columns = {name: columns.get(name) for name in self._feature_names()}
-        for name, column in columns.items():
-            if column is None:
-                raise InputError(f"{name} is missing; {self.metric_name} needs {' and '.join(columns)}")
-        return dict(zip(columns, check(**columns), strict=True))
+    def _checked(self, columns: dict[str, Any]) -> dict[str, list[Any]]:
+        """The columns as lists of strings, in the order of the metric; the same ones as in rows that were added before."""
+        given = [name for name in self._known_columns() if columns.get(name) is not None]
+        if isinstance(self.info.features, list):
+            if not set(given) - {"predictions"}:
+                COMPARISONS[self.metric_name].choose(self.metric_name, [])  # says what is missing
+            needed = ["predictions", *given]
+        else:
+            needed = self._known_columns()
+        if self.writer is not None and self._columns_in_use:
+            needed = self._columns_in_use
+        for name in needed:
+            if name not in given:
+                raise InputError(f"{name} is missing; {self.metric_name} needs {' and '.join(needed)}")
+        checked = dict(zip(given, check(**{name: columns[name] for name in given}), strict=True))
+        self._columns_in_use = given
+        return checked
 
     def _refuse_unknown(self, call: str, given: Iterable[str], known: Iterable[str]) -> None:
         known = list(known)
