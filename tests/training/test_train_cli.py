@@ -52,6 +52,21 @@ def test_encoder_options_reach_the_training(monkeypatch: pytest.MonkeyPatch) -> 
     assert kwargs["config"].bf16 is False
 
 
+def test_distil_options_reach_the_training(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from mtmetrics.training import distil
+
+    calls = []
+    monkeypatch.setattr(distil, "train_distil", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0].output)
+    argv = "distil --out out --parallel de-en.jsonl --teacher t --student s --judged j k --cap a=3 --exclude-origin b --learning-rate 1e-3"
+    arguments = parse(*argv.split())
+    assert arguments.run(arguments) == 0
+    (args, kwargs) = calls[0]
+    assert args[1:] == (["de-en.jsonl"], "t", "s")
+    assert (kwargs["judged"], kwargs["caps"], kwargs["exclude"]) == (["j", "k"], {"a": 3}, ["b"])
+    assert kwargs["config"].learning_rate == 1e-3
+    assert capsys.readouterr().out == "out\n"
+
+
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = parse("encoder", "--out", "out", "--parallel", "none.jsonl")

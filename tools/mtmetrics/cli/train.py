@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command group to the parser."""
-    from mtmetrics.training.config import EncoderConfig, LMConfig
+    from mtmetrics.training.config import DistilConfig, EncoderConfig, LMConfig
 
     parser = subparsers.add_parser(
         "train",
-        help="train an encoder or a language model",
-        description="Trains small models on your own text. An interrupted run goes on when the same command is given again.",
+        help="train an encoder, a language model or a sentence encoder",
+        description="Trains models on your own text. An interrupted run goes on when the same command is given again.",
     )
     kinds = parser.add_subparsers(title="what to train", metavar="MODEL", required=True)
 
@@ -55,6 +55,25 @@ def add_parser(subparsers: Any) -> None:
     )
     _add_common(lm, data, LMConfig)
     lm.set_defaults(run=run_lm)
+
+    distil = kinds.add_parser(
+        "distil",
+        help="a multilingual sentence encoder, from an English one and parallel text",
+        description="Teaches a multilingual student the sentence vectors of an English teacher (Reimers and Gurevych, 2020).",
+    )
+    data = _add_parallel(distil)
+    data.add_argument(
+        "--judged",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="segments with human judgements (JSON Lines), to evaluate with; what they share with the parallel text is left out of it",
+    )
+    _add_common(distil, data, DistilConfig)
+    models = distil.add_argument_group("models", "folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2 of the extra [minilm]")
+    models.add_argument("--teacher", required=True, metavar="MODEL", help="a sentence-transformers model for English")
+    models.add_argument("--student", required=True, metavar="MODEL", help="a multilingual encoder, e.g. mini-encoder; it is mean-pooled")
+    distil.set_defaults(run=run_distil)
 
 
 def _add_parallel(parser: argparse.ArgumentParser) -> Any:
@@ -120,6 +139,18 @@ def run_lm(args: argparse.Namespace) -> int:
 
     weights = parse_numbers(args.weight, "--weight")
     print(train_lm(_run(args), args.mono, args.parallel, side=args.side, weights=weights, **_common(args, LMConfig)))
+    return 0
+
+
+def run_distil(args: argparse.Namespace) -> int:
+    """Trains a sentence encoder and prints its folder."""
+    from mtmetrics.training.config import DistilConfig
+    from mtmetrics.training.corpus import parse_numbers
+    from mtmetrics.training.distil import train_distil
+
+    caps = parse_numbers(args.cap, "--cap")
+    common = _common(args, DistilConfig)
+    print(train_distil(_run(args), args.parallel, args.teacher, args.student, judged=args.judged, caps=caps, **common))
     return 0
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, loading, model_folder, model_label
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, sentence_model
 from mtmetrics.encoders.device import Devices, pick_devices, torch_dtype
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.encoders.token_encoder import TokenEncoder
@@ -67,16 +67,8 @@ class SentenceTransformerEncoder:
         self.name, self.label, self.dtype = str(model), model_label(model), dtype
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = fingerprint(fingerprint_files(folder))
-        chosen, number_format = pick_devices(device)[0], torch_dtype(dtype)
-        with loading(folder, "SentenceTransformer"):
-            from sentence_transformers import SentenceTransformer
-
-            self._model = SentenceTransformer(
-                str(folder),
-                device=str(chosen),
-                local_files_only=True,
-                model_kwargs={"dtype": number_format, "use_safetensors": True},
-            )
+        torch_dtype(dtype)  # refuses unknown names before anything is loaded
+        self._model = sentence_model(folder, str(pick_devices(device)[0]), dtype)
         self._model.eval()
         self.dim: int = self._model.get_embedding_dimension()
 

@@ -59,3 +59,22 @@ class LMConfig:
     held_back: int = _setting(2000, "sentences kept out of training, for the perplexity")
     checkpoint_every: int = _setting(125, "steps between checkpoints, and between evaluations")
     bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+
+
+@dataclass(frozen=True)
+class DistilConfig:
+    """Schedule of a distillation; the defaults suit a large pretrained student (Reimers and Gurevych, 2020)."""
+
+    max_pieces: int = _setting(128, "texts are cut at that many subwords of the student in training")
+    pairs_per_step: int = _setting(64, "sentence pairs per step")
+    steps: int = _setting(10_000, "training steps")
+    learning_rate: float = _setting(2e-5, "peak learning rate of AdamW; small students learn well with 1e-3")
+    warmup_steps: int = _setting(500, "steps in which the learning rate rises")
+    decay_steps: int = _setting(5000, "steps at the end in which the learning rate falls to 0")
+    weight_decay: float = _setting(0.01, "weight decay of the matrices")
+    words: float = _setting(0.4, "how often word lists are drawn, relative to text")
+    held_back_per_mille: int = _setting(12, "of thousand sentences so many are kept out of training")
+    held_back_per_pair: int = _setting(100, "of the held-back pairs of a language pair at most so many are matched")
+    checkpoint_every: int = _setting(500, "steps between checkpoints")
+    evaluate_every: int = _setting(500, "steps between evaluations")
+    bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")

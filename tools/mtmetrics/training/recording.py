@@ -10,7 +10,17 @@ from typing import Any
 
 from mtmetrics.artifacts.files import write_atomic
 
-_PACKAGES = ("mtmetrics", "torch", "transformers", "tokenizers", "safetensors", "accelerate", "numpy", "scipy")
+_PACKAGES = (
+    "mtmetrics",
+    "torch",
+    "transformers",
+    "sentence-transformers",
+    "tokenizers",
+    "safetensors",
+    "accelerate",
+    "numpy",
+    "scipy",
+)
 
 
 def versions() -> dict[str, str]:
@@ -59,5 +69,5 @@ def save_half(model: Any, folder: Path) -> None:
     half.config.dtype = torch.float16
     half.config._name_or_path = ""
     half.save_pretrained(folder, max_shard_size=16 * 2**20)
-    for path in folder.glob("*.safetensors"):
+    for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)

@@ -1,0 +1,248 @@
+"""Distillation: the student comes near the teacher, goes on after an interruption, and its folder is whole and loadable."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.training import distil
+from mtmetrics.training.config import DistilConfig
+from mtmetrics.training.corpus import Pair
+from mtmetrics.training.distil import english, evaluate_student, train_distil
+from mtmetrics.training.loop import Run
+
+TINY = DistilConfig(
+    max_pieces=32,
+    pairs_per_step=32,
+    steps=60,
+    learning_rate=1e-2,
+    warmup_steps=5,
+    decay_steps=30,
+    held_back_per_mille=150,
+    held_back_per_pair=40,
+    checkpoint_every=25,
+    evaluate_every=30,
+)
+
+
+class FakeModel:
+    """A sentence encoder whose vectors are given."""
+
+    def __init__(self, vectors: dict[str, list[float]]) -> None:
+        self.vectors = vectors
+
+    def encode(self, texts: list[str], **_: Any) -> np.ndarray:
+        return np.array([self.vectors[text] for text in texts], dtype=np.float32)
+
+
+@pytest.fixture(scope="session")
+def teacher(toy_pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sentence-transformers folder of width 12, whose vectors are means of random word vectors."""
+    return sentence_folder(toy_pairs, tmp_path_factory.mktemp("models") / "teacher", width=12, seed=1)
+
+
+@pytest.fixture(scope="session")
+def student(toy_pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plain encoder folder of width 16, with a vocabulary of both languages."""
+    return encoder_folder(toy_pairs, tmp_path_factory.mktemp("models") / "student", width=16, seed=2)
+
+
+def encoder_folder(pairs: Path, folder: Path, width: int, seed: int) -> Path:
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    rows = [json.loads(line) for line in pairs.read_text(encoding="utf-8").splitlines()]
+    words = sorted({word for row in rows for side in ("source", "target") for word in row[side].split()})
+    vocabulary = {piece: number for number, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(folder)
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=width,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        initializer_range=0.1,
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    return folder
+
+
+def sentence_folder(pairs: Path, folder: Path, width: int, seed: int) -> Path:
+    from sentence_transformers import SentenceTransformer
+
+    encoder_folder(pairs, folder / "plain", width, seed)
+    SentenceTransformer(str(folder / "plain"), device="cpu", local_files_only=True).save_pretrained(str(folder), create_model_card=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = [
+        {"lp": "de-en", "source": "der hund", "translation": "the dog", "human": 1.0},
+        {"lp": "de-en", "source": "die katze sieht", "translation": "old bridge", "human": -1.0},
+        {"lp": "de-en", "source": "haus alt", "translation": "old house", "human": 0.5},
+    ]
+    path = tmp_path_factory.mktemp("judged") / "de-en.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(toy_pairs: Path, teacher: Path, student: Path, judged: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = Run(tmp_path_factory.mktemp("out") / "toy", seed=3)
+    return train_distil(run, [toy_pairs], teacher, student, judged=[judged], config=TINY)
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "training.json").read_text(encoding="utf-8"))
+
+
+def test_the_student_comes_near_the_teacher_in_both_languages(trained: Path) -> None:
+    record = record_of(trained)
+    before, after = record["before_training"], record["result"]
+    assert after["mse"] < before["mse"] / 2
+    assert after["pooled_p1_de-en"] > before["pooled_p1_de-en"] + 0.3
+    assert -1 <= after["pearson"] <= 1
+
+
+def test_the_folder_loads_offline_and_gives_vectors_of_the_teacher_s_width(trained: Path, teacher: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(trained), device="cpu", local_files_only=True, model_kwargs={"dtype": "float32"})
+    target = SentenceTransformer(str(teacher), device="cpu", local_files_only=True).encode(["old dog sees the house"])
+    same, other = model.encode(["alt hund sieht das haus", "winter brot neu"])
+    assert same.shape == (12,)
+    assert np.square(same - target).mean() < np.square(other - target).mean()
+    assert model.max_seq_length == 64
+    weights = load_file(trained / "model.safetensors")
+    assert {str(tensor.dtype) for tensor in weights.values()} == {"torch.float16"}
+    assert not any(name.startswith("pooler") for name in weights)
+    assert sorted(path.suffix for path in trained.rglob("*.*") if path.is_file() and path.suffix not in {".json", ".csv"}) == [
+        ".safetensors",
+        ".safetensors",
+    ]
+    assert {path.name for path in trained.parent.iterdir()} == {"toy", "toy.work"}
+
+
+def test_the_record_says_what_was_used_but_not_where_it_lay(trained: Path, toy_pairs: Path) -> None:
+    record = record_of(trained)
+    assert record["seed"] == 3
+    assert record["teacher"].startswith("teacher#")
+    assert record["student"].startswith("student#")
+    assert record["pairs"]["train"] + record["pairs"]["held_back"] <= 400
+    assert "sentence-transformers" in record["versions"]
+    assert str(toy_pairs.parent.parent) not in json.dumps(record)
+    log = (trained / "training_log.csv").read_text(encoding="utf-8").splitlines()
+    assert {"step", "loss", "eval_mse", "eval_pooled_p1_de-en"} <= set(log[0].split(","))
+    assert [row.split(",")[0] for row in log[1:]].count("30") == 1
+
+
+def test_a_resumed_run_ends_with_the_same_weights(
+    trained: Path,
+    toy_pairs: Path,
+    teacher: Path,
+    student: Path,
+    judged: Path,
+    tmp_path: Path,
+    interrupt_at: Callable[[int | None], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def train() -> Path:
+        return train_distil(Run(tmp_path / "toy", seed=3), [toy_pairs], teacher, student, judged=[judged], config=TINY)
+
+    # First while the teacher encodes, then in training.
+    calls = []
+
+    def encode(model: Any, texts: list[str]) -> np.ndarray:
+        calls.append(list(texts))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(model, texts)
+
+    original = distil._encode
+    monkeypatch.setattr(distil, "_TEXTS_PER_SAVE", 100)
+    monkeypatch.setattr(distil, "_encode", encode)
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    interrupt_at(40)
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    assert calls[3] == calls[2]
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.work"]
+    assert [path.name for path in (tmp_path / "toy.work" / "checkpoints").iterdir()] == ["checkpoint-25"]
+    interrupt_at(None)
+    encoded = len(calls)
+    resumed = train()
+    assert not any(len(texts) == 100 for texts in calls[encoded:])
+    for name in ("model.safetensors", "2_Dense/model.safetensors"):
+        first, second = load_file(trained / name), load_file(resumed / name)
+        assert first.keys() == second.keys()
+        assert all(bool((first[key] == second[key]).all()) for key in first), name
+    assert record_of(resumed)["result"] == record_of(trained)["result"]
+
+
+def test_equal_widths_need_no_projection(toy_pairs: Path, student: Path, tmp_path: Path) -> None:
+    teacher = sentence_folder(toy_pairs, tmp_path / "teacher", width=16, seed=4)
+    config = DistilConfig(**{**vars(TINY), "steps": 4, "warmup_steps": 1, "decay_steps": 1, "bf16": True})
+    folder = train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, config=config)
+    assert [path.name for path in sorted(folder.iterdir()) if path.is_dir()] == ["1_Pooling"]
+
+
+def test_held_back_pairs_and_judgements_by_hand(judged: Path) -> None:
+    from mtmetrics.evaluation.data import read_judged_segments
+
+    pairs = [Pair("a", "x", "o", "de-en"), Pair("b", "y", "o", "de-en"), Pair("c", "z", "o", "fi-en")]
+    # y lies nearest to a, so that one of two is found from the source side and both are from the other.
+    vectors = {"a": [1, 0], "b": [0, 1], "x": [2, 0], "y": [1, 0.5], "c": [0, 3], "z": [0, 1]}
+    vectors |= {"der hund": [1, 0], "the dog": [1, 0], "die katze sieht": [1, 0], "old bridge": [-1, 0]}
+    vectors |= {"haus alt": [0, 1], "old house": [1, 1]}
+    found = evaluate_student(FakeModel(vectors), pairs, np.array([[1, 0], [1, 0], [0, 0]]), [read_judged_segments(judged)])
+    assert found["pooled_p1_de-en"] == 0.75
+    assert found["pooled_p1_fi-en"] == 1
+    assert found["pooled_p1"] == 0.875
+    assert found["mse"] == pytest.approx(((0 + 2 + 9) / 6 + (1 + 0.25 + 1) / 6) / 2, abs=1e-5)
+    assert found["pearson"] == pytest.approx(np.corrcoef([1, -1, 0.5**0.5], [1, -1, 0.5])[0, 1], abs=1e-5)
+
+
+def test_english_is_found_by_the_name_of_the_file() -> None:
+    assert english(Pair("ein", "one", "o", "de-en")) == "one"
+    assert english(Pair("one", "ein", "o", "en-de.words")) == "one"
+    with pytest.raises(InputError, match="--parallel ru-de: the teacher reads English"):
+        english(Pair("odin", "ein", "o", "ru-de"))
+
+
+def test_judged_texts_are_left_out_of_training(toy_pairs: Path, tmp_path: Path, teacher: Path, student: Path) -> None:
+    rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()]
+    path = tmp_path / "judged.jsonl"
+    lines = [{"lp": "de-en", "source": row["source"], "translation": "x", "human": number} for number, row in enumerate(rows[:5])]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    config = DistilConfig(**{**vars(TINY), "steps": 2, "warmup_steps": 1, "decay_steps": 1})
+    folder = train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, judged=[path], config=config)
+    assert record_of(folder)["data"]["left_out"]["judged"] == 5
+
+
+def test_what_cannot_be_used_is_refused(toy_pairs: Path, teacher: Path, student: Path, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="the folder holds no config.json"):
+        train_distil(Run(tmp_path / "toy"), [toy_pairs], tmp_path, student, config=TINY)
+    foreign = tmp_path / "ru-de.jsonl"
+    foreign.write_bytes(toy_pairs.read_bytes())
+    with pytest.raises(InputError, match="the teacher reads English"):
+        train_distil(Run(tmp_path / "toy"), [foreign], teacher, student, config=TINY)
+    flat = tmp_path / "flat.jsonl"
+    row = json.dumps({"lp": "de-en", "source": "a", "translation": "b", "human": 1}) + "\n"
+    flat.write_text(row * 2, encoding="utf-8")
+    with pytest.raises(InputError, match=r"--judged .*flat\.jsonl: no correlation is defined, the human judgements are constant"):
+        train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, judged=[flat], config=TINY, exclude=["none"])
+    assert not (tmp_path / "toy").exists()
