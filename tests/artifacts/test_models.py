@@ -31,5 +31,5 @@ def test_a_plain_encoder_becomes_a_mean_pooled_sentence_encoder(tiny_encoder: Pa
     found = sentence_model(tiny_encoder, "cpu").encode(texts)
     assert found == pytest.approx(TokenEncoder(tiny_encoder).encode(texts).means(), abs=1e-5)
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ArtifactError, match="cannot be loaded as a sentence encoder"):
+    with pytest.raises(ArtifactError, match="cannot be loaded as SentenceTransformer"):
         sentence_model(tmp_path, "cpu")
