@@ -1,0 +1,110 @@
+"""DistilScore as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
+
+import datasets
+import evaluate
+
+import mtmetrics.modules
+
+_DESCRIPTION = """
+DistilScore is the cosine of the sentence vectors of a translation and its source, in a multilingual sentence encoder that was distilled
+from an English one. No reference is needed; references can be used instead of sources.
+"""
+
+_CITATION = """
+@inproceedings{reimers-gurevych-2020-making,
+    title = "Making Monolingual Sentence Embeddings Multilingual using Knowledge Distillation",
+    author = "Reimers, Nils and Gurevych, Iryna",
+    booktitle = "Proceedings of the 2020 Conference on Empirical Methods in Natural Language Processing",
+    year = "2020",
+    pages = "4512--4525",
+    doi = "10.18653/v1/2020.emnlp-main.365",
+}
+"""
+
+_KWARGS_DESCRIPTION = """
+Scores translations against sources or references. A higher score is better; scores are comparable where their signatures are equal.
+
+Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
+    config_name (`str`): a preset: `"paper"` (default), `"minilm"` (all-MiniLM-L6-v2, English references) or `"mini"` (small, bundled,
+        multilingual, offline).
+    preset (`str`): a folder with a preset.toml, instead of a config name.
+    device (`str` or `int`): `"auto"` (default), `"cpu"`, `"cuda:1"`, 0, or several, such as `"cuda:0,cuda:1"`.
+    dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoder.
+    batch_tokens (`int`): padded tokens per encoder batch, 4096 by default.
+    embedding_cache (`str`): a folder where encoded texts are kept for later runs.
+    local_files_only (`bool`): never ask the Hub.
+
+Args of `compute`:
+    predictions (`list` of `str`): the translations.
+    sources (`list` of `str`): the source segments.
+    references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best one counts; instead
+        of sources.
+    lang_pair (`str`): language pair such as `"de-en"`, for the signature.
+    against (`str`): `"source"` or `"reference"`, where both are passed; sources by default.
+    encoder (`str`): another sentence-transformers model, or an encoder whose token vectors are averaged.
+    layer (`int`): hidden state of an encoder that is averaged.
+    return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
+    return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
+
+Returns:
+    mean_score (`float`): mean of the segment scores, which is the system score.
+    scores (`list` of `float`): one score per segment, from -1 to 1.
+    ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
+    signature (`str`): one line that pins everything that the scores depend on.
+    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the source.
+
+Examples:
+
+    >>> import evaluate
+    >>> distilscore = evaluate.load("distilscore", "mini")
+    >>> result = distilscore.compute(sources=["Das Haus ist klein."], predictions=["The house is small."])
+    >>> sorted(result)
+    ['mean_score', 'report', 'scores', 'signature']
+    >>> len(result["scores"])
+    1
+"""
+
+_TEXT = datasets.Value("string")
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class DistilScore(mtmetrics.modules.MetricModule):
+    """DistilScore as an `evaluate` metric."""
+
+    metric_name = "distilscore"
+
+    def _info(self):
+        """What `evaluate` shows of the metric."""
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=[
+                datasets.Features({"predictions": _TEXT, "sources": _TEXT}),
+                datasets.Features({"predictions": _TEXT, "references": _TEXT}),
+                datasets.Features({"predictions": _TEXT, "references": datasets.List(_TEXT)}),
+            ],
+            homepage="https://aclanthology.org/2020.emnlp-main.365",
+            reference_urls=["https://aclanthology.org/2020.emnlp-main.365", "https://arxiv.org/abs/2202.10062"],
+        )
+
+    def _download_and_prepare(self, dl_manager):
+        """Loads the encoder once."""
+        self.prepare(dl_manager)
+
+    def _compute(
+        self,
+        predictions,
+        sources=None,
+        references=None,
+        lang_pair=None,
+        against=None,
+        encoder=None,
+        layer=None,
+        return_ci=False,
+        return_scores=True,
+    ):
+        """Scores the translations; see the arguments of `compute`."""
+        others, compared = self.compared(sources, references, against)
+        scorer = self.scorer(lang_pair=lang_pair, encoder=encoder, layer=layer, **compared)
+        return self.result(scorer, others, predictions, scores=return_scores, ci=return_ci)
