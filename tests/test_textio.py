@@ -3,7 +3,9 @@
 import gzip
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from mtmetrics.errors import InputError
 from mtmetrics.textio import iter_jsonl, iter_lines, iter_parallel, iter_table
@@ -60,6 +62,22 @@ def test_tables(tmp_path: Path) -> None:
     rows = write(tmp_path, "a.jsonl", b'{"source": "x", "translation": "y", "human": 1}\n{"source": "x", "translation": null}\n')
     with pytest.raises(InputError, match="a.jsonl, line 2: 'translation' must be a string, got null"):
         list(iter_table(rows, ("source", "translation")))
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"translation": ["y", "z"], "source": ["x", "w"]}), path)
+    assert list(iter_table(path, ("source", "translation"))) == [["x", "y"], ["w", "z"]]
+    with pytest.raises(InputError, match="a.parquet: no column 'reference'; the file has: translation, source"):
+        list(iter_table(path, ("reference",)))
+    parquet.write_table(pyarrow.table({"source": ["x", None]}), path)
+    with pytest.raises(InputError, match="a.parquet, row 2: 'source' must be a string, got null"):
+        list(iter_table(path, ("source",)))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match="a.parquet, after row 0: cannot be read as Parquet"):
+        list(iter_table(path, ("source",)))
+    with pytest.raises(InputError, match="none.parquet: no such file"):
+        list(iter_table(tmp_path / "none.parquet", ("source",)))
 
 
 def test_parallel_files_of_unequal_length(tmp_path: Path) -> None:

@@ -37,8 +37,10 @@ Args of `compute`:
     sources (`list` of `str`): the source segments.
     predictions (`list` of `str`): their translations.
     lang_pair (`str`): language pair such as `"de-en"`; it chooses the map and the language model.
-    variant (`str`): published form: `"acl20"`, `"release"` or `"uscore"`. This and all that follows overrides the preset.
+    encoder (`str`): another encoder, or a table of word vectors. This and all that follows overrides the preset.
     layer (`int`): hidden state of the encoder, 0 = embeddings.
+    similarity (`str`): `"mover"`, between words, or `"cosine"`, between sentence vectors.
+    variant (`str`): published form: `"acl20"`, `"release"` or `"uscore"`.
     ngram (`int`): tokens per n-gram.
     distance (`str`): `"sqeuclidean"`, `"euclidean"` or `"cosine"`.
     map (`str`): `"none"`, `"clp"`, `"umd"`, `"clp+umd"` or `"umd+clp"`.
@@ -50,12 +52,17 @@ Args of `compute`:
     drop_rate (`float`): share of flows that partial transport drops.
     threads (`int`): solver threads; all cores by default.
     return_parts (`bool`): also return the parts that a score is combined from.
+    return_alignments (`bool`): also return which words were matched, and at what cost.
+    return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
     return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
 
 Returns:
     mean_score (`float`): mean of the segment scores, which is the system score.
     scores (`list` of `float`): one score per segment.
-    parts (`dict` of `list` of `float`): with `return_parts=True`: `mover`, and `lm`, the mean log-likelihood per token.
+    parts (`dict` of `list` of `float`): with `return_parts=True`: `mover` or `cosine`, and `lm`, the mean log-likelihood per token.
+    alignments (`list` of `dict`): with `return_alignments=True`, one per segment: the words of `source` and `prediction`, the `flow` of
+        mass between them, its `cost`, and their `distance`.
+    ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
     report (`dict` of `int`): segments in all, blank ones, truncated ones, and ones identical to the source.
 
@@ -97,8 +104,10 @@ class XMoverScore(mtmetrics.modules.MetricModule):
         sources,
         predictions,
         lang_pair,
-        variant=None,
+        encoder=None,
         layer=None,
+        similarity=None,
+        variant=None,
         ngram=None,
         distance=None,
         map=None,
@@ -110,13 +119,17 @@ class XMoverScore(mtmetrics.modules.MetricModule):
         drop_rate=None,
         threads=None,
         return_parts=False,
+        return_alignments=False,
+        return_ci=False,
         return_scores=True,
     ):
         """Scores the translations; see the arguments of `compute`."""
         scorer = self.scorer(
             lang_pair=lang_pair,
-            variant=variant,
+            encoder=encoder,
             layer=layer,
+            similarity=similarity,
+            variant=variant,
             ngram=ngram,
             distance=distance,
             map=map,
@@ -128,4 +141,12 @@ class XMoverScore(mtmetrics.modules.MetricModule):
             drop_rate=drop_rate,
             threads=threads,
         )
-        return scorer.score(sources, predictions).as_dict(scores=return_scores, parts=return_parts)
+        return self.result(
+            scorer,
+            sources,
+            predictions,
+            scores=return_scores,
+            parts=return_parts,
+            alignments=return_alignments,
+            ci=return_ci,
+        )

@@ -39,11 +39,29 @@ def test_maps_from_parallel_text(tiny_encoder: Path, parallel: str, tmp_path: Pa
     source, target, _ = vectors_from_sentences(rows, encoder, aligner)
     loaded = load_map(out, "de-en", "clp", encoder)
     assert loaded.apply(source) == pytest.approx(Remapping.fit("clp", source, target).apply(source), abs=1e-3)
-    assert printed[0]["word_pairs"] == len(source) == int(loaded.meta["pairs"])
+    assert printed[0]["pairs"] == len(source) == int(loaded.meta["pairs"])
     assert loaded.meta["corpus"].endswith("pairs.tsv")
     assert loaded.meta["sentences"] == str(len(rows))
     with pytest.raises(ArtifactError, match="layer 2, but the encoder in use is .* layer 1"):
         load_map(out, "de-en", "clp", aligner)
+
+
+def test_maps_of_sentences(tiny_encoder: Path, parallel: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "maps"
+    assert call(tiny_encoder, "--parallel", parallel, "--level", "sentence", "--out", str(out), "--map", "clp", "umd") == 0
+    assert sorted(path.name for path in out.iterdir()) == ["de-en.sentence-clp.safetensors", "de-en.sentence-umd.safetensors"]
+    encoder = TokenEncoder(tiny_encoder)
+    rows = [[f"{pair[side]} {number}" for number, pair in enumerate(PAIRS)] for side in (0, 1)]
+    source, target = ((tokens := encoder.encode(texts)).means()[tokens.index] for texts in rows)
+    loaded = load_map(out, "de-en", "umd", encoder, level="sentence")
+    assert abs(loaded.source[0] @ Remapping.fit("umd", source, target).source[0]) == pytest.approx(1, abs=1e-4)
+    assert loaded.meta["pairs"] == str(len(PAIRS))
+    with pytest.raises(ArtifactError, match="no clp map"):
+        load_map(out, "de-en", "clp", encoder)
+    words = tmp_path / "words.tsv"
+    words.write_text("haus\thouse\n")
+    assert call(tiny_encoder, "--word-pairs", str(words), "--level", "sentence", "--out", str(out)) == 2
+    assert "--level sentence needs --parallel" in capsys.readouterr().err
 
 
 def test_maps_from_given_words(tiny_encoder: Path, tmp_path: Path) -> None:

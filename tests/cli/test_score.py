@@ -2,11 +2,18 @@
 
 import io
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from mtmetrics.cli.main import main
+from mtmetrics.cli.output import FORMATS
+from mtmetrics.evaluation.significance import bootstrap_interval
+from mtmetrics.scorers.base import CHUNK_LINES, ChunkScores, MetricResult, Scorer
 from mtmetrics.scorers.load import load_xmoverscore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze"]
@@ -138,12 +145,100 @@ def test_unknown_options_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None
         assert stop.value.code == 2
 
 
+def interrupted_after_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    scored = Scorer.score_chunks
+
+    def interrupt(self: Scorer, chunks: Iterable[list[list[str]]]) -> Iterator[list[MetricResult]]:
+        yield next(scored(self, chunks))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Scorer, "score_chunks", interrupt)
+
+
 def test_interruption(
     preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("mtmetrics.scorers.base.Scorer.score_stream", interrupt)
+    interrupted_after_a_chunk(monkeypatch)
     assert call(preset, files[2]) == 130
-    assert capsys.readouterr().err == "mtmetrics: interrupted\n"
+    captured = capsys.readouterr()
+    assert captured.err == "mtmetrics: interrupted\n"
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_interruption_leaves_no_file(
+    preset: Path, files: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    interrupted_after_a_chunk(monkeypatch)
+    assert call(preset, "--out", str(folder / f"scores.{form}"), files[2]) == 130
+    assert list(folder.iterdir()) == []
+
+
+def test_parquet_in_and_out(preset: Path, tmp_path: Path) -> None:
+    rows, out = tmp_path / "rows.parquet", tmp_path / "scores.parquet"
+    parquet.write_table(pyarrow.table({"translation": PREDICTIONS, "human": [1.0, 2.0], "source": SOURCES}), rows)
+    assert call(preset, "--parts", "--out", str(out), str(rows)) == 0
+    expected = load_xmoverscore(str(preset), "de-en").score(SOURCES, PREDICTIONS)
+    table = parquet.read_table(out)
+    assert table.column_names == ["system", "segment", "score", "mover", "lm"]
+    assert table["segment"].to_pylist() == [1, 2]
+    assert table["score"].to_pylist() == pytest.approx(expected.segments.tolist())
+    summary = json.loads(parquet.read_metadata(out).metadata[b"mtmetrics"])[0]
+    assert summary["signature"] == expected.signature
+    assert summary["mean_score"] == pytest.approx(expected.system)
+
+
+def test_rows_of_several_systems_stand_side_by_side(preset: Path, files: tuple[str, str, str], tmp_path: Path) -> None:
+    out = tmp_path / "scores.jsonl"
+    assert call(preset, "-s", files[0], "-t", files[1], files[0], "--out", str(out), "--ci") == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["system"], row["segment"]) for row in rows[:4]] == [("mt", 1), ("src", 1), ("mt", 2), ("src", 2)]
+    scorer = load_xmoverscore(str(preset), "de-en")
+    for row, predictions in zip(rows[4:], (PREDICTIONS, SOURCES), strict=True):
+        segments = scorer.score_systems(SOURCES, {"": predictions})[""].segments
+        assert row["ci"] == bootstrap_interval(segments)._asdict()
+        assert row["ci"]["low"] <= row["mean_score"] <= row["ci"]["high"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--out", "NO/scores.json"], "there is no folder"),
+        (["--out", "scores.txt"], "pass --format"),
+        (["--format", "parquet"], "needs --out"),
+    ],
+)
+def test_bad_outputs(preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str], argv: list[str], message: str) -> None:
+    assert call(preset, files[2], *argv) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_long_file_is_not_kept(preset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """100,000 lines through reader, chunks and writer: at most two chunks of text are alive at any time."""
+
+    class Line(str):
+        alive, most = 0, 0
+
+        def __new__(cls, text: str) -> "Line":
+            cls.alive += 1
+            cls.most = max(cls.most, cls.alive)
+            return super().__new__(cls, text)
+
+        def __del__(self) -> None:
+            Line.alive -= 1
+
+    def chunk(self: Scorer, sources: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+        nothing = np.zeros(len(sources), dtype=bool)
+        values = np.array([float(text) for text in systems[0]])
+        return [ChunkScores(values, {"mover": values, "lm": values}, nothing, nothing)]
+
+    lines = 100_000
+    monkeypatch.setattr("mtmetrics.cli.rows.iter_table", lambda *_: ([Line("x"), Line(number)] for number in range(lines)))
+    monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._score_chunk", chunk)
+    out = tmp_path / "scores.parquet"
+    assert call(preset, "rows.tsv", "--out", str(out)) == 0
+    assert parquet.read_metadata(out).num_rows == lines
+    assert json.loads(parquet.read_metadata(out).metadata[b"mtmetrics"])[0]["mean_score"] == (lines - 1) / 2
+    assert Line.most <= 4 * CHUNK_LINES + 4

@@ -14,6 +14,7 @@ import mtmetrics
 import mtmetrics.scorers.load
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
+from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.modules import MetricModule
 from mtmetrics.scorers.load import load_scorer
 
@@ -71,6 +72,20 @@ def test_every_option_reaches_the_scorer(metric, tiny_preset):
     assert result == expected(tiny_preset, **options).as_dict()
     unlike = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", lm_weight=0.5)
     assert unlike == expected(tiny_preset, lm_weight=0.5).as_dict()
+
+
+def test_alignments_and_interval(metric, tiny_preset):
+    result = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", return_alignments=True, return_ci=True)
+    plain = expected(tiny_preset)
+    assert result["ci"] == bootstrap_interval(plain.segments)._asdict()
+    assert json.loads(json.dumps(result)) == result
+    distances = [alignment["distance"] for alignment in result["alignments"]]
+    assert distances == pytest.approx((1 - plain.parts["mover"]).tolist())
+    assert result["alignments"][1]["source"] == ["[CLS]", "Der", "Hund", "schläft", "nicht", "[SEP]"]
+    cosine = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", similarity="cosine", map="none")
+    assert cosine == expected(tiny_preset, similarity="cosine", map="none").as_dict()
+    with pytest.raises(InputError, match="nothing to align"):
+        metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", similarity="cosine", map="none", return_alignments=True)
 
 
 def test_keywords_of_load_are_defaults(load, tiny_preset):

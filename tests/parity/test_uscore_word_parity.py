@@ -61,7 +61,7 @@ def check_class(case: Case) -> None:
             ngram=params["n_gram"],
             remapping=Remapping(kind, (np.load(case.path(params["projection"])),)) if kind else None,
             language_model=model,
-            mover_weight=weights[0],
+            similarity_weight=weights[0],
             lm_weight=weights[1],
             drop_rate=0.0,
             partial=partial,

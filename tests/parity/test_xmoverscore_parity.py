@@ -94,7 +94,7 @@ def build(case: Case, exact: bool) -> XMoverScore:
         remapping=remapping,
         sides="both" if both else "source",
         language_model=language_model(case.model("language_model")) if "lm" in params else None,
-        mover_weight=weights[0],
+        similarity_weight=weights[0],
         lm_weight=weights[1],
         drop_rate=params.get("dropout_rate", 0.0),
         partial="plain" if exact else "rounded",

@@ -108,7 +108,7 @@ def test_truncation_is_counted(encoder: TokenEncoder) -> None:
 
 def test_language_model_is_added_with_its_weight(encoder: TokenEncoder, language_model: LanguageModel) -> None:
     plain = XMoverScore(encoder).score(SOURCES, PREDICTIONS).segments
-    result = XMoverScore(encoder, language_model=language_model, lm_weight=0.3, mover_weight=0.5).score(SOURCES, PREDICTIONS)
+    result = XMoverScore(encoder, language_model=language_model, lm_weight=0.3, similarity_weight=0.5).score(SOURCES, PREDICTIONS)
     lm = language_model.score(PREDICTIONS)[0]
     assert result.parts["lm"] == pytest.approx(lm)
     assert result.segments == pytest.approx(0.5 * plain + 0.3 * lm)
@@ -184,7 +184,7 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
             {"variant": "release"},
             {"variant": "release", "drop_rate": 0.1},
             {"variant": "release", "partial": "plain"},
-            {"mover_weight": 0.5},
+            {"similarity_weight": 0.5},
             {"remapping": remapping},
             {"remapping": Remapping("umd", (np.eye(16)[0],))},
             {"remapping": Remapping("umd", (np.eye(16)[0],)), "sides": "both"},

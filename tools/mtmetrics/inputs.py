@@ -18,7 +18,7 @@ class InputReport:
 
     Attributes:
         segments: segments scored.
-        blank: segments with an empty or blank side; each gets the metric's floor score.
+        blank: segments of which a side is empty, blank, or holds nothing that the model knows; each gets the metric's floor score.
         truncated: segments with a side longer than a model reads; only its beginning was scored.
         identical: segments that are not blank and whose prediction equals the source.
     """

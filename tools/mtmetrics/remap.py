@@ -12,7 +12,9 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 
 Sides = Literal["source", "both"]
+Level = Literal["word", "sentence"]
 KINDS = ("clp", "umd", "clp+umd", "umd+clp")
+LEVELS = ("word", "sentence")
 _FORMAT = "mtmetrics-remap-1"
 
 
@@ -73,8 +75,9 @@ class Remapping:
         kind: ``"clp"``, ``"umd"``, ``"clp+umd"`` (CLP first, then UMD) or ``"umd+clp"``.
         source: one array a step: (d, d) matrices for CLP, (d,) unit vectors for UMD.
         target: the same for the target side where it has its own (a common "hub" space); else empty.
-        meta: what the map was fitted on and for which encoder: ``encoder``, ``encoder_fingerprint``, ``layer``, ``lp``, ``corpus``,
-            ``pairs`` (count of word pairs).
+        meta: what the map was fitted on and for which encoder: ``encoder``, ``encoder_fingerprint`` (absent where it is not known),
+            ``layer`` (``"none"`` for an encoder without layers to choose from), ``level`` (``"word"`` where absent, or ``"sentence"``),
+            ``lp``, ``corpus``, ``pairs`` (count of word pairs).
     """
 
     kind: str
@@ -135,7 +138,7 @@ class Remapping:
         return cls(kind, tuple(arrays), meta=dict(meta or {}, pairs=str(len(source))))
 
     def save(self, path: str | Path) -> None:
-        """Writes a safetensors file with the arrays and, as its metadata, kind and `meta`.
+        """Writes a safetensors file with the arrays and, as its metadata, kind, fingerprint and `meta`.
 
         Raises:
             MTMetricsError: the place cannot be written.
@@ -145,11 +148,11 @@ class Remapping:
         from mtmetrics.artifacts.files import write_atomic
 
         tensors = {f"{side}.{number}": array for side in ("source", "target") for number, array in enumerate(getattr(self, side))}
-        write_atomic(path, save(tensors, metadata={"format": _FORMAT, "kind": self.kind, **self.meta}))
+        write_atomic(path, save(tensors, metadata={"format": _FORMAT, "kind": self.kind, "fingerprint": self.fingerprint, **self.meta}))
 
     @classmethod
     def load(cls, path: str | Path) -> "Remapping":
-        """Reads what `save` wrote.
+        """Reads what `save` wrote; where the file holds a fingerprint, the arrays are checked against it.
 
         Raises:
             ArtifactError: missing, damaged, or not such a file.
@@ -165,23 +168,52 @@ class Remapping:
         if meta.pop("format", None) != _FORMAT:
             raise ArtifactError(f"map {path}: not made by 'mtmetrics remap' (its metadata lacks format={_FORMAT})")
         sides = {side: tuple(tensors[name] for name in sorted(tensors) if name.startswith(side)) for side in ("source", "target")}
+        recorded = meta.pop("fingerprint", None)
         try:
-            return cls(meta.pop("kind", ""), sides["source"], sides["target"], meta)
+            remapping = cls(meta.pop("kind", ""), sides["source"], sides["target"], meta)
         except InputError as error:
             raise ArtifactError(f"map {path}: {error}") from error
+        if recorded not in (None, remapping.fingerprint):
+            raise ArtifactError(f"map {path}: damaged, its numbers have the fingerprint {remapping.fingerprint}, not {recorded}")
+        return remapping
 
-    def require_encoder(self, path: str | Path, *, name: str, fingerprint: str, layer: int) -> None:
-        """Refuses a map that was fitted for another encoder or layer.
+    def require_encoder(self, path: str | Path, *, name: str, fingerprint: str, layer: int | None, level: Level = "word") -> None:
+        """Refuses a map that was fitted for another encoder, layer or level.
+
+        A map without a fingerprint, as the authors of XMoverScore published theirs, is accepted for a model of the recorded name.
+
+        Args:
+            path: the map's file, for the message.
+            name: label of the encoder in use, see `mtmetrics.artifacts.models.model_label`.
+            fingerprint: fingerprint of the encoder in use.
+            layer: layer of the encoder in use; None for a sentence encoder that has none to choose.
+            level: what is mapped, vectors of words or of sentences.
 
         Raises:
-            ArtifactError: the recorded fingerprint or layer differs.
+            ArtifactError: the level, the layer, or the fingerprint (for want of it the last part of the encoder's name) differs.
         """
-        made_for = (self.meta.get("encoder_fingerprint"), self.meta.get("layer"))
-        if made_for != (fingerprint, str(layer)):
+        own_level = self.meta.get("level", "word")
+        if own_level != level:
             raise ArtifactError(
-                f"map {path}: fitted for {self.meta.get('encoder', '?')}#{made_for[0]} layer {made_for[1]}, but the encoder in use is "
-                f"{name}#{fingerprint} layer {layer}; fit one with 'mtmetrics remap'"
+                f"map {path}: fitted on {own_level} vectors, but {level} vectors are to be mapped; "
+                f"fit one with 'mtmetrics remap --level {level}'"
             )
+        own_name, own_fingerprint = self.meta.get("encoder", "?"), self.meta.get("encoder_fingerprint")
+        if own_fingerprint is None:
+            same_model, mark = own_name.rpartition("/")[2] == name.rpartition("/")[2], " (fingerprint not recorded)"
+        else:
+            same_model, mark = own_fingerprint == fingerprint, f"#{own_fingerprint}"
+        layer_name = "none" if layer is None else str(layer)
+        same_layer = self.meta.get("layer") == layer_name
+        if same_model and same_layer:
+            return
+        advice = "fit one with 'mtmetrics remap'"
+        if own_fingerprint is None and same_layer:
+            advice = f"if that is a copy of {own_name}, 'mtmetrics artifacts import {path} --encoder FOLDER --out DIR' binds the map to it"
+        raise ArtifactError(
+            f"map {path}: fitted for {own_name}{mark} layer {self.meta.get('layer')}, but the encoder in use is "
+            f"{name}#{fingerprint} layer {layer_name}; {advice}"
+        )
 
 
 def _pairs(source: np.ndarray, target: np.ndarray) -> Sequence[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Reads text line by line: plain or gzip files, standard input, JSON Lines, tab-separated rows."""
+"""Reads text line by line: plain or gzip files, standard input, JSON Lines, tab-separated rows, Parquet."""
 
 import gzip
 import itertools
@@ -71,24 +71,57 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, row
 
 
+def iter_parquet(path: str | Path, keys: Sequence[str]) -> Iterator[list[str]]:
+    """Yields rows of text columns of a Parquet file, read a thousand rows at a time.
+
+    Raises:
+        InputError: the file is missing or damaged, lacks a column, or a value is no string (with its row).
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file")
+    row = 0
+    try:
+        with pyarrow.parquet.ParquetFile(path) as table:
+            missing = [key for key in keys if key not in table.schema_arrow.names]
+            if missing:
+                raise InputError(f"{path}: no column {missing[0]!r}; the file has: {', '.join(table.schema_arrow.names)}")
+            for batch in table.iter_batches(batch_size=1000, columns=list(keys)):
+                columns = [batch.column(key).to_pylist() for key in keys]
+                for values in zip(*columns, strict=True):
+                    row += 1
+                    for key, value in zip(keys, values, strict=True):
+                        if not isinstance(value, str):
+                            raise InputError(f"{path}, row {row}: {key!r} must be a string, got {_json(value)}")
+                    yield list(values)
+    except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path}, after row {row}: cannot be read as Parquet ({str(error).splitlines()[0]})") from error
+
+
 def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = None) -> Iterator[list[str]]:
-    """Yields rows of text columns from tab-separated lines without a header, or from JSON Lines.
+    """Yields rows of text columns from tab-separated lines without a header, from JSON Lines, or from Parquet.
 
     Args:
-        path: ``.jsonl`` and ``.jsonl.gz`` files hold JSON objects, all others (and standard input) tab-separated columns.
-        keys: the columns wanted: the first ones of a tab-separated row in this order, or the keys of a JSON object.
+        path: ``.jsonl`` and ``.jsonl.gz`` files hold JSON objects, ``.parquet`` files a table, all others (and standard input)
+            tab-separated columns.
+        keys: the columns wanted: the first ones of a tab-separated row in this order, the keys of a JSON object, or the columns of a table.
         jsonl: overrides what the name says.
 
     Raises:
-        InputError: a row lacks a column or holds no string there (with file and line), or as `iter_lines`.
+        InputError: a row lacks a column or holds no string there (with file and line), or as `iter_lines` and `iter_parquet`.
     """
     if jsonl is None:
+        if str(path).endswith(".parquet"):
+            yield from iter_parquet(path, keys)
+            return
         jsonl = str(path).removesuffix(".gz").endswith(".jsonl")
     if jsonl:
         for number, row in iter_jsonl(path):
             for key in keys:
                 if not isinstance(row.get(key), str):
-                    raise InputError(f"{path}, line {number}: {key!r} must be a string, got {json.dumps(row.get(key))[:60]}")
+                    raise InputError(f"{path}, line {number}: {key!r} must be a string, got {_json(row.get(key))}")
             yield [row[key] for key in keys]
         return
     for number, line in enumerate(iter_lines(path), 1):
@@ -96,6 +129,10 @@ def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = No
         if len(columns) < len(keys):
             raise InputError(f"{path}, line {number}: {len(columns)} column(s), but {' TAB '.join(keys)} are needed")
         yield columns[: len(keys)]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)[:60]
 
 
 def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:

@@ -1,9 +1,10 @@
 """Finds and loads transformer models: a folder, a bundled artifact, the Hub's cache, or the Hub."""
 
+import contextlib
 import functools
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     import torch
 
 _TOKENIZER_FILES = ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model")
-_PATTERNS = ["config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", *_TOKENIZER_FILES]
+# What a sentence-transformers folder holds besides a transformer.
+_PIPELINE_FILES = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json", "?_*/*.json", "?_*/*.safetensors")
+_PATTERNS = ["config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", *_TOKENIZER_FILES, *_PIPELINE_FILES]
 
 
 def model_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
@@ -30,7 +33,7 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
     """
     places = [Path(name), bundled_artifacts() / name]
     for place in places:
-        if (place / "config.json").is_file():
+        if (place / "config.json").is_file() or (place / "modules.json").is_file():
             return place
     if Path(name).is_dir():
         raise ArtifactError(f"{name}: the folder holds no config.json, so it is no model")
@@ -62,28 +65,51 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
     Raises:
         ArtifactError: a file is missing, damaged, or not of the kind.
     """
-    import safetensors
     import transformers
 
     if not any(folder.glob("*.safetensors")):
         raise ArtifactError(f"{folder}: no *.safetensors weights; other formats are not loaded, since they may run code")
-    try:
-        with _quiet():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            network = getattr(transformers, auto_class).from_pretrained(folder, local_files_only=True, dtype=dtype, use_safetensors=True)
-    except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
-        raise ArtifactError(f"{folder}: cannot be loaded as {auto_class}, damaged or incomplete? ({_first_line(error)})") from error
+    with loading(folder, auto_class):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        network = getattr(transformers, auto_class).from_pretrained(folder, local_files_only=True, dtype=dtype, use_safetensors=True)
     return tokenizer, network
 
 
+@contextlib.contextmanager
+def loading(folder: Path, kind: str) -> Iterator[None]:
+    """Silences the weight-loading progress bar of `transformers`, and turns what goes wrong into one message.
+
+    Args:
+        folder: what is being loaded.
+        kind: as what.
+
+    Raises:
+        ArtifactError: a file is missing, damaged, or not of the kind.
+    """
+    import safetensors
+    from transformers.utils import logging
+
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
+        raise ArtifactError(f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_first_line(error)})") from error
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()
+
+
 def model_label(name: str | Path) -> str:
-    """How signatures and maps call a model: the name of a folder without the path to it, else the name as given."""
-    return Path(name).resolve().name if Path(name).is_dir() else str(name)
+    """How signatures and maps call a model: the name of a folder or file without the path to it, else the name as given."""
+    return Path(name).resolve().name if Path(name).exists() else str(name)
 
 
 def fingerprint_files(folder: Path) -> list[Path]:
     """The files of a model folder that decide its numbers: weights, configuration, tokenizer."""
-    patterns = ("config.json", "*.safetensors", *_TOKENIZER_FILES)
+    patterns = ("config.json", "*.safetensors", *_TOKENIZER_FILES, *_PIPELINE_FILES)
     return sorted({path for pattern in patterns for path in folder.glob(pattern)})
 
 
@@ -101,27 +127,6 @@ def _digest(path: str, size: int, changed: int) -> str:
     from mtmetrics.artifacts.files import sha256_file
 
     return sha256_file(path)
-
-
-def _quiet() -> Any:
-    """Silences the weight-loading progress bar of `transformers`, which says nothing to the users of a metric."""
-    import contextlib
-
-    from transformers.utils import logging
-
-    @contextlib.contextmanager
-    def silenced() -> Any:
-        shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-        logging.disable_progress_bar()
-        logging.set_verbosity_error()
-        try:
-            yield
-        finally:
-            logging.set_verbosity(level)
-            if shown:
-                logging.enable_progress_bar()
-
-    return silenced()
 
 
 def _first_line(error: BaseException) -> str:

@@ -7,8 +7,10 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.load import ModelPool
 
 _METRIC_OPTIONS = (
-    "variant",
+    "encoder",
     "layer",
+    "similarity",
+    "variant",
     "ngram",
     "distance",
     "map",
@@ -30,8 +32,12 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
         "--preset", default="paper", metavar="NAME|DIR", help="preset, or a folder with a preset.toml (default: %(default)s)"
     )
     override = parser.add_argument_group("instead of what the preset says")
-    override.add_argument("--variant", help="acl20, release or uscore")
+    override.add_argument(
+        "--encoder", metavar="MODEL|TABLE", help="another encoder, or word vectors ({lang} in the path: one table per language)"
+    )
     override.add_argument("--layer", type=int, help="hidden state of the encoder, 0 = embeddings")
+    override.add_argument("--similarity", help="mover (of words) or cosine (of sentence vectors)")
+    override.add_argument("--variant", help="acl20, release or uscore")
     override.add_argument("--ngram", type=int, help="tokens per n-gram")
     override.add_argument("--distance", help="sqeuclidean, euclidean or cosine")
     override.add_argument("--map", help="none, clp, umd, clp+umd or umd+clp")

@@ -1,6 +1,7 @@
 """``mtmetrics remap``: fits CLP and UMD maps for a language pair and an encoder."""
 
 import argparse
+import functools
 import json
 import random
 import sys
@@ -13,7 +14,7 @@ from mtmetrics.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from mtmetrics.encoders.token_encoder import TokenEncoder
+    from mtmetrics.encoders.base import Encoder
     from mtmetrics.scorers.load import ModelPool
 
 
@@ -22,10 +23,17 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "remap",
         help="fit remapping matrices for a language pair",
-        description="Fits CLP and UMD on word pairs: aligned in parallel sentences, or given. Writes one safetensors file per map.",
+        description="Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the sentence pairs themselves. "
+        "Writes one safetensors file per map.",
     )
     parser.add_argument("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
     parser.add_argument("--layer", type=int, help="layer to remap (default: last)")
+    parser.add_argument(
+        "--level",
+        choices=("word", "sentence"),
+        default="word",
+        help="word vectors, for --similarity mover, or sentence vectors, for --similarity cosine (default: %(default)s)",
+    )
     parser.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en; the map is for the source side")
     words = parser.add_mutually_exclusive_group(required=True)
     words.add_argument("--parallel", nargs="+", metavar="FILE", help="parallel text: JSONL (source, target, origin) or TSV")
@@ -57,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     positive("--sentences", args.sentences)
     for kind in args.map:
         choice("--map", kind, KINDS)
+    if args.level == "sentence" and not args.parallel:
+        raise InputError("--level sentence needs --parallel FILE, sentences and their translations")
     sizes = _curve_sizes(args)
     if not sizes and not args.out:
         raise InputError("--out DIR is needed, the folder for the maps")
@@ -64,12 +74,12 @@ def run(args: argparse.Namespace) -> int:
         _check_targets(args)
     pairs, corpus = _pairs(args, max(sizes, default=args.sentences))
     pool = model_pool(args)
-    encoder = pool.encoder(args.encoder, layer=args.layer)
-    source, target, origin = _vectors(args, pairs, encoder, pool)
+    source, target, origin, encoder = _vectors(args, pairs, pool)
     meta: dict[str, str] = {
         "encoder": encoder.label,
         "encoder_fingerprint": encoder.fingerprint,
-        "layer": str(encoder.layer),
+        "layer": "none" if encoder.layer is None else str(encoder.layer),
+        "level": args.level,
         "lp": args.lp,
         "corpus": corpus,
         "sentences": str(len(pairs)) if args.parallel else "0",
@@ -102,8 +112,9 @@ def _check_targets(args: argparse.Namespace) -> None:
 
     folder = Path(args.out)
     for kind in args.map:
-        if (folder / map_file_name(args.lp, kind)).exists() and not args.overwrite:
-            raise InputError(f"{folder / map_file_name(args.lp, kind)} exists already; pass --overwrite or another --out")
+        path = folder / map_file_name(args.lp, kind, args.level)
+        if path.exists() and not args.overwrite:
+            raise InputError(f"{path} exists already; pass --overwrite or another --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -132,16 +143,23 @@ def _pairs(args: argparse.Namespace, wanted: int) -> tuple[list[tuple[str, str]]
 
 
 def _vectors(
-    args: argparse.Namespace, pairs: list[tuple[str, str]], encoder: "TokenEncoder", pool: "ModelPool"
-) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
+    args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "ModelPool"
+) -> "tuple[np.ndarray, np.ndarray, np.ndarray, Encoder]":
+    """Vectors of both sides, the pair that each row is from, and the encoder that they are for."""
+    import numpy as np
+
     from mtmetrics.mining.word_pairs import vectors_from_sentences, vectors_from_words
 
+    if args.level == "sentence":
+        sentences = pool.sentence_encoder(args.encoder, layer=args.layer)
+        source, target = (sentences.encode([pair[side] for pair in pairs]) for side in (0, 1))
+        return source.vectors[source.index], target.vectors[target.index], np.arange(len(pairs)), sentences
+    encoder = pool.encoder(args.encoder, layer=args.layer)
     if args.word_pairs:
-        return vectors_from_words(pairs, encoder)
+        return *vectors_from_words(pairs, encoder), encoder
     aligner = encoder if args.align_layer is None else pool.encoder(args.encoder, layer=args.align_layer)
-    return vectors_from_sentences(
-        pairs, encoder, aligner, threshold=args.threshold, wrap=lambda batches: progress(batches, desc="aligning", unit=" batches")
-    )
+    wrap = functools.partial(progress, desc="aligning", unit=" batches")
+    return *vectors_from_sentences(pairs, encoder, aligner, threshold=args.threshold, wrap=wrap), encoder
 
 
 def _write_maps(args: argparse.Namespace, source: "np.ndarray", target: "np.ndarray", meta: dict[str, str]) -> int:
@@ -150,10 +168,10 @@ def _write_maps(args: argparse.Namespace, source: "np.ndarray", target: "np.ndar
 
     written = []
     for kind in args.map:
-        path = Path(args.out) / map_file_name(args.lp, kind)
+        path = Path(args.out) / map_file_name(args.lp, kind, args.level)
         remapping = Remapping.fit(kind, source, target, meta)
         remapping.save(path)
-        written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "word_pairs": len(source)})
+        written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)})
     json.dump(written, sys.stdout, indent=1)
     print()
     return 0
@@ -177,7 +195,8 @@ def _print_curve(
     wrong = [file.file for file in files if file.lang_pair != args.lp]
     if wrong:
         raise InputError(f"--data {wrong[0]}: its language pair is not {args.lp}")
-    scorer = load_xmoverscore(args.preset, args.lp, pool, map="none", layer=args.layer)
+    similarity = "cosine" if args.level == "sentence" else "mover"
+    scorer = load_xmoverscore(args.preset, args.lp, pool, map="none", layer=args.layer, similarity=similarity)
     if scorer.encoder.fingerprint != meta["encoder_fingerprint"]:
         raise InputError(f"--preset {args.preset}: its encoder is {scorer.encoder.name}, not {args.encoder}")
     rows: list[tuple[str, int, Remapping | None]] = [("none", 0, None)]

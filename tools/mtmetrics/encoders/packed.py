@@ -28,6 +28,19 @@ class PackedTokens:
     index: np.ndarray
     truncated: np.ndarray
 
+    @classmethod
+    def of_texts(cls, vectors: np.ndarray, index: np.ndarray, truncated: np.ndarray) -> "PackedTokens":
+        """One row per text, such as sentence vectors; token ids are 0 and words -1.
+
+        Args:
+            vectors: (S, d) float32.
+            index: (N,) int64.
+            truncated: (S,) bool.
+        """
+        rows = len(vectors)
+        ids = np.zeros(rows, dtype=np.int64)
+        return cls(vectors, np.arange(rows + 1), np.ones(rows), ids, ids - 1, index, truncated)
+
     @property
     def lengths(self) -> np.ndarray:
         """(S,) number of rows of each text."""

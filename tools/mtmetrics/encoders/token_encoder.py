@@ -13,7 +13,7 @@ from mtmetrics.encoders.cache import EncodedText, TextCache
 from mtmetrics.encoders.device import pick_device, torch_dtype
 from mtmetrics.encoders.layers import LayerTap
 from mtmetrics.encoders.packed import PackedTokens
-from mtmetrics.encoders.words import word_table
+from mtmetrics.encoders.words import text_words, word_table
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import positive
 
@@ -89,6 +89,15 @@ class TokenEncoder:
         if self._word_table is None:
             self._word_table = word_table(self.tokenizer)
         return self._word_table
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids."""
+        return len(self.tokenizer)
+
+    def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
+        """The words of a text, see `mtmetrics.encoders.words.text_words`."""
+        return text_words(self.tokenizer, text, self.max_length)
 
     def encode(self, texts: Sequence[str]) -> PackedTokens:
         """Encodes texts, special tokens included.

@@ -43,6 +43,35 @@ def word_table(tokenizer: Any) -> np.ndarray:
     return table
 
 
+def text_words(tokenizer: Any, text: str, max_length: int) -> tuple[list[str], np.ndarray]:
+    """The words of a text as they are written there, and special tokens by their names.
+
+    Args:
+        tokenizer: a fast tokenizer of `transformers`.
+        text: the text.
+        max_length: tokens that are kept.
+
+    Returns:
+        k words in reading order, and for each token (t,) int64 the number of its word.
+    """
+    encoded = tokenizer(text, truncation=True, max_length=max_length, return_offsets_mapping=True)
+    words: list[str] = []
+    spans: list[tuple[int, int]] = []
+    positions = np.zeros(len(encoded["input_ids"]), dtype=np.int64)
+    last = None
+    names = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
+    for token, (word, (begin, end)) in enumerate(zip(encoded.word_ids(), encoded["offset_mapping"], strict=True)):
+        if word is None or word != last:
+            words.append(names[token])
+            spans.append((begin, end))
+        spans[-1] = (spans[-1][0], end)
+        if word is not None:
+            words[-1] = text[slice(*spans[-1])].strip() or names[token]
+        positions[token] = len(words) - 1
+        last = word
+    return words, positions
+
+
 def _wordpiece(piece: str) -> bool:
     return "##" not in piece and not (len(piece) == 1 and piece in string.punctuation)
 
@@ -51,4 +80,9 @@ def _sentencepiece(piece: str) -> bool:
     text = piece.removeprefix("▁")
     if not text or all(character in string.punctuation for character in text):
         return False
-    return piece.startswith("▁") or unicodedata.name(text[0], "").startswith(_UNSPACED)
+    return piece.startswith("▁") or is_unspaced(text[0])
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character belongs to a script that is written without spaces between words."""
+    return unicodedata.name(character, "").startswith(_UNSPACED)

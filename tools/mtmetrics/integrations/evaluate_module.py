@@ -9,6 +9,7 @@ import evaluate
 
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.inputs import check
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.load import ModelPool, load_scorer
@@ -101,6 +102,39 @@ class MetricModule(evaluate.Metric):
         """
         name = self.preset.name
         return load_scorer(self.metric_name, preset=name, pool=self.pool, **options)
+
+    def result(
+        self,
+        scorer: Scorer,
+        sources: list[str],
+        predictions: list[str],
+        *,
+        scores: bool = True,
+        parts: bool = False,
+        alignments: bool = False,
+        ci: bool = False,
+    ) -> dict[str, Any]:
+        """What ``compute`` returns: plain floats and lists.
+
+        Args:
+            scorer: see `scorer`.
+            sources: checked texts.
+            predictions: checked texts.
+            scores: return the scores of the segments.
+            parts: return the parts that they are combined from.
+            alignments: return what was matched with what.
+            ci: return a bootstrap interval of the mean.
+
+        Raises:
+            InputError: alignments are asked for where the metric has none.
+        """
+        scored = scorer.score(sources, predictions)
+        result = scored.as_dict(scores=scores, parts=parts)
+        if ci:
+            result["ci"] = bootstrap_interval(scored.segments)._asdict()
+        if alignments:
+            result["alignments"] = [alignment.as_dict() for alignment in scorer.align(sources, predictions)]
+        return result
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
         """Scores what is passed here, after what was added before.

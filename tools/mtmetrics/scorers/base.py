@@ -10,6 +10,7 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import InputReport, check
+from mtmetrics.matching.plan import Alignment
 
 CHUNK_LINES = 1024
 
@@ -35,6 +36,10 @@ class MetricResult:
         """The system score: the mean over the segments."""
         return float(self.segments.mean())
 
+    def without_parts(self) -> "MetricResult":
+        """The same result, to keep where memory matters."""
+        return dataclasses.replace(self, parts={})
+
     def as_dict(self, *, scores: bool = True, parts: bool = False) -> dict[str, Any]:
         """Plain floats and lists: ``mean_score``, ``signature``, ``report``, and ``scores`` and ``parts`` where asked for."""
         result: dict[str, Any] = {"mean_score": self.system}
@@ -47,11 +52,19 @@ class MetricResult:
 
 @dataclasses.dataclass(frozen=True)
 class ChunkScores:
-    """What a scorer computes of one system in one chunk: (n,) scores, named (n,) parts, and an (n,) mask of texts that were cut."""
+    """What a scorer computes of one system in one chunk of n segments.
+
+    Attributes:
+        segments: (n,) scores; whatever `empty` marks gets the floor score.
+        parts: named (n,) parts.
+        truncated: (n,) bool, segments of which a text was cut.
+        empty: (n,) bool, segments of which a side holds nothing that can be compared.
+    """
 
     segments: np.ndarray
     parts: dict[str, np.ndarray]
     truncated: np.ndarray
+    empty: np.ndarray
 
 
 class Scorer(abc.ABC):
@@ -119,36 +132,60 @@ class Scorer(abc.ABC):
         Raises:
             InputError: there is not a single segment.
         """
-        collected: list[list[ChunkScores]] = []
-        reports: list[InputReport] = []
-        for sources, *systems in chunks:
-            for number, scores in enumerate(self._score_with_floor(sources, systems)):
-                if number == len(collected):
-                    collected.append([])
-                    reports.append(InputReport())
-                collected[number].append(scores)
-                reports[number].add(_report(sources, systems[number], scores))
+        collected: list[list[MetricResult]] = []
+        for results in self.score_chunks(chunks):
+            collected = collected or [[] for _ in results]
+            for system, result in zip(collected, results, strict=True):
+                system.append(result)
         if not collected:
             raise InputError("sources: empty; there is nothing to score")
-        return [
-            MetricResult(
-                np.concatenate([scores.segments for scores in system]),
-                {name: np.concatenate([scores.parts[name] for scores in system]) for name in system[0].parts},
-                report,
-                self.signature,
-            )
-            for system, report in zip(collected, reports, strict=True)
-        ]
+        return [joined(system) for system in collected]
 
-    def _score_with_floor(self, sources: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def score_chunks(self, chunks: Iterable[list[list[str]]]) -> Iterator[list[MetricResult]]:
+        """Scores input that arrives in chunks and yields the results of each chunk, one per system; nothing is kept.
+
+        Args:
+            chunks: as `score_stream`.
+        """
         floor, floor_parts = self._floor()
-        results = self._score_chunk(sources, systems)
-        for predictions, scores in zip(systems, results, strict=True):
-            blank = _blank(sources, predictions)
-            scores.segments[blank] = floor
-            for name, value in floor_parts.items():
-                scores.parts[name][blank] = value
-        return results
+        for sources, *systems in chunks:
+            results = []
+            for predictions, scores in zip(systems, self._score_chunk(sources, systems), strict=True):
+                empty = _blank(sources, predictions) | scores.empty
+                scores.segments[empty] = floor
+                for name, value in floor_parts.items():
+                    scores.parts[name][empty] = value
+                report = _report(sources, predictions, empty, scores.truncated)
+                results.append(MetricResult(scores.segments, scores.parts, report, self.signature))
+            yield results
+
+    def align(self, sources: Sequence[str], predictions: Sequence[str]) -> list[Alignment]:
+        """What was matched with what, for people to read.
+
+        Args:
+            sources: n source segments.
+            predictions: their n translations.
+
+        Returns:
+            One plan per segment; an empty one where a side holds nothing that can be compared.
+
+        Raises:
+            InputError: as `score`; or the metric, as it is set up, matches no words.
+        """
+        checked_sources, checked_predictions = check(sources=sources, predictions=predictions)
+        return list(self._align(checked_sources, checked_predictions))
+
+    def _align(self, sources: list[str], predictions: list[str]) -> Iterator[Alignment]:
+        raise InputError("alignments: this metric compares whole texts, so there is nothing to align")
+
+
+def joined(results: Sequence[MetricResult]) -> MetricResult:
+    """The result of several chunks of one system."""
+    report = InputReport()
+    for result in results:
+        report.add(result.report)
+    parts = {name: np.concatenate([result.parts[name] for result in results]) for name in results[0].parts}
+    return MetricResult(np.concatenate([result.segments for result in results]), parts, report, results[0].signature)
 
 
 def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator[list[list[str]]]:
@@ -162,7 +199,6 @@ def _blank(sources: list[str], predictions: list[str]) -> np.ndarray:
     return np.array([not source.strip() or not text.strip() for source, text in zip(sources, predictions, strict=True)], dtype=bool)
 
 
-def _report(sources: list[str], predictions: list[str], scores: ChunkScores) -> InputReport:
-    blank = _blank(sources, predictions)
+def _report(sources: list[str], predictions: list[str], empty: np.ndarray, truncated: np.ndarray) -> InputReport:
     same = np.array([source == text for source, text in zip(sources, predictions, strict=True)], dtype=bool)
-    return InputReport(len(sources), int(blank.sum()), int(scores.truncated.sum()), int((same & ~blank).sum()))
+    return InputReport(len(sources), int(empty.sum()), int(truncated.sum()), int((same & ~empty).sum()))

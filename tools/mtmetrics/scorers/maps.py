@@ -9,12 +9,14 @@ from mtmetrics.layout import bundled_artifacts
 from mtmetrics.remap import Remapping
 
 
-def map_file_name(lang_pair: str, kind: str) -> str:
+def map_file_name(lang_pair: str, kind: str, level: str = "word") -> str:
     """File name of the map of a language pair inside a map artifact, such as ``de-en.clp.safetensors``."""
-    return f"{lang_pair}.{kind}.safetensors"
+    return f"{lang_pair}.{'' if level == 'word' else 'sentence-'}{kind}.safetensors"
 
 
-def load_map(artifact: str | Path, lang_pair: str, kind: str, encoder: TokenEncoder, *, local_files_only: bool = False) -> Remapping:
+def load_map(
+    artifact: str | Path, lang_pair: str, kind: str, encoder: TokenEncoder, *, level: str = "word", local_files_only: bool = False
+) -> Remapping:
     """Loads the map of a language pair and checks that it was fitted for the encoder.
 
     Args:
@@ -30,20 +32,20 @@ def load_map(artifact: str | Path, lang_pair: str, kind: str, encoder: TokenEnco
     """
     if not isinstance(artifact, str | Path):
         raise InputError(f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed")
-    path = _find(artifact, lang_pair, kind, local_files_only)
+    path = _find(artifact, lang_pair, kind, level, local_files_only)
     if path is None:
         raise ArtifactError(_missing(artifact, lang_pair, kind, encoder))
     remapping = Remapping.load(path)
     if (remapping.kind, remapping.meta.get("lp")) != (kind, lang_pair):
         raise ArtifactError(f"map {path}: a {remapping.kind} map for {remapping.meta.get('lp')}, not {kind} for {lang_pair}")
-    remapping.require_encoder(path, name=encoder.name, fingerprint=encoder.fingerprint, layer=encoder.layer)
+    remapping.require_encoder(path, name=encoder.name, fingerprint=encoder.fingerprint, layer=encoder.layer, level=level)
     return remapping
 
 
-def _find(artifact: str | Path, lang_pair: str, kind: str, local_files_only: bool) -> Path | None:
+def _find(artifact: str | Path, lang_pair: str, kind: str, level: str, local_files_only: bool) -> Path | None:
     if Path(artifact).is_file():
         return Path(artifact)
-    name = map_file_name(lang_pair, kind)
+    name = map_file_name(lang_pair, kind, level)
     for folder in (Path(artifact), bundled_artifacts() / artifact):
         if (folder / name).is_file():
             return folder / name

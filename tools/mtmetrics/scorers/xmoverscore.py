@@ -1,25 +1,28 @@
-"""XMoverScore: Word Mover's Distance between a source and its translation, and a language model (Zhao et al., 2020)."""
+"""XMoverScore: similarity of a source and its translation, and a language model (Zhao et al., 2020)."""
 
 import dataclasses
 import os
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
+from mtmetrics.encoders.base import Encoder, WordEncoder
 from mtmetrics.encoders.packed import PackedTokens
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.fluency import LanguageModel, length_normalised
 from mtmetrics.inputs import choice, number, positive
 from mtmetrics.matching.partial import PlainPartialTransport, RoundedPartialTransport
-from mtmetrics.matching.transport import DISTANCES, Distance, optimal_flow, word_mover_distances
+from mtmetrics.matching.plan import Alignment, Units, ngram_units, word_plan
+from mtmetrics.matching.transport import DISTANCES, Distance, cost_matrix, optimal_flow, word_mover_distances
 from mtmetrics.matching.weights import TokenWeights
 from mtmetrics.remap import Remapping, Sides
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.signature import signature
 
 Side = Literal["source", "target"]
+Similarity = Literal["mover", "cosine"]
+SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
 
 
@@ -57,15 +60,18 @@ VARIANTS: dict[str, Variant] = {
 
 
 class XMoverScore(Scorer):
-    """Scores a translation against its source: ``mover_weight * mover + lm_weight * lm``.
+    """Scores a translation against its source: ``weight * similarity + lm_weight * lm``.
 
-    The part ``mover`` is a similarity from the Word Mover's Distance between the (remapped) n-grams of source and translation, the part
-    ``lm`` the mean log-likelihood of the translation. With ``acl20`` the first lies in [-3, 1] and the second is at most 0; a score is
-    comparable only with scores of the same signature. A segment with a blank side gets the lowest ``mover`` value of the variant (all
-    mass moved the farthest) and the ``lm`` value of a uniform guess.
+    The similarity is the part ``mover``, from the Word Mover's Distance between the (remapped) n-grams of source and translation (Sec. 3.1
+    of the paper), or the part ``cosine``, of their (remapped) sentence vectors (Sec. 3.2). The part ``lm`` is the mean log-likelihood of
+    the translation. With ``acl20`` ``mover`` lies in [-3, 1] and ``lm`` is at most 0; a score is comparable only with scores of the same
+    signature. A segment with a blank side, or one without any word that the encoder knows, gets the lowest similarity (all mass moved
+    the farthest) and the ``lm`` value of a uniform guess.
 
     Args:
-        encoder: the multilingual encoder, opened at the layer to use.
+        encoder: the multilingual encoder, opened at the layer to use; for ``cosine`` one that gives a vector per text.
+        target_encoder: encoder of the translations where it is another one, such as the word vectors of their language in a shared space.
+        similarity: ``"mover"`` or ``"cosine"``.
         variant: ``"acl20"``, ``"release"`` or ``"uscore"``; the arguments below override its settings.
         ngram: tokens per n-gram.
         distance: ``"sqeuclidean"``, ``"euclidean"`` or ``"cosine"``.
@@ -73,7 +79,7 @@ class XMoverScore(Scorer):
         sides: apply the map to the ``"source"`` alone or to ``"both"``.
         language_model: model of the target language, or None for no language-model part.
         lm_weight: weight of ``lm``.
-        mover_weight: weight of ``mover``.
+        similarity_weight: weight of ``mover`` or ``cosine``.
         weights: inverse document frequencies of tokens, or None for uniform weights.
         drop_rate: share of flows that partial transport drops (0 to 1); None takes the variant's.
         partial: ``"rounded"`` reproduces the published solver as far as possible, ``"plain"`` drops flows of the exact plan.
@@ -81,13 +87,15 @@ class XMoverScore(Scorer):
         threads: solver threads; None for all cores.
 
     Raises:
-        InputError: an unknown or impossible setting.
+        InputError: an unknown or impossible setting, or one that has no effect with ``similarity="cosine"``.
     """
 
     def __init__(
         self,
-        encoder: TokenEncoder,
+        encoder: Encoder,
         *,
+        target_encoder: Encoder | None = None,
+        similarity: Similarity = "mover",
         variant: str = "acl20",
         ngram: int | None = None,
         distance: Distance | None = None,
@@ -95,7 +103,7 @@ class XMoverScore(Scorer):
         sides: Sides = "source",
         language_model: LanguageModel | None = None,
         lm_weight: float = 0.1,
-        mover_weight: float = 1.0,
+        similarity_weight: float = 1.0,
         weights: TokenWeights | None = None,
         drop_rate: float | None = None,
         partial: Literal["rounded", "plain"] = "rounded",
@@ -105,6 +113,14 @@ class XMoverScore(Scorer):
         self.variant = choice("variant", variant, list(VARIANTS))
         form = VARIANTS[variant]
         self.encoder = encoder
+        self.target_encoder = encoder if target_encoder is None else target_encoder
+        if self.target_encoder.dim != encoder.dim:
+            raise InputError(f"vectors of sources have {encoder.dim} numbers, those of predictions {self.target_encoder.dim}")
+        self.similarity: Similarity = choice("similarity", similarity, SIMILARITIES)
+        if similarity == "cosine":
+            for name, value in {"ngram": ngram, "distance": distance, "weights": weights, "drop_rate": drop_rate}.items():
+                if value is not None:
+                    raise InputError(f"{name} has no effect with similarity='cosine', which compares whole texts; leave it out")
         self.ngram = positive("ngram", form.ngram if ngram is None else ngram)
         self.distance: Distance = choice("distance", form.distance if distance is None else distance, DISTANCES)
         self.remapping = remapping
@@ -114,10 +130,11 @@ class XMoverScore(Scorer):
                 remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32), side)
         self.language_model = language_model
         self.lm_weight = number("lm_weight", lm_weight)
-        self.mover_weight = number("mover_weight", mover_weight)
+        self.similarity_weight = number("similarity_weight", similarity_weight)
         self.weights = weights
         if weights is not None:
-            weights.require_vocabulary(len(encoder.tokenizer))
+            for vocabulary in {self._words(side).vocabulary_size for side in ("source", "target")}:
+                weights.require_vocabulary(vocabulary)
         self.drop_rate = form.drop_rate if drop_rate is None else drop_rate
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
             raise InputError(f"drop_rate {self.drop_rate!r}: must lie between 0 and 1")
@@ -130,21 +147,25 @@ class XMoverScore(Scorer):
     def signature(self) -> str:
         form, model = self._form, self.language_model
         lm = "none" if model is None else f"{model.label}#{model.fingerprint}*{self.lm_weight:g}"
+        words = self.similarity == "mover"
+        target = self.target_encoder if self.target_encoder is not self.encoder else None
         return signature(
             "xmoverscore",
             {
                 "lp": self.lang_pair,
                 "enc": f"{self.encoder.label}#{self.encoder.fingerprint}",
+                "tenc": target and f"{target.label}#{target.fingerprint}",
                 "layer": self.encoder.layer,
-                "ngram": self.ngram,
+                "sim": None if words else self.similarity,
+                "ngram": self.ngram if words else None,
                 "map": "none" if self.remapping is None else f"{self.remapping.kind}#{self.remapping.fingerprint}",
                 "sides": self.sides if self.remapping is not None and self.sides != "source" else None,
                 "lm": lm,
                 "lmstart": model.start_token if model is not None and model.start_token != "short" else None,
                 "form": self.variant,
-                "mover": f"{self.mover_weight:g}" if self.mover_weight != 1 else None,
+                "weight": f"{self.similarity_weight:g}" if self.similarity_weight != 1 else None,
                 "dist": self.distance if self.distance != form.distance else None,
-                "drop": f"{self.drop_rate:g}/{self.partial}" if self.drop_rate is not None else None,
+                "drop": f"{self.drop_rate:g}/{self.partial}" if words and self.drop_rate is not None else None,
                 "weights": f"idf#{self.weights.fingerprint}" if self.weights is not None else None,
                 "dtype": {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[self.encoder.dtype],
             },
@@ -152,26 +173,37 @@ class XMoverScore(Scorer):
 
     def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
         """Packed n-grams of texts, ready to be matched: encoded, filtered, remapped, weighted, averaged, L2-normalised."""
-        return self._ngrams(self.encoder.encode(texts), side)
+        return self._ngrams(self._words(side).encode(texts), side)
+
+    def _words(self, side: Side) -> WordEncoder:
+        encoder: Any = self.encoder if side == "source" else self.target_encoder
+        return encoder
+
+    def _filtered(self, tokens: PackedTokens, side: Side) -> PackedTokens:
+        if self._form.word_filter:
+            tokens = tokens.select(self._words(side).word_table[tokens.token_ids])
+        return tokens if self.weights is None else self.weights.apply(tokens)
+
+    def _remapped(self, tokens: PackedTokens, side: Side) -> PackedTokens:
+        remapping = self.remapping
+        if remapping is None or (side == "target" and self.sides == "source"):
+            return tokens
+        return tokens.with_vectors(lambda vectors: remapping.apply(vectors, side))
 
     def _ngrams(self, tokens: PackedTokens, side: Side) -> PackedTokens:
-        if self._form.word_filter:
-            tokens = tokens.select(self.encoder.word_table[tokens.token_ids])
-        if self.remapping is not None and (side == "source" or self.sides == "both"):
-            remapping = self.remapping
-            tokens = tokens.with_vectors(lambda vectors: remapping.apply(vectors, side))
-        if self.weights is not None:
-            tokens = self.weights.apply(tokens)
-        return tokens.ngrams(self.ngram).normalized()
+        return self._remapped(self._filtered(tokens, side), side).ngrams(self.ngram).normalized()
 
     def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
         """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
-        transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]] = optimal_flow
-        if self.drop_rate is not None:
-            partial = RoundedPartialTransport if self.partial == "rounded" else PlainPartialTransport
-            transport = partial(self.drop_rate)
+        transport = self._transport()
         distances = word_mover_distances(sources, predictions, self.distance, transport=transport, threads=self.threads)
         return self._form.similarity(distances)
+
+    def _transport(self) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
+        if self.drop_rate is None:
+            return optimal_flow
+        partial = RoundedPartialTransport if self.partial == "rounded" else PlainPartialTransport
+        return partial(self.drop_rate)
 
     def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros without a language model."""
@@ -181,24 +213,65 @@ class XMoverScore(Scorer):
         return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
 
     def _score_chunk(self, sources: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        # One call for all texts, so that none is encoded twice, whatever the cache holds.
-        tokens = self.encoder.encode([text for column in (sources, *systems) for text in column])
-        packed_sources = self._ngrams(tokens.take(slice(len(sources))), "source")
+        encoded, *others = self._encoded(sources, systems)
+        prepare = self._ngrams if self.similarity == "mover" else lambda tokens, side: self._remapped(tokens, side).normalized()
+        compare = self.mover if self.similarity == "mover" else _cosines
+        packed_sources = prepare(encoded, "source")
         results = []
-        for system, predictions in enumerate(systems, 1):
-            packed = self._ngrams(tokens.take(slice(system * len(sources), (system + 1) * len(sources))), "target")
-            mover = self.mover(packed_sources, packed)
+        for predictions, tokens in zip(systems, others, strict=True):
+            packed = prepare(tokens, "target")
+            similarity = compare(packed_sources, packed)
             lm, cut = self.fluency(predictions)
             truncated = packed_sources.truncated[packed_sources.index] | packed.truncated[packed.index] | cut
-            results.append(ChunkScores(self._combine(mover, lm), {"mover": mover, "lm": lm}, truncated))
+            parts = {self.similarity: similarity, "lm": lm}
+            results.append(ChunkScores(self._combine(similarity, lm), parts, truncated, np.isnan(similarity)))
         return results
 
-    def _combine(self, mover: np.ndarray, lm: np.ndarray) -> np.ndarray:
-        return self.mover_weight * mover + (self.lm_weight if self.language_model is not None else 0.0) * lm
+    def _encoded(self, sources: list[str], systems: list[list[str]]) -> Iterator[PackedTokens]:
+        """Tokens of the sources, then of each system; one call per encoder, so that no text is encoded twice, whatever a cache holds."""
+        if self.target_encoder is not self.encoder:
+            yield self.encoder.encode(sources)
+            columns = systems
+        else:
+            columns = [sources, *systems]
+        tokens = self.target_encoder.encode([text for column in columns for text in column])
+        for first in range(0, len(columns) * len(sources), len(sources)):
+            yield tokens.take(slice(first, first + len(sources)))
+
+    def _align(self, sources: list[str], predictions: list[str]) -> Iterator[Alignment]:
+        if self.similarity != "mover":
+            raise InputError("alignments: similarity='cosine' compares whole texts, so there is nothing to align; use similarity='mover'")
+        transport = self._transport()
+        for source, prediction in zip(sources, predictions, strict=True):
+            x, x_units = self._units(source, "source")
+            y, y_units = self._units(prediction, "target")
+            if not (source.strip() and prediction.strip() and len(x.vectors) and len(y.vectors)):
+                yield Alignment([], [], np.zeros((0, 0)), np.zeros((0, 0)))
+                continue
+            cost = cost_matrix(x.vectors, y.vectors, self.distance)
+            flow, _ = transport(cost, x.weights / x.weights.sum(), y.weights / y.weights.sum())
+            yield word_plan(x_units, y_units, flow, cost)
+
+    def _units(self, text: str, side: Side) -> tuple[PackedTokens, Units]:
+        """The n-grams of one text, and the words that they are made of."""
+        encoder = self._words(side)
+        words, positions = encoder.text_words(text)
+        tokens = dataclasses.replace(encoder.encode([text]), words=positions)
+        kept = self._filtered(tokens, side)
+        return self._ngrams(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
+
+    def _combine(self, similarity: np.ndarray, lm: np.ndarray) -> np.ndarray:
+        return self.similarity_weight * similarity + (self.lm_weight if self.language_model is not None else 0.0) * lm
 
     def _floor(self) -> tuple[float, dict[str, float]]:
-        mover = self._form.similarity(np.array([_FARTHEST[self.distance]]))
+        farthest = self._form.similarity(np.array([_FARTHEST[self.distance]])) if self.similarity == "mover" else np.array([-1.0])
         lm = np.zeros(1)
         if self.language_model is not None and not self._form.normalise_lm:
             lm = np.array([self.language_model.floor])
-        return float(self._combine(mover, lm)[0]), {"mover": float(mover[0]), "lm": float(lm[0])}
+        return float(self._combine(farthest, lm)[0]), {self.similarity: float(farthest[0]), "lm": float(lm[0])}
+
+
+def _cosines(sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
+    """(N,) float64 cosines of N pairs of L2-normalised sentence vectors."""
+    x, y = sources.vectors[sources.index], predictions.vectors[predictions.index]
+    return np.einsum("ij,ij->i", x, y, dtype=np.float64)

@@ -1,0 +1,164 @@
+"""The similarities of the paper beside the contextual word mover: sentence vectors and static word vectors; and alignments."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
+from mtmetrics.encoders.static_vectors import StaticVectors
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.fluency import LanguageModel
+from mtmetrics.remap import Remapping
+from mtmetrics.scorers.load import ModelPool, load_xmoverscore
+from mtmetrics.scorers.maps import map_file_name
+from mtmetrics.scorers.xmoverscore import XMoverScore
+
+SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!"]
+PREDICTIONS = ["the house is small.", "i see the cat", "the dog sleeps not!"]
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_encoder: Path) -> TokenEncoder:
+    return TokenEncoder(tiny_encoder)
+
+
+@pytest.fixture
+def preset(tmp_path: Path, tiny_encoder: Path) -> Path:
+    """A preset with maps of words and of sentences."""
+    encoder = TokenEncoder(tiny_encoder)
+    generator = np.random.default_rng(0)
+    for level in ("word", "sentence"):
+        meta = {"encoder_fingerprint": encoder.fingerprint, "layer": "3", "lp": "de-en", "level": level}
+        vectors = generator.normal(size=(2, 50, 16))
+        Remapping.fit("clp", *vectors, meta=meta).save(tmp_path / map_file_name("de-en", "clp", level))
+    (tmp_path / "preset.toml").write_text(f'[encoder]\nmodel = "{tiny_encoder}"\n[score]\nngram = 2\n[maps]\nkind = "clp"\n')
+    return tmp_path
+
+
+def table(path: Path, words: dict[str, list[float]], header: bool = True) -> Path:
+    """Writes word2vec text."""
+    rows = [f"{word} {' '.join(map(str, vector))}" for word, vector in words.items()]
+    path.write_text("\n".join([f"{len(words)} {len(next(iter(words.values())))}"] * header + rows) + "\n", encoding="utf-8")
+    return path
+
+
+def cosine(x: np.ndarray, y: np.ndarray) -> float:
+    return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+
+
+def test_cosine_of_means(encoder: TokenEncoder) -> None:
+    result = XMoverScore(MeanPooledEncoder(encoder), similarity="cosine").score([*SOURCES, " "], [*PREDICTIONS, "x"])
+    means = [[encoder.encode([text]).vectors.mean(0) for text in texts] for texts in (SOURCES, PREDICTIONS)]
+    assert result.segments[:3] == pytest.approx([cosine(x, y) for x, y in zip(*means, strict=True)], abs=1e-6)
+    assert result.segments[3] == -1
+    assert list(result.parts) == ["cosine", "lm"]
+    assert "|sim:cosine|map:none|" in result.signature
+    assert "ngram" not in result.signature
+
+
+def test_cosine_with_map_and_language_model(encoder: TokenEncoder, tiny_lm: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(2, 50, 16))
+    for kind in ("clp", "umd", "clp+umd", "umd+clp"):
+        remapping, model = Remapping.fit(kind, *vectors), LanguageModel(tiny_lm)
+        scorer = XMoverScore(
+            MeanPooledEncoder(encoder), similarity="cosine", remapping=remapping, language_model=model, lm_weight=0.3, similarity_weight=0.5
+        )
+        result = scorer.score(SOURCES, PREDICTIONS)
+        x, y = (MeanPooledEncoder(encoder).encode(texts).vectors for texts in (SOURCES, PREDICTIONS))
+        mapped = remapping.apply(x)
+        expected = [0.5 * cosine(a, b) for a, b in zip(mapped, y, strict=True)] + 0.3 * model.score(PREDICTIONS)[0]
+        assert result.segments == pytest.approx(expected, abs=1e-6)
+
+
+def test_identical_sentences_have_cosine_1(encoder: TokenEncoder) -> None:
+    scorer = XMoverScore(MeanPooledEncoder(encoder), similarity="cosine")
+    assert scorer.score(SOURCES, SOURCES).segments == pytest.approx([1, 1, 1], abs=1e-6)
+
+
+@pytest.mark.parametrize("option", [{"ngram": 2}, {"distance": "euclidean"}, {"drop_rate": 0.3}])
+def test_options_without_effect_are_refused(encoder: TokenEncoder, option: dict) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(option))} has no effect with similarity='cosine'"):
+        XMoverScore(MeanPooledEncoder(encoder), similarity="cosine", **option)
+
+
+def test_a_preset_chooses_the_maps_of_the_level(preset: Path) -> None:
+    words, sentences = (load_xmoverscore(str(preset), "de-en", similarity=similarity) for similarity in ("mover", "cosine"))
+    assert words.remapping is not None
+    assert sentences.remapping is not None
+    assert (words.remapping.meta["level"], sentences.remapping.meta["level"]) == ("word", "sentence")
+    with pytest.raises(ArtifactError, match="fitted on word vectors"):
+        load_xmoverscore(str(preset), "de-en", similarity="cosine", maps=str(preset / "de-en.clp.safetensors"))
+
+
+def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encoder: TokenEncoder) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
+
+    body = Transformer(str(tiny_encoder), max_seq_length=8)
+    model = SentenceTransformer(modules=[body, Pooling(16, "mean"), Dense(16, 5)], device="cpu")
+    model.save(str(tmp_path / "model"))
+    pool = ModelPool(device="cpu")
+    scorer = load_xmoverscore("mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine", map="none", lm="none")
+    long = " ".join(["das haus"] * 10)
+    result = scorer.score([*SOURCES, long], [*PREDICTIONS, "a"])
+    x, y = (model.encode(texts) for texts in ([*SOURCES, long], [*PREDICTIONS, "a"]))
+    assert scorer.encoder.dim == 5
+    assert result.segments == pytest.approx([cosine(a, b) for a, b in zip(x, y, strict=True)], abs=1e-6)
+    assert result.report.truncated == 1
+    assert "|enc:model#" in result.signature
+    assert "layer" not in result.signature
+    with pytest.raises(InputError, match="layers cannot be chosen"):
+        load_xmoverscore("mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine", map="none", layer=1)
+    with pytest.raises(ArtifactError, match="mini-encoder"):
+        load_xmoverscore("mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine")
+
+
+def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
+    table(tmp_path / "v.de.vec", {"haus": [1, 0], "klein": [0, 1], ".": [1, 1]})
+    table(tmp_path / "v.en.vec", {"house": [1, 0], "small": [0, 2], "Big": [-1, 0]}, header=False)
+    scorer = load_xmoverscore("mini", "de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", lm="none")
+    result = scorer.score(["Das Haus: klein.", "Haus", "xyz"], ["small house", "Big", "house"])
+    assert result.segments.tolist() == pytest.approx([1, -3, -3])
+    assert result.report.blank == 1
+    assert "|enc:v.de.vec#" in result.signature
+    assert "|tenc:v.en.vec#" in result.signature
+    [alignment] = scorer.align(["Das Haus: klein."], ["small house"])
+    assert (alignment.source, alignment.prediction) == (["Haus", "klein"], ["small", "house"])
+    assert alignment.flow.tolist() == [[0, 0.5], [0.5, 0]]
+    with pytest.raises(InputError, match="no such table of word vectors: .*v.fr.vec"):
+        load_xmoverscore("mini", "fr-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none")
+    with pytest.raises(InputError, match="needs a vector per text"):
+        load_xmoverscore("mini", "de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", similarity="cosine")
+    with pytest.raises(InputError, match="have no layers"):
+        load_xmoverscore("mini", "de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", layer=1)
+
+
+def test_tables_of_different_width(tmp_path: Path) -> None:
+    first, second = StaticVectors(table(tmp_path / "a.vec", {"a": [1, 0]})), StaticVectors(table(tmp_path / "b.vec", {"b": [1, 0, 0]}))
+    with pytest.raises(InputError, match="sources have 2 numbers, those of predictions 3"):
+        XMoverScore(first, target_encoder=second)
+
+
+@pytest.mark.parametrize("ngram", [1, 2])
+@pytest.mark.parametrize("variant", ["acl20", "release"])
+def test_alignments_add_up_to_the_score(encoder: TokenEncoder, variant: str, ngram: int) -> None:
+    scorer = XMoverScore(encoder, variant=variant, ngram=ngram, drop_rate=0.0 if variant == "release" else None)
+    result = scorer.score(SOURCES, PREDICTIONS)
+    alignments = scorer.align(SOURCES, PREDICTIONS)
+    to_score = {"acl20": lambda d: 1 - d, "release": lambda d: 1 / (1 + d)}[variant]
+    assert [to_score(alignment.distance) for alignment in alignments] == pytest.approx(result.segments.tolist(), abs=2e-6)
+    words = ["[CLS]", "der", "Hund", "schläft", "nicht", *(["!"] if variant == "release" else []), "[SEP]"]
+    assert alignments[2].source == words
+    assert alignments[2].flow.sum() == pytest.approx(1, abs=1e-5)
+    assert alignments[2].flow.shape == alignments[2].cost.shape == (len(words), len(alignments[2].prediction))
+
+
+def test_alignments_of_blank_texts_and_of_sentences(encoder: TokenEncoder) -> None:
+    [blank] = XMoverScore(encoder).align([" "], ["the house"])
+    assert (blank.source, blank.prediction, blank.flow.shape) == ([], [], (0, 0))
+    with pytest.raises(InputError, match="nothing to align"):
+        XMoverScore(MeanPooledEncoder(encoder), similarity="cosine").align(SOURCES, PREDICTIONS)
+    with pytest.raises(InputError, match="must be parallel"):
+        XMoverScore(encoder).align(SOURCES, PREDICTIONS[:1])

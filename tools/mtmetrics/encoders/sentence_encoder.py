@@ -1,0 +1,102 @@
+"""One vector per text: a sentence-transformers model, or the mean of a token encoder's vectors."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, loading, model_folder, model_label
+from mtmetrics.encoders.device import pick_device, torch_dtype
+from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import MTMetricsError
+
+_BATCH = 32
+
+
+def is_sentence_transformer(folder: Path) -> bool:
+    """Whether a model folder describes a sentence-transformers pipeline."""
+    return (folder / "modules.json").is_file()
+
+
+class MeanPooledEncoder:
+    """The mean over all token vectors of a text, special tokens included.
+
+    Args:
+        tokens: the encoder of the tokens.
+    """
+
+    def __init__(self, tokens: TokenEncoder) -> None:
+        self.tokens = tokens
+        self.name, self.label, self.fingerprint = tokens.name, tokens.label, tokens.fingerprint
+        self.layer: int | None = tokens.layer
+        self.dim, self.dtype = tokens.dim, tokens.dtype
+
+    def encode(self, texts: Sequence[str]) -> PackedTokens:
+        """One vector per distinct text."""
+        tokens = self.tokens.encode(texts)
+        return PackedTokens.of_texts(tokens.means(), tokens.index, tokens.truncated)
+
+
+class SentenceTransformerEncoder:
+    """Any model of the library sentence-transformers, as its own pipeline of modules computes it.
+
+    Args:
+        model: folder, name of a bundled artifact, or Hub repository.
+        revision: Hub revision.
+        device: ``"auto"`` or a torch device.
+        dtype: number format of the computation.
+        local_files_only: never ask the Hub.
+
+    Raises:
+        InputError: an unknown device or dtype.
+        ArtifactError: the model cannot be found or loaded.
+    """
+
+    layer: int | None = None
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: str = "float32",
+        local_files_only: bool = False,
+    ) -> None:
+        self.name, self.label, self.dtype = str(model), model_label(model), dtype
+        folder = model_folder(model, revision=revision, local_files_only=local_files_only)
+        self.fingerprint = fingerprint(fingerprint_files(folder))
+        chosen, number_format = pick_device(device), torch_dtype(dtype)
+        with loading(folder, "SentenceTransformer"):
+            from sentence_transformers import SentenceTransformer
+
+            self._model = SentenceTransformer(
+                str(folder),
+                device=str(chosen),
+                local_files_only=True,
+                model_kwargs={"dtype": number_format, "use_safetensors": True},
+            )
+        self._model.eval()
+        self.dim: int = self._model.get_embedding_dimension()
+
+    def encode(self, texts: Sequence[str]) -> PackedTokens:
+        """One vector per distinct text.
+
+        Raises:
+            MTMetricsError: the model computes values that are not finite.
+        """
+        distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        index = np.fromiter((distinct[text] for text in texts), dtype=np.int64, count=len(texts))
+        if not distinct:
+            return PackedTokens.of_texts(np.zeros((0, self.dim), dtype=np.float32), index, np.zeros(0, dtype=bool))
+        vectors = self._model.encode(list(distinct), batch_size=_BATCH, show_progress_bar=False, convert_to_tensor=True)
+        vectors = vectors.float().cpu().numpy()
+        if not np.isfinite(vectors).all():
+            raise MTMetricsError(f"encoder {self.name}: overflows in {self.dtype}; use dtype='float32'")
+        return PackedTokens.of_texts(vectors, index, self._cut(list(distinct)))
+
+    def _cut(self, texts: list[str]) -> np.ndarray:
+        limit = self._model.max_seq_length
+        encoded = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit)
+        return np.array([bool(encoded.encodings[number].overflowing) for number in range(len(texts))], dtype=bool)
