@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Lengths are in points.
 _INCH = 72.0
+_DPI = 120
 _SMALLEST_CELL, _LARGEST_CELL = 13.0, 40.0
 _SMALLEST_CELL_WITH_COST = 18.0
 _COMFORTABLE_GRID, _LARGEST_GRID = 1100.0, 2600.0
@@ -49,9 +50,7 @@ def require_matplotlib(purpose: str) -> None:
         raise MTMetricsError(f"{purpose} needs matplotlib; pip install 'mtmetrics[plot]'")
 
 
-def draw_alignment(
-    alignment: Alignment, title: str = "", *, names: tuple[str, str] = ("source", "translation"), dpi: int = 120
-) -> "Figure":
+def draw_alignment(alignment: Alignment, title: str = "", *, names: tuple[str, str] = ("source", "translation")) -> "Figure":
     """A heatmap of an alignment: one row per word of the source, one column per word of the translation.
 
     The colour of a cell is the share of its row's mass that moves there. Where cells are large enough, those that receive at least a
@@ -64,7 +63,6 @@ def draw_alignment(
         alignment: of n and m words; where either is 0, the figure says so.
         title: a line above the figure.
         names: what the rows and the columns are.
-        dpi: pixels per inch.
 
     Returns:
         A figure with an Agg canvas of its own. Nothing of matplotlib's global settings is changed, so that threads may draw side by side.
@@ -79,7 +77,7 @@ def draw_alignment(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(dpi=dpi, facecolor="white")
+    figure = Figure(dpi=_DPI, facecolor="white")
     FigureCanvasAgg(figure)
     fonts = label_fonts([title, *names, *alignment.source, *alignment.prediction])
     if fonts.advice:
@@ -111,7 +109,7 @@ def save_alignment(alignment: Alignment, path: str | Path, title: str = "", *, n
     """
     figure = draw_alignment(alignment, title, names=names)
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=figure.dpi)
+        figure.savefig(temporary, format="png", dpi=_DPI)
 
 
 def _write(figure: "Figure", text: str, fonts: LabelFonts, size: float, colour: str) -> "Text":
@@ -225,5 +223,4 @@ def _place(figure: "Figure", heading: "Text", note: "Text", body: tuple[float, f
 def _extent(text: "Text") -> tuple[float, float]:
     """Width and height in points."""
     box = text.get_window_extent()
-    scale = _INCH / text.get_figure().dpi
-    return box.width * scale, box.height * scale
+    return box.width * _INCH / _DPI, box.height * _INCH / _DPI

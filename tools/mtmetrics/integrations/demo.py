@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import html
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ MAX_BYTES = 4_000_000
 _CHUNK = 32
 _HOUR = 3600
 _FILE_TYPES = [".tsv", ".txt", ".jsonl"]
+_WIDTHS = ["80px", "420px", "420px", *["90px"] * 9]
 _NOTHING_YET = "Results appear here."
 
 
@@ -92,22 +94,27 @@ class DemoBackend:
             raise InputError(f"{Path(path).name}: empty; there is nothing to score")
         return rows
 
-    def score(
-        self, rows: list[list[str]], lang_pair: str, preset: str, progress: Callable[[list[list[str]]], Iterable[list[str]]] = iter
-    ) -> Scored:
+    def score(self, rows: list[list[str]], lang_pair: str, preset: str, report: Callable[[int, int], Any] | None = None) -> Scored:
         """Scores rows.
 
         Args:
             rows: the two texts of each segment.
             lang_pair: such as ``de-en``.
             preset: name of a preset.
-            progress: wraps the rows while they are scored.
+            report: is called with the number of rows that were scored, and of all, while the work goes on.
 
         Raises:
             MTMetricsError: as the metric.
         """
         scorer = self._scorer(lang_pair.strip(), preset)
-        [result] = scorer.score_stream(chunked(progress(rows), _CHUNK))
+
+        def reported() -> Iterator[list[list[str]]]:
+            for number, chunk in enumerate(chunked(rows, _CHUNK)):
+                if report is not None:
+                    report(number * _CHUNK, len(rows))
+                yield chunk
+
+        [result] = scorer.score_stream(reported())
         return Scored(rows, lang_pair.strip(), preset, result, bootstrap_interval(result.segments))
 
     def draw(self, scored: Scored, number: int) -> tuple[np.ndarray, str]:
@@ -160,8 +167,8 @@ def build_demo(
         with _messages():
             read = rows()
             progress(0, desc="Loading models")
-            scored = backend.score(read, lang_pair, preset, functools.partial(progress.tqdm, desc="Scoring", unit="segments"))
-        return scored, _table(scored, fields), _summary(scored), scored.result.signature, 1, gradio.Column(visible=True)
+            scored = backend.score(read, lang_pair, preset, lambda done, total: progress((done, total), desc="Scoring", unit="segments"))
+        return _table(scored, fields), _summary(scored), scored.result.signature, 1, gradio.Column(visible=True), scored
 
     def score_text(first: str, second: str, lang_pair: str, preset: str, progress: gradio.Progress = gradio.Progress()) -> tuple[Any, ...]:  # noqa: B008
         """Scores text with a segment per line."""
@@ -178,7 +185,7 @@ def build_demo(
         with _messages():
             image, advice = backend.draw(scored, int(number))
         if advice:
-            gradio.Warning(advice)
+            gradio.Warning(html.escape(advice, quote=False))
         return image
 
     def clicked(event: gradio.SelectData) -> int:
@@ -203,14 +210,20 @@ def build_demo(
                 file_types=_FILE_TYPES,
             )
             file_button = gradio.Button("Score", variant="primary")
-        summary = gradio.Markdown(_NOTHING_YET, container=True, min_height=70)
+        summary = gradio.Markdown(_NOTHING_YET, container=True, min_height=110)
         scored = gradio.State()
         with gradio.Column(visible=False) as results:
-            table = gradio.Dataframe(interactive=False, wrap=True, max_height=360, label="Segments (click a row for its heatmap)")
+            table = gradio.Dataframe(
+                label="Segments (click a row for its heatmap)",
+                interactive=False,
+                wrap=True,
+                max_height=360,
+                column_widths=_WIDTHS,
+            )
             number = gradio.Number(1, label="Heatmap of segment", precision=0, minimum=1)
-            image = gradio.Image(label="Where the mass goes", format="png", interactive=False, buttons=["download", "fullscreen"])
+            image = gradio.Image(label="Heatmap", show_label=False, format="png", interactive=False, buttons=["download", "fullscreen"])
             signature = gradio.Textbox(label="Signature", info="pins the scores", interactive=False, buttons=["copy"])
-        outputs = [scored, table, summary, signature, number, results]
+        outputs = [table, summary, signature, number, results, scored]
         runs = [
             text_button.click(
                 score_text, [first, second, lang_pair, preset], outputs, api_name="score", show_progress_on=summary, **options
@@ -229,13 +242,13 @@ def build_demo(
 
 @contextlib.contextmanager
 def _messages() -> Iterator[None]:
-    """Shows expected errors to the visitor as they are."""
+    """Shows expected errors to the visitor, whose browser would take what they quote for markup."""
     import gradio
 
     try:
         yield
     except MTMetricsError as error:
-        raise gradio.Error(str(error), print_exception=False) from None
+        raise gradio.Error(html.escape(str(error), quote=False), print_exception=False) from None
 
 
 def _bounded(rows: Iterable[list[str]]) -> list[list[str]]:
