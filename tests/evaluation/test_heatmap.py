@@ -117,13 +117,16 @@ def test_title_names_and_distance():
 
 
 def test_missing_glyphs_are_named_once_and_replaced(monkeypatch):
-    monkeypatch.setattr("mtmetrics.evaluation.fonts._candidates", list)
     monkeypatch.setattr("mtmetrics.evaluation.fonts._choose", lambda missing: ((), missing))
+    monkeypatch.setattr("mtmetrics.evaluation.heatmap._named", set())
+    alignment = Alignment(["中"], ["中a"], np.ones((1, 1)), np.ones((1, 1)))
     with pytest.warns(UserWarning, match=r"no font here has the characters 中 \(U\+4E2D\)") as caught:
-        figure = draw_alignment(Alignment(["中"], ["中a"], np.ones((1, 1)), np.ones((1, 1))))
+        draw_alignment(alignment)
     assert len(caught) == 1
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        figure = draw_alignment(alignment)
         figure.canvas.draw()
     assert labels(figure, "y") == ["�"]
     assert labels(figure, "x") == ["�a"]

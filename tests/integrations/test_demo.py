@@ -8,6 +8,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.evaluation.heatmap import draw_alignment
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.integrations.demo import DemoBackend
+from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.load import load_xmoverscore
 
 ROWS = [["Das Haus ist klein.", "the house is small."], ["ich sehe die Katze", "i see the cat"], ["der Hund", " "]]
@@ -59,15 +60,16 @@ def test_bounds(backend, tmp_path, monkeypatch):
     table = tmp_path / "rows.tsv"
     # The third row is one too many; what follows is not read.
     table.write_text("a\tb\n" * 3 + "damaged\n")
-    message = "more than 2 rows, .*mtmetrics score"
+    message = "more than 2 rows or 4 MB, .*mtmetrics score"
     with pytest.raises(InputError, match=message):
         backend.rows_of_file(str(table))
     with pytest.raises(InputError, match=message):
         backend.rows_of_text("a\nb\nc", "d\ne\nf")
     assert len(backend.rows_of_text("a\nb", "c\nd")) == 2
     monkeypatch.setattr(demo, "MAX_BYTES", 10)
-    with pytest.raises(InputError, match=r"^rows\.tsv: more than"):
-        backend.rows_of_file(str(table))
+    assert backend.rows_of_text("abcde", "fghij")
+    with pytest.raises(InputError, match="more than"):
+        backend.rows_of_text("abcde", "fghijk")
 
 
 def test_scores_are_those_of_the_scorer(scored, tiny_preset):
@@ -108,6 +110,11 @@ def test_heatmap_of_a_segment(backend, scored, tiny_preset):
     for number in (0, 4):
         with pytest.raises(InputError, match=f"segment {number}: there are 3"):
             backend.draw(scored, number)
+
+
+def test_metrics_that_match_no_words_have_no_heatmap(backend, scored, monkeypatch):
+    monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._align", Scorer._align)
+    assert backend.draw(scored, 1) is None
 
 
 def test_table_and_summary(scored):

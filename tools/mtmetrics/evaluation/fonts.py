@@ -96,8 +96,8 @@ def _candidates() -> list[str]:
 
     manager = font_manager.fontManager
     for path in sorted(set(font_manager.findSystemFonts()) - {entry.fname for entry in manager.ttflist}):
-        # matplotlib keeps its list of fonts for good: one that was installed since is not on it.
-        with contextlib.suppress(OSError, RuntimeError, NotImplementedError):
+        # matplotlib keeps its list of fonts for good: what was installed since is not on it, nor is what it cannot read.
+        with contextlib.suppress(OSError, RuntimeError, ValueError, LookupError):
             manager.addfont(path)
     packaged = _packaged_font()
     last = None

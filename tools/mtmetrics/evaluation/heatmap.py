@@ -36,6 +36,8 @@ _SPECIAL = re.compile(r"\[[A-Z]+\]|</?[a-z]+>|<\|[a-z]+\|>")
 _INK, _QUIET, _LINE = "#1f2933", "#7b8794", "#dfe3e8"
 _COLOURS = "Blues"
 
+_named: set[str] = set()
+
 
 def require_matplotlib(purpose: str) -> None:
     """Says how to install matplotlib where it is absent.
@@ -68,7 +70,7 @@ def draw_alignment(alignment: Alignment, title: str = "", *, names: tuple[str, s
         A figure with an Agg canvas of its own. Nothing of matplotlib's global settings is changed, so that threads may draw side by side.
 
     Warns:
-        UserWarning: no font has some of the characters; names them.
+        UserWarning: no font has some of the characters; names those that no warning has named before.
 
     Raises:
         MTMetricsError: matplotlib is absent.
@@ -80,8 +82,7 @@ def draw_alignment(alignment: Alignment, title: str = "", *, names: tuple[str, s
     figure = Figure(dpi=_DPI, facecolor="white")
     FigureCanvasAgg(figure)
     fonts = label_fonts([title, *names, *alignment.source, *alignment.prediction])
-    if fonts.advice:
-        warnings.warn(fonts.advice, UserWarning, stacklevel=2)
+    _warn_once(fonts)
     heading = _write(figure, title, fonts, _LARGE, _INK)
     if not alignment.flow.size:
         note = _write(figure, "Nothing to align: one side has no words.", fonts, _NORMAL, _QUIET)
@@ -110,6 +111,13 @@ def save_alignment(alignment: Alignment, path: str | Path, title: str = "", *, n
     figure = draw_alignment(alignment, title, names=names)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=_DPI)
+
+
+def _warn_once(fonts: LabelFonts) -> None:
+    # A hundred heatmaps in one script would otherwise give the same advice a hundred times.
+    if fonts.advice and not fonts.missing <= _named:
+        _named.update(fonts.missing)
+        warnings.warn(fonts.advice, UserWarning, stacklevel=3)
 
 
 def _write(figure: "Figure", text: str, fonts: LabelFonts, size: float, colour: str) -> "Text":

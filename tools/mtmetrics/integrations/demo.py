@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import html
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +69,7 @@ class DemoBackend:
         """Rows of two texts with a segment per line; empty lines at the end do not count.
 
         Raises:
-            InputError: nothing there, unequally many lines, or too many.
+            InputError: nothing there, unequally many lines, or too much.
         """
         columns = [text.rstrip("\r\n").split("\n") if text.strip() else [] for text in (first, second)]
         check(**dict(zip(self.fields, columns, strict=True)))
@@ -80,12 +79,10 @@ class DemoBackend:
         """Rows of an uploaded file, read as the command line reads it.
 
         Raises:
-            InputError: no file, nothing in it, too large, or as `mtmetrics.textio.iter_table`.
+            InputError: no file, nothing in it, too much of it, or as `mtmetrics.textio.iter_table`.
         """
         if path is None:
             raise InputError("no file: choose one first")
-        if Path(path).stat().st_size > MAX_BYTES:
-            raise InputError(f"{Path(path).name}: more than {MAX_BYTES // 10**6} MB; use the command line, mtmetrics score")
         try:
             rows = _bounded(iter_table(path, self.fields))
         except InputError as error:
@@ -117,20 +114,27 @@ class DemoBackend:
         [result] = scorer.score_stream(reported())
         return Scored(rows, lang_pair.strip(), preset, result, bootstrap_interval(result.segments))
 
-    def draw(self, scored: Scored, number: int) -> tuple[np.ndarray, str]:
-        """The heatmap of a segment, (height, width, 3) uint8, and what is to be said about it, often nothing.
+    def draw(self, scored: Scored, number: int) -> tuple[np.ndarray, str] | None:
+        """The heatmap of a segment, and what is to be said about it.
 
         Args:
             scored: what was scored.
             number: of the segment, from 1 up.
 
+        Returns:
+            (height, width, 3) uint8, and a line or an empty string; None where the metric, as it is set up, matches no words.
+
         Raises:
-            InputError: there is no such segment, or the metric matches no words.
+            InputError: there is no such segment.
         """
         if not 1 <= number <= len(scored.rows):
             raise InputError(f"segment {number}: there are {len(scored.rows)}")
         first, second = scored.rows[number - 1]
-        [alignment] = self._scorer(scored.lang_pair, scored.preset).align([first], [second])
+        try:
+            [alignment] = self._scorer(scored.lang_pair, scored.preset).align([first], [second])
+        except InputError:
+            # The texts were scored, so this says that there is nothing to align.
+            return None
         figure = draw_alignment(alignment, f"Segment {number}: score {scored.result.segments[number - 1]:.4f}", names=self.fields)
         figure.canvas.draw()
         return np.asarray(figure.canvas.buffer_rgba())[..., :3], label_fonts([*alignment.source, *alignment.prediction]).advice
@@ -178,15 +182,16 @@ def build_demo(
         """Scores the rows of a file."""
         return score(lambda: backend.rows_of_file(path), lang_pair, preset, progress)
 
-    def heatmap(scored: Scored | None, number: float | None) -> np.ndarray | None:
+    def heatmap(scored: Scored | None, number: float | None) -> tuple[np.ndarray | None, Any]:
         """The alignment of a segment of what was scored last."""
-        if scored is None or number is None:
-            return None
         with _messages():
-            image, advice = backend.draw(scored, int(number))
+            drawn = backend.draw(scored, int(number)) if scored is not None and number is not None else None
+        if drawn is None:
+            return None, gradio.Column(visible=False)
+        image, advice = drawn
         if advice:
             gradio.Warning(html.escape(advice, quote=False))
-        return image
+        return image, gradio.Column(visible=True)
 
     def clicked(event: gradio.SelectData) -> int:
         """The number in the row that was clicked, wherever sorting has put it."""
@@ -195,7 +200,7 @@ def build_demo(
     with gradio.Blocks(title=title, analytics_enabled=False, delete_cache=(_HOUR, _HOUR)) as app:
         gradio.Markdown(f"# {title}\n{description}")
         with gradio.Row():
-            lang_pair = gradio.Textbox("de-en", label="Language pair", info="two codes and a hyphen")
+            lang_pair = gradio.Textbox(examples[0][2], label="Language pair", info="two codes and a hyphen")
             preset = gradio.Dropdown(
                 presets, value="mini" if "mini" in presets else presets[0], label="Preset", info="the models behind the metric"
             )
@@ -220,8 +225,15 @@ def build_demo(
                 max_height=360,
                 column_widths=_WIDTHS,
             )
-            number = gradio.Number(1, label="Heatmap of segment", precision=0, minimum=1)
-            image = gradio.Image(label="Heatmap", show_label=False, format="png", interactive=False, buttons=["download", "fullscreen"])
+            with gradio.Column() as picture:
+                number = gradio.Number(
+                    1,
+                    label="Heatmap of segment",
+                    info="a number and Enter, or a click in the table; long segments are best read as a download",
+                    precision=0,
+                    minimum=1,
+                )
+                image = gradio.Image(label="Heatmap", show_label=False, format="png", interactive=False, buttons=["download", "fullscreen"])
             signature = gradio.Textbox(label="Signature", info="pins the scores", interactive=False, buttons=["copy"])
         outputs = [table, summary, signature, number, results, scored]
         runs = [
@@ -231,12 +243,12 @@ def build_demo(
             file_button.click(score_file, [file, lang_pair, preset], outputs, api_name="score_file", show_progress_on=summary, **options),
         ]
         for run in runs:
-            run.success(heatmap, [scored, number], image, api_visibility="private", **options)
+            run.success(heatmap, [scored, number], [image, picture], api_visibility="private", **options)
             run.failure(lambda: (_NOTHING_YET, gradio.Column(visible=False)), None, [summary, results], api_visibility="private")
         table.select(clicked, None, number, api_visibility="private").success(
-            heatmap, [scored, number], image, api_visibility="private", **options
+            heatmap, [scored, number], [image, picture], api_visibility="private", **options
         )
-        number.submit(heatmap, [scored, number], image, api_name="heatmap", **options)
+        number.submit(heatmap, [scored, number], [image, picture], api_name="heatmap", **options)
     return app
 
 
@@ -252,9 +264,15 @@ def _messages() -> Iterator[None]:
 
 
 def _bounded(rows: Iterable[list[str]]) -> list[list[str]]:
-    read = list(itertools.islice(rows, MAX_ROWS + 1))
-    if len(read) > MAX_ROWS:
-        raise InputError(f"more than {MAX_ROWS:,} rows, which is the most that this page takes; use the command line, mtmetrics score")
+    """The rows, if they are not more than the page takes; reads no further than that."""
+    read: list[list[str]] = []
+    characters = 0
+    for row in rows:
+        read.append(row)
+        characters += sum(map(len, row))
+        if len(read) > MAX_ROWS or characters > MAX_BYTES:
+            most = f"{MAX_ROWS:,} rows or {MAX_BYTES // 10**6} MB"
+            raise InputError(f"more than {most}, which is the most that this page takes; use the command line, mtmetrics score")
     return read
 
 
