@@ -31,7 +31,7 @@ def test_equals_the_hidden_state_of_the_whole_model(tiny_encoder: Path, layer: i
 def test_last_layer_is_the_default_and_upper_layers_are_dropped(tiny_encoder: Path) -> None:
     assert TokenEncoder(tiny_encoder).layer == 3
     cut = TokenEncoder(tiny_encoder, layer=1)
-    assert len(cut._tap._network.encoder.layer) == 1
+    assert len(cut._runner.replicas[0][0]._network.encoder.layer) == 1
 
 
 def test_each_text_is_computed_once(tiny_encoder: Path) -> None:
@@ -100,7 +100,7 @@ def test_stored_half_precision_is_computed_in_single(tiny_encoder: Path, tmp_pat
     model.save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(tmp_path)
     encoder = TokenEncoder(tmp_path)
-    assert next(encoder._tap._network.parameters()).dtype == torch.float32
+    assert next(encoder._runner.replicas[0][0]._network.parameters()).dtype == torch.float32
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,15 @@ def test_keywords_of_load_are_defaults(load, tiny_preset):
     assert "|ngram:3|" in metric.compute(sources=SOURCES, predictions=PREDICTIONS, ngram=3)["signature"]
 
 
+def test_keywords_of_the_models(load, tiny_preset, tmp_path):
+    for loaded, computed in ((0, 6), (6, 0)):
+        metric = load(preset=tiny_preset, device=["cpu", "cpu"], embedding_cache=tmp_path / "cache")
+        result = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en")
+        assert result["scores"] == pytest.approx(expected(tiny_preset).as_dict()["scores"], abs=1e-5)
+        counts = metric.scorer(lang_pair="de-en").encoder.counts
+        assert (counts.loaded, counts.computed) == (loaded, computed)
+
+
 @pytest.mark.parametrize(
     "convert",
     [
@@ -223,6 +232,7 @@ def test_wrong_additions_are_refused_and_leave_nothing(metric, call, arguments, 
         ((), {"presets": "mini"}, "evaluate.load: xmoverscore has no keyword 'presets'; it takes: preset, device"),
         ((), {"dtype": "int8"}, "dtype 'int8': must be one of"),
         ((), {"device": "abacus"}, "device 'abacus' cannot be used here"),
+        ((), {"device": ["cpu", 99]}, "device 99 cannot be used here"),
         ((), {"batch_tokens": 0}, "batch_tokens 0: must be a whole number"),
         ((), {"lang_pair": "german"}, "language pair 'german'"),
         ((), {"layer": 99}, "layer 99"),

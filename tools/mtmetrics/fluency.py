@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
-from mtmetrics.encoders.batching import length_batches
-from mtmetrics.encoders.device import pick_device, torch_dtype
+from mtmetrics.encoders.device import Devices, pick_devices, torch_dtype
+from mtmetrics.encoders.runner import BatchRunner, replicate
 from mtmetrics.errors import ArtifactError
 from mtmetrics.inputs import choice, positive
+
+if TYPE_CHECKING:
+    import torch
 
 StartToken = Literal["short", "always", "never"]
 START_TOKENS: tuple[StartToken, ...] = ("short", "always", "never")
@@ -25,14 +28,16 @@ class LanguageModel:
             than two tokens, which have no likelihood otherwise (longer ones are scored from their second token on, as published);
             ``"always"``; or ``"never"``, where short texts get the published 0, which is the best score there is.
         revision: Hub revision.
-        device: ``"auto"`` or a torch device.
+        device: ``"auto"``, a device, or several of them, see `mtmetrics.encoders.device.pick_devices`; each of several devices gets a
+            copy of the model and its share of the batches.
         dtype: number format of the computation.
-        batch_tokens: padded tokens per batch.
+        batch_tokens: padded tokens per batch; fewer where memory runs out.
         local_files_only: never ask the Hub.
 
     Raises:
         InputError: an unknown option.
         ArtifactError: the model cannot be found or loaded, or has no start token where one is asked for.
+        MTMetricsError: the model does not fit into memory.
     """
 
     def __init__(
@@ -41,7 +46,7 @@ class LanguageModel:
         *,
         start_token: StartToken = "short",
         revision: str | None = None,
-        device: str = "auto",
+        device: Devices = "auto",
         dtype: str = "float32",
         batch_tokens: int = 2048,
         local_files_only: bool = False,
@@ -49,15 +54,17 @@ class LanguageModel:
         self.name = str(model)
         self.label = model_label(model)
         self.start_token = choice("start_token", start_token, START_TOKENS)
-        self.batch_tokens = positive("batch_tokens", batch_tokens)
-        self.device = pick_device(device)
+        positive("batch_tokens", batch_tokens)
+        devices = pick_devices(device)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = fingerprint(fingerprint_files(folder))
         self.tokenizer, network = pretrained("AutoModelForCausalLM", folder, torch_dtype(dtype))
-        self._network = network.eval().to(self.device)
+        described = f"language model {self.name}"
+        # What pads a text stands behind it, where a causal model cannot see it; any token will do.
+        self._runner = BatchRunner(described, replicate(described, network.eval(), devices), devices, batch_tokens)
         self._start = network.config.bos_token_id
         if self._start is None and start_token != "never":
-            raise ArtifactError(f"language model {self.name}: its config names no bos_token_id; use start_token='never'")
+            raise ArtifactError(f"{described}: its config names no bos_token_id; use start_token='never'")
         limit = getattr(network.config, "max_position_embeddings", None) or self.tokenizer.model_max_length
         self.max_length = int(min(limit, self.tokenizer.model_max_length))
         # A blank text is scored as badly as a uniform guess over the vocabulary would do.
@@ -78,9 +85,12 @@ class LanguageModel:
         ids = encoded["input_ids"]
         means = np.zeros(len(ids)) if self.start_token == "never" else np.full(len(ids), self.floor)
         rows = [self._with_start(text) for text in ids]
+
+        def compute(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+            means[numbers] = _mean_log_likelihoods(network, batch, mask)
+
         # A row of one token predicts nothing.
-        for numbers in length_batches([len(row) if len(row) > 1 else 0 for row in rows], self.batch_tokens):
-            means[numbers] = self._means([rows[number] for number in numbers])
+        self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
         index = [distinct[text] for text in texts]
         cut = np.array([bool(encoded.encodings[number].overflowing) for number in range(len(ids))], dtype=bool)
         return means[index], np.array([len(row) for row in ids], dtype=np.int64)[index], cut[index]
@@ -89,22 +99,14 @@ class LanguageModel:
         wanted = self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
         return [self._start, *ids][: self.max_length] if wanted else ids
 
-    def _means(self, rows: list[list[int]]) -> np.ndarray:
-        import torch
 
-        width = max(map(len, rows))
-        # Padding stands behind the text, where a causal model cannot see it; its own predictions are not counted.
-        batch = torch.zeros((len(rows), width), dtype=torch.long)
-        mask = torch.zeros((len(rows), width), dtype=torch.long)
-        for number, row in enumerate(rows):
-            batch[number, : len(row)] = torch.tensor(row)
-            mask[number, : len(row)] = 1
-        batch, mask = batch.to(self.device), mask.to(self.device)
-        with torch.inference_mode():
-            logits = self._network(input_ids=batch, attention_mask=mask).logits[:, :-1].float()
-            losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch[:, 1:], reduction="none")
-            counted = mask[:, 1:]
-            return -((losses * counted).sum(1) / counted.sum(1)).double().cpu().numpy()
+def _mean_log_likelihoods(network: Any, batch: "torch.Tensor", mask: "torch.Tensor") -> np.ndarray:
+    import torch
+
+    logits = network(input_ids=batch, attention_mask=mask).logits[:, :-1].float()
+    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch[:, 1:], reduction="none")
+    counted = mask[:, 1:]
+    return -((losses * counted).sum(1) / counted.sum(1)).double().cpu().numpy()
 
 
 def length_normalised(means: np.ndarray, lengths: np.ndarray) -> np.ndarray:

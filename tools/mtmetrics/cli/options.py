@@ -54,9 +54,15 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Adds how models are run."""
     group = parser.add_argument_group("models")
-    group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps (default: %(default)s)")
+    group.add_argument(
+        "--device",
+        default="auto",
+        metavar="NAME,...",
+        help="auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1 (default: %(default)s)",
+    )
     group.add_argument("--dtype", default="float32", help="float32, bfloat16 or float16 (default: %(default)s)")
     group.add_argument("--batch-tokens", type=int, default=4096, help="padded tokens per encoder batch (default: %(default)s)")
+    group.add_argument("--embedding-cache", metavar="DIR", help="keep encoded texts in this folder, for later runs with the same encoder")
     group.add_argument("--local-files-only", action="store_true", help="never ask the Hub")
 
 
@@ -69,7 +75,13 @@ def model_pool(args: argparse.Namespace) -> "ModelPool":
     """The pool of models as the arguments ask for it."""
     from mtmetrics.scorers.load import ModelPool
 
-    return ModelPool(device=args.device, dtype=args.dtype, batch_tokens=args.batch_tokens, local_files_only=args.local_files_only)
+    return ModelPool(
+        device=args.device,
+        dtype=args.dtype,
+        batch_tokens=args.batch_tokens,
+        embedding_cache=args.embedding_cache,
+        local_files_only=args.local_files_only,
+    )
 
 
 def progress(iterable: Any, **options: Any) -> Any:

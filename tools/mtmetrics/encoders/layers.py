@@ -48,8 +48,8 @@ class LayerTap:
 
     def __call__(self, **inputs: Any) -> Any:
         """The (batch, tokens, d) hidden state for the keyword inputs of the model."""
-        result = self._network(**inputs)
-        if self._whole:
-            return result.last_hidden_state
-        state, self._state = self._state, None
-        return state
+        try:
+            result = self._network(**inputs)
+            return result.last_hidden_state if self._whole else self._state
+        finally:
+            self._state = None  # also after an error: where memory ran out, it is needed

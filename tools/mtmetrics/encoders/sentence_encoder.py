@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from mtmetrics.artifacts.models import fingerprint, fingerprint_files, loading, model_folder, model_label
-from mtmetrics.encoders.device import pick_device, torch_dtype
+from mtmetrics.encoders.device import Devices, pick_devices, torch_dtype
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import MTMetricsError
@@ -44,7 +44,7 @@ class SentenceTransformerEncoder:
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
         revision: Hub revision.
-        device: ``"auto"`` or a torch device.
+        device: ``"auto"`` or a device; of several, the first.
         dtype: number format of the computation.
         local_files_only: never ask the Hub.
 
@@ -60,14 +60,14 @@ class SentenceTransformerEncoder:
         model: str | Path,
         *,
         revision: str | None = None,
-        device: str = "auto",
+        device: Devices = "auto",
         dtype: str = "float32",
         local_files_only: bool = False,
     ) -> None:
         self.name, self.label, self.dtype = str(model), model_label(model), dtype
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = fingerprint(fingerprint_files(folder))
-        chosen, number_format = pick_device(device), torch_dtype(dtype)
+        chosen, number_format = pick_devices(device)[0], torch_dtype(dtype)
         with loading(folder, "SentenceTransformer"):
             from sentence_transformers import SentenceTransformer
 

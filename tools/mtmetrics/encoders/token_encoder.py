@@ -1,21 +1,23 @@
 """Turns texts into packed token vectors of one layer of a transformer encoder."""
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
-from mtmetrics.encoders.batching import length_batches
 from mtmetrics.encoders.cache import EncodedText, TextCache
-from mtmetrics.encoders.device import pick_device, torch_dtype
+from mtmetrics.encoders.device import Devices, pick_devices, torch_dtype
+from mtmetrics.encoders.embedding_cache import EmbeddingCache
 from mtmetrics.encoders.layers import LayerTap
 from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.encoders.runner import BatchRunner, replicate
 from mtmetrics.encoders.words import text_words, word_table
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import positive
+from mtmetrics.version import __version__
 
 if TYPE_CHECKING:
     import torch
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass
 class EncodingCounts:
-    """What an encoder has done so far: texts asked for, texts computed, real and padded tokens computed."""
+    """What an encoder has done so far: texts asked for, read from disk, computed; real and padded tokens computed."""
 
     requested: int = 0
+    loaded: int = 0
     computed: int = 0
     tokens: int = 0
     padded_tokens: int = 0
@@ -41,15 +44,19 @@ class TokenEncoder:
         model: folder, name of a bundled artifact, or Hub repository of any `transformers` encoder.
         layer: hidden state to return; 0 is the embedding layer, None the last layer.
         revision: Hub revision.
-        device: ``"auto"`` (CUDA, then MPS, then CPU) or a torch device.
+        device: ``"auto"`` (CUDA, then MPS, then CPU), a device, or several of them, see `mtmetrics.encoders.device.pick_devices`; each of
+            several devices gets a copy of the model and its share of the batches.
         dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``, whatever the weights are stored in.
-        batch_tokens: padded tokens per batch.
-        cache_bytes: bound of the cache of encoded texts.
+        batch_tokens: padded tokens per batch; fewer where memory runs out.
+        cache_bytes: bound of the cache of encoded texts in memory.
+        embedding_cache: folder where encoded texts are kept for later runs, see
+            `mtmetrics.encoders.embedding_cache.EmbeddingCache`; None keeps none.
         local_files_only: never ask the Hub.
 
     Raises:
         InputError: an unknown layer, device or dtype, or a batch size below 1.
         ArtifactError: the model cannot be found or loaded.
+        MTMetricsError: the model does not fit into memory, or the embedding cache cannot be used.
     """
 
     def __init__(
@@ -58,15 +65,16 @@ class TokenEncoder:
         *,
         layer: int | None = None,
         revision: str | None = None,
-        device: str = "auto",
+        device: Devices = "auto",
         dtype: str = "float32",
         batch_tokens: int = 4096,
         cache_bytes: int = 128 * 2**20,
+        embedding_cache: str | Path | None = None,
         local_files_only: bool = False,
     ) -> None:
-        self.batch_tokens = positive("batch_tokens", batch_tokens)
+        positive("batch_tokens", batch_tokens)
         self.dtype = dtype
-        self.device = pick_device(device)
+        devices = pick_devices(device)
         self.name = str(model)
         self.label = model_label(model)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
@@ -77,10 +85,15 @@ class TokenEncoder:
         if isinstance(self.layer, bool) or not isinstance(self.layer, int) or not 0 <= self.layer <= depth:
             raise InputError(f"layer {layer!r}: {self.name} has the layers 0 (embeddings) to {depth}")
         self.dim: int = network.config.hidden_size
-        self._tap = LayerTap(network.eval().to(self.device), self.layer)
         self.max_length = _max_length(self.tokenizer, network.config)
+        described = f"encoder {self.name}"
+        taps = [LayerTap(replica, self.layer) for replica in replicate(described, network.eval(), devices)]
+        self._runner = BatchRunner(described, taps, devices, batch_tokens, pad=self.tokenizer.pad_token_id or 0)
         self.counts = EncodingCounts()
         self._cache = TextCache(cache_bytes)
+        self._stored = None
+        if embedding_cache is not None:
+            self._stored = EmbeddingCache(embedding_cache, self.label, self._identity(devices), self.dim)
         self._word_table: np.ndarray | None = None
 
     @property
@@ -119,16 +132,24 @@ class TokenEncoder:
         position = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         found = {key: self._cache.get(key) for key in position}
         missing = [key for key, encoded in found.items() if encoded is None]
+        stored = self._stored.find(missing) if self._stored is not None and missing else {}
+        found.update(stored)
+        new = [key for key in missing if key not in stored]
         self.counts.requested += len(keys)
-        self.counts.computed += len(missing)
-        if missing:
-            found.update(zip(missing, tokenise(missing), strict=True))
+        self.counts.loaded += len(stored)
+        self.counts.computed += len(new)
+        if new:
+            found.update(zip(new, tokenise(new), strict=True))
         index = np.fromiter((position[key] for key in keys), dtype=np.int64, count=len(keys))
         packed = _pack(list(found.values()), index, self.dim)
-        rows = [packed.rows(position[key]) for key in missing]
-        for number, vectors in self._run([packed.token_ids[row] for row in rows]):
-            packed.vectors[rows[number]] = vectors
-        for key, row in zip(missing, rows, strict=True):
+        rows = {key: packed.rows(position[key]) for key in missing}
+        if self._stored is not None and stored:
+            for key, vectors in self._stored.vectors(stored):
+                packed.vectors[rows[key]] = vectors
+        self._compute(packed, [rows[key] for key in new])
+        if self._stored is not None and new:
+            self._stored.write((key, found[key]._replace(vectors=packed.vectors[rows[key]])) for key in new)
+        for key, row in rows.items():
             self._cache.put(key, found[key]._replace(vectors=packed.vectors[row].copy()))
         return packed
 
@@ -145,31 +166,35 @@ class TokenEncoder:
             for number in range(len(batch))
         ]
 
-    def _run(self, ids: list[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
-        import torch
+    def _compute(self, packed: PackedTokens, texts: list[slice]) -> None:
+        """Fills in the vectors of texts whose tokens are there."""
+        ids = [packed.token_ids[rows] for rows in texts]
 
-        for numbers in length_batches([len(row) for row in ids], self.batch_tokens):
-            width = max(len(ids[number]) for number in numbers)
-            batch = torch.full((len(numbers), width), self.tokenizer.pad_token_id or 0, dtype=torch.long)
-            mask = torch.zeros((len(numbers), width), dtype=torch.long)
-            for row, number in enumerate(numbers):
-                batch[row, : len(ids[number])] = torch.from_numpy(ids[number])
-                mask[row, : len(ids[number])] = 1
-            self.counts.tokens += int(mask.sum())
-            self.counts.padded_tokens += mask.numel()
-            states = self._forward(batch, mask)
-            for row, number in enumerate(numbers):
-                vectors = states[row, : len(ids[number])]
+        def compute(tap: LayerTap, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+            states = tap(input_ids=batch, attention_mask=mask).float().cpu().numpy()
+            for state, number in zip(states, numbers, strict=True):
+                vectors = state[: len(ids[number])]
                 if not np.isfinite(vectors).all():
                     raise MTMetricsError(f"encoder {self.name}: layer {self.layer} overflows in {self.dtype}; use dtype='float32'")
-                yield number, vectors
+                packed.vectors[texts[number]] = vectors
 
-    def _forward(self, batch: "torch.Tensor", mask: "torch.Tensor") -> np.ndarray:
+        self.counts.tokens += sum(map(len, ids))
+        self.counts.padded_tokens += self._runner.run(ids, compute)
+
+    def _identity(self, devices: "list[torch.device]") -> dict[str, object]:
+        """What the vectors depend on, to the last bit, besides the text."""
+        import tokenizers
         import torch
+        import transformers
 
-        with torch.inference_mode():
-            states = self._tap(input_ids=batch.to(self.device), attention_mask=mask.to(self.device))
-            return states.float().cpu().numpy()
+        return {
+            "model": self.fingerprint,
+            "layer": self.layer,
+            "dtype": self.dtype,
+            "max_length": self.max_length,
+            "devices": sorted({device.type for device in devices}),
+            "versions": [__version__, torch.__version__, transformers.__version__, tokenizers.__version__],
+        }
 
 
 def _max_length(tokenizer: Any, config: Any) -> int:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import evaluate
 
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
+from mtmetrics.encoders.device import Devices
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.inputs import check
@@ -15,7 +16,7 @@ from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.load import ModelPool, load_scorer
 
 _EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "config_name", "kwargs"}
-_MODEL_KEYWORDS = ("preset", "device", "dtype", "batch_tokens", "local_files_only")
+_MODEL_KEYWORDS = ("preset", "device", "dtype", "batch_tokens", "embedding_cache", "local_files_only")
 _EXAMPLES = {"lang_pair": "'de-en'"}
 
 
@@ -28,9 +29,10 @@ class MetricModule(evaluate.Metric):
     Args:
         config_name: name of a preset; None or ``"default"`` means ``paper``.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
-        device: ``"auto"`` or a torch device.
+        device: ``"auto"``, a device, or several of them, see `mtmetrics.encoders.device.pick_devices`.
         dtype: number format of the encoders.
-        batch_tokens: padded tokens per encoder batch.
+        batch_tokens: padded tokens per encoder batch; fewer where memory runs out.
+        embedding_cache: folder where encoded texts are kept for later runs; None keeps none.
         local_files_only: never ask the Hub; so do ``HF_HUB_OFFLINE=1``, ``HF_EVALUATE_OFFLINE=1`` and a download configuration with
             ``local_files_only``.
         **options: keywords of `evaluate.Metric`, and those of ``compute``.
@@ -48,9 +50,10 @@ class MetricModule(evaluate.Metric):
         config_name: str | None = None,
         *,
         preset: str | Path | None = None,
-        device: str = "auto",
+        device: Devices = "auto",
         dtype: str = "float32",
         batch_tokens: int = 4096,
+        embedding_cache: str | Path | None = None,
         local_files_only: bool = False,
         **options: Any,
     ) -> None:
@@ -59,7 +62,12 @@ class MetricModule(evaluate.Metric):
         self.defaults = options
         self.preset: Preset = load_preset(self.metric_name, _preset_name(self.metric_name, config_name, preset))
         self._local_files_only = local_files_only
-        self._model_options = {"device": device, "dtype": dtype, "batch_tokens": batch_tokens}
+        self._model_options: dict[str, Any] = {
+            "device": device,
+            "dtype": dtype,
+            "batch_tokens": batch_tokens,
+            "embedding_cache": embedding_cache,
+        }
         try:
             super().__init__(config_name, **base_options)
         except OSError as error:

@@ -7,6 +7,7 @@ from typing import Any
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import Preset, load_preset
 from mtmetrics.encoders.base import Encoder
+from mtmetrics.encoders.device import Devices
 from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder, SentenceTransformerEncoder, is_sentence_transformer
 from mtmetrics.encoders.static_vectors import StaticVectors
 from mtmetrics.encoders.token_encoder import TokenEncoder
@@ -30,16 +31,26 @@ class ModelPool:
     """Encoders and language models that were loaded already, so that several scorers share them.
 
     Args:
-        device: ``"auto"`` or a torch device.
+        device: ``"auto"``, a device, or several of them, see `mtmetrics.encoders.device.pick_devices`.
         dtype: number format of the encoders.
-        batch_tokens: padded tokens per encoder batch.
+        batch_tokens: padded tokens per encoder batch; fewer where memory runs out.
+        embedding_cache: folder where encoded texts are kept for later runs; None keeps none.
         local_files_only: never ask the Hub.
     """
 
-    def __init__(self, *, device: str = "auto", dtype: str = "float32", batch_tokens: int = 4096, local_files_only: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        device: Devices = "auto",
+        dtype: str = "float32",
+        batch_tokens: int = 4096,
+        embedding_cache: str | Path | None = None,
+        local_files_only: bool = False,
+    ) -> None:
         self.device = device
         self.dtype = dtype
         self.batch_tokens = batch_tokens
+        self.embedding_cache = embedding_cache
         self.local_files_only = local_files_only
         self._loaded: dict[tuple[object, ...], Any] = {}
 
@@ -54,6 +65,7 @@ class ModelPool:
                 device=self.device,
                 dtype=self.dtype,
                 batch_tokens=self.batch_tokens,
+                embedding_cache=self.embedding_cache,
                 local_files_only=self.local_files_only,
             ),
         )
