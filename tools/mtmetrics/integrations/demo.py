@@ -184,8 +184,10 @@ def build_demo(
 
     def heatmap(scored: Scored | None, number: float | None) -> tuple[np.ndarray | None, Any]:
         """The alignment of a segment of what was scored last."""
+        if scored is None or number is None:
+            return None, gradio.Column(visible=True)
         with _messages():
-            drawn = backend.draw(scored, int(number)) if scored is not None and number is not None else None
+            drawn = backend.draw(scored, int(number))
         if drawn is None:
             return None, gradio.Column(visible=False)
         image, advice = drawn
