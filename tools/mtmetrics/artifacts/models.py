@@ -125,8 +125,8 @@ def model_label(name: str | Path) -> str:
 
 
 def fingerprint_files(folder: Path) -> list[Path]:
-    """The files of a model folder that decide its numbers: weights, configuration, tokenizer."""
-    patterns = ("config.json", "*.safetensors", *_TOKENIZER_FILES)
+    """The files of a model folder that decide its numbers: weights, configuration, tokenizer, modules of a sentence encoder."""
+    patterns = ("config.json", "*.safetensors", *_TOKENIZER_FILES, "modules.json", "[0-9]*/config.json", "[0-9]*/*.safetensors")
     return sorted({path for pattern in patterns for path in folder.glob(pattern)})
 
 
