@@ -13,7 +13,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.training import distil
 from mtmetrics.training.config import DistilConfig
 from mtmetrics.training.corpus import Pair
-from mtmetrics.training.distil import english, evaluate_student, train_distil
+from mtmetrics.training.distil import english, evaluate_student, least_squares_map, train_distil
 from mtmetrics.training.loop import Run
 
 TINY = DistilConfig(
@@ -216,6 +216,15 @@ def test_held_back_pairs_and_judgements_by_hand(judged: Path) -> None:
     assert found["pearson"] == pytest.approx(np.corrcoef([1, -1, 0.5**0.5], [1, -1, 0.5])[0, 1], abs=1e-5)
 
 
+def test_the_projection_begins_as_the_least_squares_map() -> None:
+    generator = np.random.default_rng(0)
+    found = generator.normal(size=(200, 5)) + 3
+    weight, bias = generator.normal(size=(4, 5)), generator.normal(size=4)
+    fitted = least_squares_map(found, found @ weight.T + bias)
+    assert fitted[0] == pytest.approx(weight, abs=1e-3)
+    assert fitted[1] == pytest.approx(bias, abs=1e-2)
+
+
 def test_english_is_found_by_the_name_of_the_file() -> None:
     assert english(Pair("ein", "one", "o", "de-en")) == "one"
     assert english(Pair("one", "ein", "o", "en-de.words")) == "one"
@@ -244,5 +253,9 @@ def test_what_cannot_be_used_is_refused(toy_pairs: Path, teacher: Path, student:
     row = json.dumps({"lp": "de-en", "source": "a", "translation": "b", "human": 1}) + "\n"
     flat.write_text(row * 2, encoding="utf-8")
     with pytest.raises(InputError, match=r"--judged .*flat\.jsonl: no correlation is defined, the human judgements are constant"):
-        train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, judged=[flat], config=TINY, exclude=["none"])
+        train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, judged=[flat], config=TINY)
+    hasty = DistilConfig(**{**vars(TINY), "steps": 30})
+    with pytest.raises(InputError, match="30 steps are fewer than 5 of warm-up and 30 of decay"):
+        train_distil(Run(tmp_path / "other"), [toy_pairs], teacher, student, config=hasty)
     assert not (tmp_path / "toy").exists()
+    assert not (tmp_path / "other.work").exists()

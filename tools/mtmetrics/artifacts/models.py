@@ -155,8 +155,9 @@ def model_label(name: str | Path) -> str:
 
 
 def fingerprint_files(folder: Path) -> list[Path]:
-    """The files of a model folder that decide its numbers: weights, configuration, tokenizer."""
-    patterns = ("config.json", "*.safetensors", *_TOKENIZER_FILES, *_PIPELINE_FILES)
+    """The files of a model folder that decide its numbers: weights, configuration, tokenizer, modules of a sentence encoder."""
+    modules = ("modules.json", "sentence_*_config.json", "[0-9]*/config.json", "[0-9]*/*.safetensors")
+    patterns = ("config.json", "*.safetensors", *_TOKENIZER_FILES, *modules)
     return sorted({path for pattern in patterns for path in folder.glob(pattern)})
 
 

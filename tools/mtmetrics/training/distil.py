@@ -1,6 +1,5 @@
 """Multilingual distillation: a student learns an English teacher's sentence vectors from parallel text (Reimers and Gurevych, 2020)."""
 
-import dataclasses
 import json
 import logging
 import random
@@ -62,14 +61,16 @@ def train_distil(
         ArtifactError: a model cannot be found or loaded.
     """
     config = config or DistilConfig()
-    folders = [model_folder(name) for name in (teacher, student)]
-    models = [
-        f"{model_label(name)}#{fingerprint(fingerprint_files(folder))}" for name, folder in zip((teacher, student), folders, strict=True)
-    ]
-    settings = {"config": dataclasses.asdict(config), "teacher": models[0], "student": models[1]}
-    settings |= {"parallel": [str(path) for path in parallel], "judged": [str(path) for path in judged]}
-    settings |= {"exclude": sorted(exclude), "caps": caps or {}}
-    run.open(settings, [*parallel, *judged])
+    folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
+    settings = {
+        "teacher": f"{model_label(teacher)}#{fingerprint(fingerprint_files(folders['teacher']))}",
+        "student": f"{model_label(student)}#{fingerprint(fingerprint_files(folders['student']))}",
+        "parallel": [str(path) for path in parallel],
+        "judged": [str(path) for path in judged],
+        "exclude": sorted(exclude),
+        "caps": caps or {},
+    }
+    settings = run.open(config, settings, [*parallel, *judged])
     tests = [_judged(path) for path in judged]
     pairs, counts = corpus.read_pairs(parallel, exclude, caps, run.seed)
     pairs = _without_judged(pairs, tests, counts)
@@ -78,8 +79,8 @@ def train_distil(
     train += words
 
     rows = {text: row for row, text in enumerate(dict.fromkeys(english(pair) for pair in [*train, *held]))}
-    vectors = _teacher_vectors(run.work, folders[0], list(rows))
-    trainer = _trainer(run, config, folders[1], train, held, tests, rows, vectors)
+    vectors = _teacher_vectors(run.work, folders["teacher"], list(rows))
+    trainer = _trainer(run, config, folders["student"], train, held, tests, rows, vectors)
     model, limit = trainer.model, trainer.model.max_seq_length
     model.max_seq_length = min(config.max_pieces, limit)
     before = run.once("before", trainer.evaluate)
@@ -89,11 +90,10 @@ def train_distil(
     record = {
         "kind": "sentence encoder",
         "command": "mtmetrics train distil",
-        "seed": run.seed,
         **settings,
         "parallel": [corpus.short_name(path) for path in parallel],
         "judged": [corpus.short_name(path) for path in judged],
-        "started_from": recording.read_record(folders[1]),
+        "started_from": recording.read_record(folders["student"]),
         "data": counts.as_dict(),
         "pairs": {"train": len(train) - len(words), "words": len(words), "held_back": len(held)},
         "before_training": before,
@@ -280,7 +280,7 @@ def evaluate_student(
     Returns:
         `mse`, the loss on the pairs; `pooled_p1`, the share of texts whose nearest neighbour on the other side is their translation, mean
         of both directions and of the language pairs, and those of each pair; `pearson`, the mean over `tests` of the correlation of the
-        cosine of source and translation with the judgements, and those of each file.
+        cosine of source and translation with the judgements, and those of each file, where it is defined.
     """
     sides = [_encode(student, [getattr(pair, name) for pair in held]) for name in ("source", "target")]
     result = {"mse": float(np.mean([np.square(side - vectors).mean() for side in sides]))}
@@ -296,8 +296,9 @@ def evaluate_student(
         correlation = pearson(similarity, test.human)
         if correlation.reason:
             log.warning("%s: no correlation, %s", test.file, correlation.reason)
-        result[f"pearson_{corpus.short_name(test.file)}"] = correlation.value
-    if tests:
+        else:
+            result[f"pearson_{corpus.short_name(test.file)}"] = correlation.value
+    if any(name.startswith("pearson_") for name in result):
         result["pearson"] = _mean(result, "pearson_")
     return {name: round(value, 6) for name, value in result.items()}
 
@@ -309,7 +310,8 @@ def _write(run: loop.Run, model: Any, record: dict[str, Any], history: list[dict
         model.save_pretrained(str(folder), create_model_card=False)
         network = model[0].auto_model
         network.pooler = None  # of BERT and its kin: no part of a mean over tokens, and not trained
-        (folder / "model.safetensors").unlink()
+        for path in folder.glob("*.safetensors*"):
+            path.unlink()
         recording.save_half(network, folder)
         vocabulary.save_tokenizer(model.tokenizer, folder)
         recording.write_record(folder, record, history)

@@ -1,6 +1,5 @@
 """Trains one small multilingual encoder from parallel text alone: counted vectors first, then contrastive training."""
 
-import dataclasses
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,9 +44,9 @@ def train_encoder(
     config = config or EncoderConfig()
     if start and not (Path(start) / "config.json").is_file():
         raise InputError(f"{start} is no encoder folder: it has no config.json")
-    settings = {"config": dataclasses.asdict(config), "parallel": [str(path) for path in parallel], "exclude": sorted(exclude)}
+    settings = {"parallel": [str(path) for path in parallel], "exclude": sorted(exclude)}
     settings |= {"caps": caps or {}, "start": str(start) if start else None}
-    run.open(settings, parallel)
+    settings = run.open(config, settings, parallel)
     work, seed = run.work, run.seed
     pairs, counts = corpus.read_pairs(parallel, exclude, caps, seed)
     train, words, held = corpus.training_split(pairs, config.held_back_per_mille, config.held_back_per_pair, seed)
@@ -70,7 +69,6 @@ def train_encoder(
     record = {
         "kind": "multilingual encoder",
         "command": "mtmetrics train encoder",
-        "seed": seed,
         **settings,
         "parallel": [corpus.short_name(path) for path in parallel],
         "start": Path(start).name if start else None,

@@ -1,6 +1,5 @@
 """Trains a small causal language model whose mean log-likelihood judges the fluency of a translation."""
 
-import dataclasses
 import logging
 import random
 from collections.abc import Sequence
@@ -49,9 +48,8 @@ def train_lm(
     config = config or LMConfig()
     if side not in ("source", "target"):
         raise InputError(f"side must be source or target, not {side!r}")
-    settings = {"config": dataclasses.asdict(config), "mono": list(mono), "parallel": list(parallel)}
-    settings |= {"side": side, "exclude": sorted(exclude), "weights": weights or {}}
-    run.open(settings, [corpus.parse_ranges(spec)[0] for spec in mono] + list(parallel))
+    settings = {"mono": list(mono), "parallel": list(parallel), "side": side, "exclude": sorted(exclude), "weights": weights or {}}
+    settings = run.open(config, settings, [corpus.parse_ranges(spec)[0] for spec in mono] + list(parallel))
     work, seed = run.work, run.seed
     sentences, counts = _read(mono, parallel, side, exclude)
     train, held = _split(sentences, config.held_back, seed)
@@ -71,7 +69,6 @@ def train_lm(
     record = {
         "kind": "causal language model",
         "command": "mtmetrics train lm",
-        "seed": seed,
         **settings,
         "mono": [_without_folder(spec) for spec in mono],
         "parallel": [corpus.short_name(path) for path in parallel],

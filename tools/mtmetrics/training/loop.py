@@ -1,6 +1,7 @@
 """The work folder of a run, and the settings of `transformers.Trainer` that all our trainings share."""
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -33,28 +34,37 @@ class Run:
         self.overwrite = overwrite
         self.restart = restart
 
-    def open(self, settings: dict[str, Any], files: Sequence[str | Path]) -> None:
+    def open(self, config: "Schedule", settings: dict[str, Any], files: Sequence[str | Path]) -> dict[str, Any]:
         """Opens the work folder: a new one, or one that the same settings and files began.
 
         Args:
-            settings: what shapes the result, besides the seed.
+            config: the settings of the training, a dataclass.
+            settings: what else shapes the result, besides the seed.
             files: the data; a resumed run must see the same files.
 
+        Returns:
+            Seed, config and settings together, for the artifact's record.
+
         Raises:
-            InputError: the artifact exists and may not be replaced, a file is missing, or the folder belongs to another run.
+            InputError: the artifact exists and may not be replaced, a file is missing, the run is shorter than the rise and fall of its
+                learning rate, or the folder belongs to another run.
         """
         if self.output.exists() and not self.overwrite:
             raise InputError(f"{self.output} exists already; choose another folder or pass --overwrite")
-        settings = {**settings, "seed": self.seed, "files": fingerprint_files(files)}
+        if config.steps < config.warmup_steps + config.decay_steps:
+            raise InputError(f"{config.steps} steps are fewer than {config.warmup_steps} of warm-up and {config.decay_steps} of decay")
+        settings = {"seed": self.seed, "config": dataclasses.asdict(config), **settings}
+        files_as_found = fingerprint_files(files)
         path = self.work / "settings.json"
         if self.restart and path.exists():
             shutil.rmtree(self.work)
-        text = json.dumps(settings, indent=2, sort_keys=True, default=str) + "\n"
+        text = json.dumps({**settings, "files": files_as_found}, indent=2, sort_keys=True, default=str) + "\n"
         began = path.exists() and any(item != path for item in self.work.iterdir())
         if began and path.read_text(encoding="utf-8") != text:
             raise InputError(f"{self.work} holds a run with other settings; pass --restart to discard it, or another --work")
         self.work.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text)
+        return settings
 
     def once(self, name: str, compute: Callable[[], Any]) -> Any:
         """What `compute` returned when this run first came here: a JSON value, kept in the work folder."""
@@ -123,15 +133,9 @@ def trainer_settings(
         evaluate_every: steps between evaluations.
         rows_per_step: rows of the data set per step.
         arguments: the class to make, for trainers that ask for their own; `TrainingArguments` if not given.
-
-    Raises:
-        InputError: the run is shorter than its rise and fall.
     """
     import torch
     from transformers import TrainingArguments
-
-    if config.steps < config.warmup_steps + config.decay_steps:
-        raise InputError(f"{config.steps} steps are fewer than {config.warmup_steps} of warm-up and {config.decay_steps} of decay")
 
     return (arguments or TrainingArguments)(
         output_dir=str(work / "checkpoints"),
