@@ -17,7 +17,8 @@ from mtmetrics.evaluation.heatmap import draw_alignment
 from mtmetrics.evaluation.significance import Interval, bootstrap_interval
 from mtmetrics.inputs import check
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
-from mtmetrics.scorers.load import ModelPool, load_scorer
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.textio import iter_table
 
 if TYPE_CHECKING:
