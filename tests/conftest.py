@@ -1,7 +1,13 @@
 """Fixtures of all tests: no network, and tiny models that are built here."""
 
+import hashlib
+import http.server
+import io
+import signal
 import socket
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -127,3 +133,97 @@ def tiny_preset(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, ti
         f'[maps]\nartifact = "{folder}"\nkind = "clp"\n[language_models.en]\nmodel = "{tiny_lm}"\nweight = 0.1\n'
     )
     return folder
+
+
+class Origin(http.server.ThreadingHTTPServer):
+    """A server of matrices on loopback.
+
+    Attributes:
+        files: path -> content.
+        requests: paths that were asked for, in order.
+        faults: what to do wrong in the next answers, first one first; see `_Answer`.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.files: dict[str, bytes] = {}
+        self.requests: list[str] = []
+        self.faults: list[str] = []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class _Answer(http.server.BaseHTTPRequestHandler):
+    server: Origin
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.server.requests.append(self.path)
+        data = self.server.files.get(self.path)
+        fault = self.server.faults.pop(0) if self.server.faults else ""
+        if data is None or fault.isdigit():
+            return self._send(b"nothing here", status=int(fault or 404))
+        half = len(data) // 2
+        if fault == "html":
+            return self._send(b"<!DOCTYPE html><html><body>Please log in.</body></html>")
+        if fault == "short":
+            return self._send(data[:half])
+        if fault == "tampered":
+            return self._send(data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :])
+        if fault in ("closed", "interrupt"):
+            self._send(data[:half], length=len(data))
+            if fault == "interrupt":
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            self.close_connection = True
+            return None
+        return self._send(data)
+
+    def _send(self, data: bytes, status: int = 200, length: int | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data) if length is None else length))
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def origin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Origin]:
+    """A server without files; downloads do not wait between their attempts."""
+    monkeypatch.setattr("mtmetrics.artifacts.download._PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = Origin()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def published(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Origin:
+    """A catalog whose ``xmoverscore-published`` holds matrices of width 16 on a loopback server, and an empty cache (``assets``)."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    hashes = {}
+    for name in ("layer-3/europarl-v7.de-en.2k.3", "layer-3/un-v1.en-ru.2k.3", "layer-2/europarl-v7.de-en.2k.2"):
+        matrix, _ = np.linalg.qr(generator.normal(size=(16, 16)))
+        for suffix, array in ((".BAM", matrix), (".GBDD", matrix[0])):
+            stream = io.BytesIO()
+            np.save(stream, array.astype(np.float32))
+            data = stream.getvalue()
+            origin.files[f"/c0ffee/mapping/{name}{suffix}"] = data
+            hashes[f"mapping/{name}{suffix}"] = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    folder = tmp_path / "catalog"
+    folder.mkdir()
+    (folder / "catalog.toml").write_text(
+        '[xmoverscore-published]\nkind = "maps"\nbundled = false\n'
+        f'[xmoverscore-published.origin]\nurl = "{origin.url}"\ncommit = "c0ffee"\nlicence = "Apache-2.0"\n'
+        "[xmoverscore-published.files]\n" + "".join(f'"{file}" = "{git_blob}"\n' for file, git_blob in hashes.items())
+    )
+    monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: folder)
+    monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
+    return origin

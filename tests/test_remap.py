@@ -130,6 +130,13 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
         Remapping.load(path)
     with pytest.raises(ArtifactError, match="missing or damaged"):
         Remapping.load(tmp_path / "none.safetensors")
+    for position in (-1, -6 * 6 * 4):
+        path.write_bytes(whole)
+        with open(path, "r+b") as stream:
+            stream.seek(position, 2)
+            stream.write(b"\x01")
+        with pytest.raises(ArtifactError, match="damaged, its numbers have the fingerprint .*, not "):
+            Remapping.load(path)
     save_file({"x": np.eye(2)}, path)
     with pytest.raises(ArtifactError, match="not made by 'mtmetrics remap'"):
         Remapping.load(path)
@@ -145,3 +152,37 @@ def test_a_map_for_another_encoder_or_layer_is_refused() -> None:
         remapping.require_encoder("m", name="tiny", fingerprint="01234567", layer=3)
     with pytest.raises(ArtifactError, match="encoder in use is other#deadbeef layer 2"):
         remapping.require_encoder("m", name="other", fingerprint="deadbeef", layer=2)
+
+
+def test_a_map_without_fingerprint_is_known_by_the_name_of_its_encoder() -> None:
+    meta = {"encoder": "google-bert/bert-base-multilingual-cased", "layer": "12", "lp": "de-en"}
+    remapping = Remapping("clp", (np.eye(6),), meta=meta)
+    for name in ("google-bert/bert-base-multilingual-cased", "bert-base-multilingual-cased", "someone/bert-base-multilingual-cased"):
+        remapping.require_encoder("m", name=name, fingerprint="01234567", layer=12)
+    for name in ("bert-base-multilingual-uncased", "google-bert", "bert-base-multilingual-cased/other", "?"):
+        with pytest.raises(ArtifactError, match=r"multilingual-cased \(fingerprint not recorded\) layer 12, .*artifacts import m "):
+            remapping.require_encoder("m", name=name, fingerprint="01234567", layer=12)
+    with pytest.raises(ArtifactError, match="layer 12, but the encoder in use is .* layer 8; fit one with 'mtmetrics remap'$"):
+        remapping.require_encoder("m", name="bert-base-multilingual-cased", fingerprint="01234567", layer=8)
+    # A recorded fingerprint decides, whatever the names say.
+    bound = Remapping("clp", (np.eye(6),), meta=meta | {"encoder_fingerprint": "01234567"})
+    bound.require_encoder("m", name="copy", fingerprint="01234567", layer=12)
+    with pytest.raises(ArtifactError, match="fitted for .*-cased#01234567 layer 12"):
+        bound.require_encoder("m", name="google-bert/bert-base-multilingual-cased", fingerprint="deadbeef", layer=12)
+    with pytest.raises(ArtifactError, match=r"fitted for \? \(fingerprint not recorded\)"):
+        Remapping("clp", (np.eye(6),), meta={"layer": "12"}).require_encoder("m", name="x", fingerprint="01234567", layer=12)
+
+
+def test_maps_of_words_and_of_sentences_are_kept_apart() -> None:
+    words = Remapping("clp", (np.eye(6),), meta=META)
+    sentences = Remapping("clp", (np.eye(6),), meta=META | {"level": "sentence", "layer": "none"})
+    assert (words.level, sentences.level) == ("word", "sentence")
+    sentences.require_encoder("m", name="tiny", fingerprint="01234567", layer=None, level="sentence")
+    with pytest.raises(
+        ArtifactError, match="fitted on sentence vectors, but word vectors are to be mapped; .*'mtmetrics remap --level word'"
+    ):
+        sentences.require_encoder("m", name="tiny", fingerprint="01234567", layer=None)
+    with pytest.raises(ArtifactError, match="fitted on word vectors, but sentence vectors are to be mapped"):
+        words.require_encoder("m", name="tiny", fingerprint="01234567", layer=2, level="sentence")
+    with pytest.raises(ArtifactError, match="layer none, but the encoder in use is tiny#01234567 layer 2"):
+        sentences.require_encoder("m", name="tiny", fingerprint="01234567", layer=2, level="sentence")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mtmetrics.artifacts import catalog as module
-from mtmetrics.artifacts.catalog import catalog, verify
+from mtmetrics.artifacts.catalog import Origin, catalog, verify
 from mtmetrics.artifacts.files import sha256_file
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
@@ -58,6 +58,18 @@ def test_unknown_artifacts_and_a_broken_catalog(folder: Path) -> None:
     (folder / "catalog.toml").write_text("[thing]\nkind = 1\n")
     with pytest.raises(ArtifactError, match="cannot be read"):
         catalog()
+
+
+def test_an_origin_instead_of_a_hub_repository(folder: Path) -> None:
+    text = (folder / "catalog.toml").read_text().replace('repository = "x/thing"\nrevision = "main"\n', "")
+    table = '\n[thing.origin]\nurl = "https://example.org/raw"\nlicence = "MIT"\n'
+    (folder / "catalog.toml").write_text(text + table)
+    with pytest.raises(ArtifactError, match="cannot be read .*commit"):
+        catalog()
+    (folder / "catalog.toml").write_text(text + table + 'commit = "c0ffee"\n')
+    assert catalog()["thing"].origin == Origin("https://example.org/raw", "c0ffee", "MIT")
+    # Its checksums are git blob hashes, which the sha256 of these files are not.
+    assert list(verify("thing")) == [f"thing/{name}.bin: damaged, its git blob hash is not the catalog's" for name in "ab"]
 
 
 def test_the_catalog_is_plain_toml() -> None:

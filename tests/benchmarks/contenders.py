@@ -1,6 +1,8 @@
-"""Other ways to compute the Word Mover's Distances of packed pairs, to compare `mtmetrics.matching.transport` with."""
+"""Other ways to do what the package does, to compare it with: Word Mover's Distances of packed pairs, and whole metrics."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import ot
@@ -73,3 +75,44 @@ def products_alone(pairs: list[Pair]) -> None:
     """One matrix product a pair."""
     for pair in pairs:
         pair.x @ pair.y.T
+
+
+class PublishedDesign:
+    """XMoverScore as the published code is built: batches in the order of the input, padded, all layers, one large problem per pair.
+
+    Texts are not sorted, each is encoded as often as it occurs, and every layer is computed whichever is used; bigrams of all tokens,
+    squared Euclidean distances, no map and no language model.
+
+    Args:
+        folder: a `transformers` encoder.
+        layer: hidden state to use.
+        batch: texts per batch.
+    """
+
+    def __init__(self, folder: Path, layer: int, batch: int = 32) -> None:
+        import transformers
+
+        self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
+        self.network: Any = transformers.AutoModel.from_pretrained(folder).eval()
+        self.layer, self.batch = layer, batch
+
+    def score(self, sources: Sequence[str], predictions: Sequence[str]) -> np.ndarray:
+        """(N,) scores ``1 - distance``."""
+        scores: list[np.ndarray] = []
+        for first in range(0, len(sources), self.batch):
+            sides = [self._bigrams(list(column[first : first + self.batch])) for column in (sources, predictions)]
+            pairs = [Pair(x, y, np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y))) for x, y in zip(*sides, strict=True)]
+            scores.append(1 - naive_vectorised(pairs))
+        return np.concatenate(scores)
+
+    def _bigrams(self, texts: list[str]) -> list[np.ndarray]:
+        import torch
+
+        inputs = self.tokenizer(texts, padding=True, truncation=True, max_length=512, return_tensors="pt")
+        with torch.inference_mode():
+            states = self.network(**inputs, output_hidden_states=True).hidden_states[self.layer]
+        grams = []
+        for vectors, length in zip(states.numpy(), inputs["attention_mask"].sum(1).tolist(), strict=True):
+            means = (vectors[: length - 1] + vectors[1:length]) / 2
+            grams.append(means / np.linalg.norm(means, axis=1, keepdims=True))
+        return grams

@@ -38,7 +38,7 @@ def made_pairs(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
     return sources, predictions
 
 
-def build_encoder(folder: Path, texts: Sequence[str], *, hidden: int = 256, layers: int = 4) -> Path:
+def build_encoder(folder: Path, texts: Sequence[str], *, hidden: int = 256, layers: int = 4, heads: int = 4) -> Path:
     """Writes an untrained BERT with a WordPiece vocabulary learnt from `texts`."""
     import torch
     import transformers
@@ -50,7 +50,7 @@ def build_encoder(folder: Path, texts: Sequence[str], *, hidden: int = 256, laye
         vocab_size=len(tokenizer),
         hidden_size=hidden,
         num_hidden_layers=layers,
-        num_attention_heads=4,
+        num_attention_heads=heads,
         intermediate_size=4 * hidden,
         max_position_embeddings=512,
         # Trained encoders tell tokens apart; with the usual 0.02 untrained vectors would lie close together.

@@ -5,19 +5,17 @@ built on the fly; without ``--data`` so are the sentences. Exit code 0 whatever 
 """
 
 import argparse
-import dataclasses
 import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from measure import Report, alternating, machine
 from workload import PAIRS, build_encoder, build_language_model, made_pairs
 
 from mtmetrics.encoders.token_encoder import TokenEncoder
@@ -28,48 +26,6 @@ from mtmetrics.matching.transport import word_mover_distances
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 _HERE = Path(__file__).parent
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One measured number, and what it should be."""
-
-    what: str
-    value: float
-    unit: str
-    target: str = ""
-    met: bool | None = None
-
-
-class Report:
-    """Collects rows and prints each at once."""
-
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-
-    def add(self, what: str, value: float, unit: str, *, at_most: float | None = None, at_least: float | None = None) -> None:
-        """Adds a number, judged if it has a bound."""
-        target, met = "", None
-        if at_most is not None:
-            target, met = f"<= {at_most:g}", value <= at_most
-        if at_least is not None:
-            target, met = f">= {at_least:g}", value >= at_least
-        row = Row(what, float(value), unit, target, None if met is None else bool(met))
-        self.rows.append(row)
-        verdict = {None: "", True: "met", False: "MISSED"}[row.met]
-        print(f"{what:<68} {value:>11.4g} {unit:<6} {target:<9} {verdict}".rstrip(), flush=True)
-
-
-def alternating(contenders: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median seconds of each contender; they take turns, so that a busy moment hits them all."""
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for run in range(repeats + 1):
-        for name, call in contenders.items():
-            start = time.perf_counter()
-            call()
-            if run:  # the first turn warms up
-                seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in seconds.items()}
 
 
 def transport(report: Report, encoder: TokenEncoder, sources: Sequence[str], predictions: Sequence[str]) -> None:
@@ -238,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         sources, predictions = made_pairs(PAIRS)
     report = Report()
-    print(f"{len(sources)} pairs from {args.data or 'a seeded generator'}; {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(f"{len(sources)} pairs from {args.data or 'a seeded generator'}; {machine()}")
     with tempfile.TemporaryDirectory() as temporary:
         encoder = build_encoder(Path(temporary, "encoder"), [*sources, *predictions])
         model = build_language_model(Path(temporary, "lm"), predictions)
@@ -248,12 +204,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         shallow = build_encoder(Path(temporary, "shallow"), made_pairs(2000)[0], layers=1)
         memory(report, shallow)
     command_line(report)
-    if args.json:
-        rows = [dataclasses.asdict(row) for row in report.rows]
-        about = {"data": args.data, "pairs": len(sources), "cores": os.cpu_count(), "python": platform.python_version()}
-        Path(args.json).write_text(json.dumps({**about, "rows": rows}, indent=2) + "\n", encoding="utf-8")
-    missed = [row.what for row in report.rows if row.met is False]
-    print(f"{sum(row.met is True for row in report.rows)} targets met, {len(missed)} missed" + "".join(f"\n  {what}" for what in missed))
+    report.finish(args.json, data=args.data, pairs=len(sources))
     return 0
 
 

@@ -69,7 +69,7 @@ def test_list(run, bundle):
     assert list(rows) == ["tiny-encoder", "tiny-lm", "tiny-maps", "big-maps"]
     size = sum(path.stat().st_size for path in (bundle / "tiny-lm").iterdir())
     expected = {"name": "tiny-lm", "kind": "language-model", "bundled": True, "repository": "org/tiny-lm", "revision": "v1.0.0"}
-    assert rows["tiny-lm"] == expected | {"files": len(list((bundle / "tiny-lm").iterdir())), "bytes": size}
+    assert rows["tiny-lm"] == expected | {"origin": None, "files": len(list((bundle / "tiny-lm").iterdir())), "bytes": size}
     assert rows["big-maps"]["bytes"] is None
     lines = run("artifacts", "list")[1].splitlines()
     assert lines[0].split() == ["NAME", "KIND", "WHERE", "FILES", "MB"]

@@ -21,7 +21,8 @@ class LengthScorer(Scorer):
 
     def _scores(self, predictions):
         words = np.array([len(text.split()) for text in predictions], dtype=float)
-        return ChunkScores(words, {"negated": -words, "flat": np.zeros(len(words))}, np.zeros(len(words), dtype=bool))
+        nothing = np.zeros(len(words), dtype=bool)
+        return ChunkScores(words, {"negated": -words, "flat": np.zeros(len(words))}, nothing, nothing)
 
     def _floor(self):
         return 0.0, {"negated": 0.0, "flat": 0.0}

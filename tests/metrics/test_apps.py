@@ -1,52 +1,148 @@
 """The demo apps answer over HTTP, on loopback."""
 
 import importlib.util
+import io
 import json
 import urllib.request
+import uuid
 
+import numpy as np
 import pytest
 
 import mtmetrics.scorers.load
+from mtmetrics.integrations.demo import DemoBackend
 from mtmetrics.layout import metric_scripts
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 
+SOURCES = ["Das Haus", "ich sehe die Katze"]
+PREDICTIONS = ["the house", "i see the cat"]
 
-@pytest.fixture
-def ask(monkeypatch, tiny_preset):
-    monkeypatch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
-    real = mtmetrics.scorers.load.load_preset
-    monkeypatch.setattr(
-        mtmetrics.scorers.load, "load_preset", lambda metric, preset: real(metric, tiny_preset if preset == "mini" else preset)
-    )
-    spec = importlib.util.spec_from_file_location("app", metric_scripts() / "xmoverscore" / "app.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    app = module.build()
-    _, url, _ = app.launch(prevent_thread_lock=True, server_name="127.0.0.1", quiet=True, share=False, show_error=True)
 
-    def asked(*data):
-        body = json.dumps({"data": data}).encode()
-        call = urllib.request.Request(f"{url}gradio_api/call/score", body, {"Content-Type": "application/json"})
+class Client:
+    """Calls the endpoints of an app as one visitor."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.session = uuid.uuid4().hex
+
+    def open(self, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
+        call = urllib.request.Request(f"{self.url}{path}", body, {"Content-Type": kind})
         with urllib.request.urlopen(call, timeout=60) as answer:
-            number = json.load(answer)["event_id"]
-        with urllib.request.urlopen(f"{url}gradio_api/call/score/{number}", timeout=60) as answer:
-            lines = answer.read().decode().strip().splitlines()
+            return answer.read()
+
+    def ask(self, endpoint: str, *data):
+        """The last event of a call, and what it carries."""
+        body = json.dumps({"data": data, "session_hash": self.session}).encode()
+        number = json.loads(self.open(f"gradio_api/call/{endpoint}", body))["event_id"]
+        lines = self.open(f"gradio_api/call/{endpoint}/{number}").decode().strip().splitlines()
         return lines[-2].removeprefix("event: "), json.loads(lines[-1].removeprefix("data: "))
 
-    yield asked
-    app.close()
+    def upload(self, name: str, content: bytes):
+        """Uploads a file, and returns what a file component takes."""
+        head = f'--edge\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\nContent-Type: text/plain\r\n\r\n'
+        answer = self.open("gradio_api/upload", head.encode() + content + b"\r\n--edge--\r\n", "multipart/form-data; boundary=edge")
+        return {"path": json.loads(answer)[0], "meta": {"_type": "gradio.FileData"}}
 
 
-def test_scores_and_errors(ask, tiny_preset):
-    expected = mtmetrics.scorers.load.load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en").score(
-        ["Das Haus"], ["the house"]
-    )
-    event, (score, parts, signature) = ask("Das Haus", "the house", "de-en", "mini")
+@pytest.fixture(scope="module")
+def client(tmp_path_factory, tiny_preset):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("gradio")))
+        real = mtmetrics.scorers.load.load_preset
+        patch.setattr(
+            mtmetrics.scorers.load, "load_preset", lambda metric, preset: real(metric, tiny_preset if preset == "mini" else preset)
+        )
+        spec = importlib.util.spec_from_file_location("app", metric_scripts() / "xmoverscore" / "app.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        app = module.build()
+        _, url, _ = app.launch(prevent_thread_lock=True, server_name="127.0.0.1", quiet=True, share=False)
+        yield Client(url)
+        app.close()
+
+
+@pytest.fixture(scope="module")
+def scored(tiny_preset):
+    rows = [list(row) for row in zip(SOURCES, PREDICTIONS, strict=True)]
+    return DemoBackend("xmoverscore").score(rows, "de-en", str(tiny_preset))
+
+
+def assert_is(answer, scored) -> None:
+    table, summary, signature, number, *_ = answer
+    assert table["headers"] == ["segment", "source", "translation", "score", "mover", "lm"]
+    values = [scored.result.segments, *scored.result.parts.values()]
+    for index, row in enumerate(table["data"]):
+        assert row[:3] == [index + 1, SOURCES[index], PREDICTIONS[index]]
+        assert row[3:] == pytest.approx([column[index] for column in values])
+    assert table["metadata"]["display_value"][0][3] == f"{scored.result.segments[0]:.4f}"
+    assert f"{scored.result.system:.4f}" in summary
+    assert f"{scored.interval.low:.4f}" in summary
+    assert signature == scored.result.signature
+    assert number == 1
+
+
+def test_text(client, scored):
+    event, answer = client.ask("score", "\n".join(SOURCES), "\n".join(PREDICTIONS), "de-en", "mini")
     assert event == "complete"
-    assert score == expected.system
-    assert parts == {name: values[0] for name, values in expected.parts.items()}
-    assert signature == expected.signature
-    event, error = ask("Das Haus", "the house", "deen", "mini")
+    assert_is(answer, scored)
+
+
+def test_file(client, scored):
+    file = client.upload("rows.tsv", "".join(f"{s}\t{p}\n" for s, p in zip(SOURCES, PREDICTIONS, strict=True)).encode())
+    event, answer = client.ask("score_file", file, "de-en", "mini")
+    assert event == "complete"
+    assert_is(answer, scored)
+
+
+def test_heatmap_of_a_row(client, scored, tiny_preset):
+    from PIL import Image
+
+    client.ask("score", "\n".join(SOURCES), "\n".join(PREDICTIONS), "de-en", "mini")
+    event, [image, _] = client.ask("heatmap", 2)
+    assert event == "complete"
+    shown = np.asarray(Image.open(io.BytesIO(client.open(f"gradio_api/file={image['path']}"))).convert("RGB"))
+    backend = DemoBackend("xmoverscore")
+    assert np.array_equal(shown, backend.draw(scored, 2)[0])
+    event, error = client.ask("heatmap", 3)
+    assert (event, error["error"]) == ("error", "segment 3: there are 2")
+    event, [image, _] = Client(client.url).ask("heatmap", 1)
+    assert (event, image) == ("complete", None)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "data", "message"),
+    [
+        ("score", ["a", "b", "deen", "mini"], "language pair 'deen': two ISO 639 codes"),
+        ("score", ["a", "b", "<b>", "mini"], "language pair '&lt;b&gt;'"),
+        ("score", ["a\nb", "c", "de-en", "mini"], "translation has 1 segments but source has 2"),
+        ("score", ["a", "b", "et-en", "mini"], "no clp map for language pair et-en"),
+        ("score", ["a", "b", "de-en", "/etc"], "not in the list of choices"),
+        ("score_file", [None, "de-en", "mini"], "no file: choose one first"),
+    ],
+)
+def test_errors_are_messages(client, endpoint, data, message):
+    event, error = client.ask(endpoint, *data)
     assert event == "error"
-    assert "language pair 'deen'" in error["error"]
+    assert message in error["error"]
+
+
+def test_files_that_cannot_be_used(client):
+    for name, content, message in [
+        ("rows.tsv", b"a\tb\nc\n", "rows.tsv, line 2: 1 column"),
+        ("rows.tsv", b"a\tb\n" * 2001, "more than 2,000 rows or 4 MB"),
+        ("rows.png", b"a\tb\n", "Invalid file type"),
+    ]:
+        event, error = client.ask("score_file", client.upload(name, content), "de-en", "mini")
+        assert event == "error"
+        assert message in error["error"]
+
+
+def test_page_loads_nothing_from_elsewhere(client):
+    page = client.open("").decode()
+    config = json.loads(client.open("config"))
+    assert config["analytics_enabled"] is False
+    for host in ("googleapis", "gstatic", "cdnjs", "jsdelivr", "unpkg"):
+        assert host not in page
+        assert host not in json.dumps(config)
+    assert not config["stylesheets"] or all(sheet.startswith(("/", ".")) for sheet in config["stylesheets"])

@@ -37,16 +37,21 @@ class InputReport:
         """The counts as a plain dictionary."""
         return dataclasses.asdict(self)
 
-    def warn(self) -> None:
-        """Emits one `UserWarning` that sums up what is unusual, or nothing where all is usual."""
+    @property
+    def note(self) -> str:
+        """One line that sums up what is unusual, or an empty string where all is usual."""
         notes = {
             "blank (floor score)": self.blank,
             "longer than the model reads (cut)": self.truncated,
             "identical to the source (untranslated?)": self.identical,
         }
         found = [f"{count} {what}" for what, count in notes.items() if count]
-        if found:
-            warnings.warn(f"of {self.segments} segments: {', '.join(found)}", UserWarning, stacklevel=3)
+        return f"of {self.segments} segments: {', '.join(found)}" if found else ""
+
+    def warn(self) -> None:
+        """Emits the note as one `UserWarning`, or nothing where all is usual."""
+        if self.note:
+            warnings.warn(self.note, UserWarning, stacklevel=3)
 
 
 def as_texts(name: str, values: Any) -> list[str]:

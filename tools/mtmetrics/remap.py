@@ -102,6 +102,11 @@ class Remapping:
             whole.update(np.ascontiguousarray(array).tobytes())
         return whole.hexdigest()[:8]
 
+    @property
+    def level(self) -> str:
+        """What it maps: ``"word"`` or ``"sentence"`` vectors."""
+        return self.meta.get("level", "word")
+
     def apply(self, vectors: np.ndarray, side: Literal["source", "target"] = "source") -> np.ndarray:
         """Maps (n, d) vectors of one side.
 
@@ -192,10 +197,9 @@ class Remapping:
         Raises:
             ArtifactError: the level, the layer, or the fingerprint (for want of it the last part of the encoder's name) differs.
         """
-        own_level = self.meta.get("level", "word")
-        if own_level != level:
+        if self.level != level:
             raise ArtifactError(
-                f"map {path}: fitted on {own_level} vectors, but {level} vectors are to be mapped; "
+                f"map {path}: fitted on {self.level} vectors, but {level} vectors are to be mapped; "
                 f"fit one with 'mtmetrics remap --level {level}'"
             )
         own_name, own_fingerprint = self.meta.get("encoder", "?"), self.meta.get("encoder_fingerprint")

@@ -4,10 +4,26 @@ import dataclasses
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from mtmetrics.artifacts.files import sha256_file
+from mtmetrics.artifacts.files import git_blob_file, sha256_file
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """Where the authors of an artifact published it themselves; a file is served at ``URL/COMMIT/FILE``.
+
+    Attributes:
+        url: address of their repository's raw files.
+        commit: the commit that the catalog describes.
+        licence: licence that they state.
+    """
+
+    url: str
+    commit: str
+    licence: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,18 +33,20 @@ class CatalogEntry:
     Attributes:
         name: its name, and its folder's under ``hub_artifacts`` where it is bundled.
         kind: ``encoder``, ``language-model``, ``maps``, ...
-        repository: Hub repository.
-        revision: Hub revision.
+        repository: Hub repository; None where there is an `origin` instead.
+        revision: Hub revision; None where there is an `origin` instead.
         bundled: whether it ships with the package.
-        files: file name -> sha256.
+        files: file name -> sha256, or git blob hash where there is an `origin`.
+        origin: where it lies if not on the Hub.
     """
 
     name: str
     kind: str
-    repository: str
-    revision: str
+    repository: str | None
+    revision: str | None
     bundled: bool
     files: dict[str, str]
+    origin: Origin | None = None
 
 
 def catalog() -> dict[str, CatalogEntry]:
@@ -40,12 +58,16 @@ def catalog() -> dict[str, CatalogEntry]:
     path = bundled_artifacts() / "catalog.toml"
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {
-            name: CatalogEntry(name, entry["kind"], entry["repository"], entry["revision"], entry["bundled"], dict(entry.get("files", {})))
-            for name, entry in table.items()
-        }
+        return {name: _entry(name, entry) for name, entry in table.items()}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: the artifact catalog cannot be read ({error!r})") from error
+
+
+def _entry(name: str, table: dict[str, Any]) -> CatalogEntry:
+    files = dict(table.get("files", {}))
+    if "origin" in table:
+        return CatalogEntry(name, table["kind"], None, None, table["bundled"], files, Origin(**table["origin"]))
+    return CatalogEntry(name, table["kind"], table["repository"], table["revision"], table["bundled"], files)
 
 
 def verify(name: str, folder: Path | None = None) -> Iterator[str]:
@@ -53,7 +75,7 @@ def verify(name: str, folder: Path | None = None) -> Iterator[str]:
 
     Args:
         name: an artifact of the catalog.
-        folder: where its files lie; None for the bundled folder.
+        folder: where its files lie, under the names of the catalog; None for the bundled folder.
 
     Raises:
         InputError: the catalog has no such artifact.
@@ -63,11 +85,12 @@ def verify(name: str, folder: Path | None = None) -> Iterator[str]:
         raise InputError(f"unknown artifact {name!r}; there are: {', '.join(entries)}")
     folder = folder or bundled_artifacts() / name
     expected = entries[name].files
+    algorithm, checksum = ("git blob hash", git_blob_file) if entries[name].origin else ("sha256", sha256_file)
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     for file in sorted(expected.keys() | present):
         if file not in present:
             yield f"{name}/{file}: missing"
         elif file not in expected:
             yield f"{name}/{file}: not in the catalog"
-        elif sha256_file(folder / file) != expected[file]:
-            yield f"{name}/{file}: damaged, its sha256 is not the catalog's"
+        elif checksum(folder / file) != expected[file]:
+            yield f"{name}/{file}: damaged, its {algorithm} is not the catalog's"

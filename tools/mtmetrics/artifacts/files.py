@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,16 @@ def sha256_file(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def git_blob_sha1(data: bytes) -> str:
+    """Hexadecimal hash by which git knows a file of this content: the sha1 of ``blob SIZE``, a zero byte, and the content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def git_blob_file(path: str | Path) -> str:
+    """`git_blob_sha1` of a file."""
+    return git_blob_sha1(Path(path).read_bytes())
+
+
 def write_atomic(path: str | Path, data: str | bytes) -> None:
     """Writes `data` beside `path` and renames it into place, so that a reader never sees half of it.
 
@@ -27,6 +38,18 @@ def write_atomic(path: str | Path, data: str | bytes) -> None:
         temporary.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
 
 
+def make_folder(path: str | Path) -> None:
+    """Makes a folder and its parents where they are missing.
+
+    Raises:
+        MTMetricsError: it cannot be made.
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MTMetricsError(f"cannot make the folder {path}: {error.strerror or error}") from error
+
+
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yields a temporary name beside `path` that becomes `path` on success and vanishes otherwise.
@@ -35,7 +58,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         MTMetricsError: the file cannot be written.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         yield temporary
         os.replace(temporary, path)

@@ -102,6 +102,21 @@ def loading(folder: Path, kind: str) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+def model_size(folder: Path) -> tuple[int, int]:
+    """Width of a model's vectors and number of its layers, as its configuration states them.
+
+    Raises:
+        ArtifactError: the configuration is damaged or states neither.
+    """
+    import transformers
+
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        return int(config.hidden_size), int(config.num_hidden_layers)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(f"{folder}: config.json does not state width and layers of an encoder ({_first_line(error)})") from error
+
+
 def model_label(name: str | Path) -> str:
     """How signatures and maps call a model: the name of a folder or file without the path to it, else the name as given."""
     return Path(name).resolve().name if Path(name).exists() else str(name)

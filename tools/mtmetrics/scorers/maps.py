@@ -1,57 +1,114 @@
-"""Finds the remapping of a language pair: a file, a folder, a bundled artifact, the Hub's cache, or the Hub."""
+"""Finds the remapping of a language pair: a file, a folder, a bundled artifact, the Hub, or what the authors of XMoverScore published."""
 
+import logging
+from collections.abc import Collection
 from pathlib import Path
+from typing import Protocol
 
-from mtmetrics.artifacts.catalog import catalog
-from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.artifacts.catalog import CatalogEntry, catalog
+from mtmetrics.artifacts.download import http_client, is_offline
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.inputs import choice
 from mtmetrics.layout import bundled_artifacts
-from mtmetrics.remap import Remapping
+from mtmetrics.remap import LEVELS, Level, Remapping
+from mtmetrics.scorers.published_maps import PublishedMap, published_maps
+
+log = logging.getLogger("mtmetrics")
 
 
-def map_file_name(lang_pair: str, kind: str, level: str = "word") -> str:
-    """File name of the map of a language pair inside a map artifact, such as ``de-en.clp.safetensors``."""
-    return f"{lang_pair}.{'' if level == 'word' else 'sentence-'}{kind}.safetensors"
+class MappedEncoder(Protocol):
+    """What a map is compared with: an encoder of tokens, or of sentences (which may have no layers to choose from)."""
+
+    name: str
+    label: str
+    fingerprint: str
+    layer: int | None
+
+
+def map_file_name(lang_pair: str, kind: str, level: Level = "word") -> str:
+    """File name of the map of a language pair inside a map artifact: ``de-en.clp.safetensors``, ``de-en.sentence-clp.safetensors``."""
+    return f"{lang_pair}.{_tag(kind, level)}.safetensors"
+
+
+def layered_file(folder: Path, published: PublishedMap) -> Path:
+    """Where a published map lies in a folder that holds several layers, such as ``layer-12/de-en.clp.safetensors``."""
+    return folder / f"layer-{published.layer}" / map_file_name(published.lang_pair, published.kind)
+
+
+def cache_folder(entry: CatalogEntry) -> Path:
+    """Where the maps of an artifact that is not on the Hub are kept: the assets cache of `huggingface_hub`.
+
+    Raises:
+        ArtifactError: the folder cannot be made.
+    """
+    from huggingface_hub import cached_assets_path
+
+    try:
+        return cached_assets_path("mtmetrics", entry.name, entry.origin.commit if entry.origin else "main")
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"the cache for {entry.name} cannot be made ({error}); set HF_HOME to a folder that can be written") from error
 
 
 def load_map(
-    artifact: str | Path, lang_pair: str, kind: str, encoder: TokenEncoder, *, level: str = "word", local_files_only: bool = False
+    artifact: str | Path,
+    lang_pair: str,
+    kind: str,
+    encoder: MappedEncoder,
+    *,
+    level: Level = "word",
+    local_files_only: bool = False,
 ) -> Remapping:
     """Loads the map of a language pair and checks that it was fitted for the encoder.
 
     Args:
-        artifact: a map file, a folder of maps, or the name of an artifact in the catalog.
+        artifact: a map file, a folder of maps (or of folders such as ``layer-12`` with maps), or the name of an artifact in the catalog.
+            A published map is fetched and converted on first use.
         lang_pair: such as ``"de-en"``.
         kind: one of `mtmetrics.remap.KINDS`.
         encoder: the encoder in use.
-        local_files_only: never ask the Hub.
+        level: what is mapped, vectors of words or of sentences.
+        local_files_only: never ask the network.
 
     Raises:
-        InputError: `artifact` is no path or name.
-        ArtifactError: there is no such map, it is damaged, or made for another encoder or layer.
+        InputError: `artifact` is no path or name, or an unknown level.
+        ArtifactError: there is no such map, it is damaged, cannot be fetched, or is made for another encoder, layer or level.
     """
     if not isinstance(artifact, str | Path):
         raise InputError(f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed")
-    path = _find(artifact, lang_pair, kind, level, local_files_only)
-    if path is None:
-        raise ArtifactError(_missing(artifact, lang_pair, kind, encoder))
+    path = _find(artifact, lang_pair, kind, encoder, choice("level", level, LEVELS), local_files_only)
     remapping = Remapping.load(path)
     if (remapping.kind, remapping.meta.get("lp")) != (kind, lang_pair):
         raise ArtifactError(f"map {path}: a {remapping.kind} map for {remapping.meta.get('lp')}, not {kind} for {lang_pair}")
-    remapping.require_encoder(path, name=encoder.name, fingerprint=encoder.fingerprint, layer=encoder.layer, level=level)
+    remapping.require_encoder(path, name=encoder.label, fingerprint=encoder.fingerprint, layer=encoder.layer, level=level)
     return remapping
 
 
-def _find(artifact: str | Path, lang_pair: str, kind: str, level: str, local_files_only: bool) -> Path | None:
+def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: MappedEncoder, level: Level, local_files_only: bool) -> Path:
     if Path(artifact).is_file():
         return Path(artifact)
     name = map_file_name(lang_pair, kind, level)
-    for folder in (Path(artifact), bundled_artifacts() / artifact):
-        if (folder / name).is_file():
-            return folder / name
+    for folder in _folders(artifact):
+        for path in (folder / name, folder / f"layer-{encoder.layer}" / name):
+            if path.is_file():
+                return path
     entry = catalog().get(str(artifact))
-    if entry is None or entry.bundled:
-        return None
+    found = None
+    if entry and entry.origin:
+        published = published_maps(entry).get((encoder.layer, lang_pair, kind)) if level == "word" else None
+        if published:
+            found = _fetched(entry, published, local_files_only)
+    elif entry and not entry.bundled:
+        found = _from_hub(entry, name, local_files_only)
+    if found is None:
+        raise ArtifactError(_missing(artifact, entry, lang_pair, kind, encoder, level))
+    return found
+
+
+def _folders(artifact: str | Path) -> tuple[Path, Path]:
+    return Path(artifact), bundled_artifacts() / artifact
+
+
+def _from_hub(entry: CatalogEntry, name: str, local_files_only: bool) -> Path | None:
     from huggingface_hub import hf_hub_download
 
     try:
@@ -60,15 +117,56 @@ def _find(artifact: str | Path, lang_pair: str, kind: str, level: str, local_fil
         return None
 
 
-def _missing(artifact: str | Path, lang_pair: str, kind: str, encoder: TokenEncoder) -> str:
-    entry = catalog().get(str(artifact))
-    hub = f" and the Hub repository {entry.repository} (revision {entry.revision})" if entry and not entry.bundled else ""
-    folders = (Path(artifact), bundled_artifacts() / artifact)
-    known = sorted({path.name.split(".")[0] for folder in folders for path in folder.glob(f"*.{kind}.safetensors")})
-    there = f"; it has {kind} for: {', '.join(known)}" if known else ""
+def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: bool) -> Path:
+    """The published map in the cache, fetched if it is not there or not whole."""
+    path = layered_file(cache_folder(entry), published)
+    if published.is_at(path):
+        return path
+    lacking = (
+        f"{published.file} ({published.kind} map for {published.lang_pair}, layer {published.layer}) is not in the folder {entry.name}, "
+        f"not bundled, and {'damaged' if path.exists() else 'not'} in the cache ({path})"
+    )
+    pull = f"where there is a network, 'mtmetrics artifacts pull {entry.name} --lp {published.lang_pair}' fetches it"
+    if is_offline(local_files_only):
+        raise ArtifactError(f"{lacking}; the network was not asked (HF_HUB_OFFLINE or local_files_only); {pull}")
+    try:
+        with http_client() as client:
+            size = published.fetch(client, path)
+    except ArtifactError as error:
+        raise ArtifactError(f"{lacking}; {error}; {pull}") from error
+    log.warning("fetched the published map %s (%.0f kB) from %s; kept as %s", published.file, size / 1000, published.url, path)
+    return path
+
+
+def _missing(artifact: str | Path, entry: CatalogEntry | None, lang_pair: str, kind: str, encoder: MappedEncoder, level: Level) -> str:
+    tag = _tag(kind, level)
+    known = sorted({path.name.split(".")[0] for folder in _folders(artifact) for path in folder.glob(f"*.{tag}.safetensors")})
+    there = f"; it has {tag} for: {', '.join(known)}" if known else ""
+    more = ""
+    if entry and entry.origin:
+        there = f"; {_offer(published_maps(entry), encoder.layer)}"
+        more = " and the catalog"
+    elif entry and not entry.bundled:
+        more = f" and the Hub repository {entry.repository} (revision {entry.revision})"
     source, _, target = lang_pair.partition("-")
+    options = "" if encoder.layer is None else f" --layer {encoder.layer}"
+    options += " --level sentence" if level == "sentence" else ""
     return (
-        f"no {kind} map for language pair {lang_pair} in {artifact}{there}; looked in the folder of that name, the bundled artifacts{hub}; "
-        f"build one from parallel text: mtmetrics remap --encoder {encoder.name} --layer {encoder.layer} --lp {lang_pair} --map {kind} "
+        f"no {tag} map for language pair {lang_pair} in {artifact}{there}; looked in the folder of that name, the bundled artifacts{more}; "
+        f"build one from parallel text: mtmetrics remap --encoder {encoder.name}{options} --lp {lang_pair} --map {kind} "
         f"--parallel PAIRS.tsv --out {source}-{target}-maps, then pass --maps {source}-{target}-maps (or --map none to do without)"
     )
+
+
+def _offer(maps: Collection[tuple[int, str, str]], layer: int | None) -> str:
+    """What was published for a layer, in words; `maps` are layers, language pairs and kinds."""
+    pairs: dict[str, list[str]] = {}
+    for _, pair, kind in sorted(key for key in maps if key[0] == layer):
+        pairs.setdefault(kind, []).append(pair)
+    if not pairs:
+        return f"word maps were published for the layers {', '.join(map(str, sorted({key[0] for key in maps})))}"
+    return f"for layer {layer} word maps were published: " + "; ".join(f"{kind} for {' '.join(of_kind)}" for kind, of_kind in pairs.items())
+
+
+def _tag(kind: str, level: Level) -> str:
+    return kind if level == "word" else f"{level}-{kind}"

@@ -1,0 +1,189 @@
+"""``mtmetrics explain`` in process: what is printed, what is drawn, and what is refused."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mtmetrics.cli.explain import parse_segments
+from mtmetrics.cli.main import main
+from mtmetrics.errors import InputError
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.load import load_xmoverscore
+
+SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", " ", "der Hund schläft"]
+PREDICTIONS = ["the house is small.", "i see the cat", "a tree", "the dog sleeps"]
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> str:
+    path = tmp_path / "rows.tsv"
+    path.write_text("".join(f"{s}\t{p}\n" for s, p in zip(SOURCES, PREDICTIONS, strict=True)), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def call(tiny_preset: Path, rows: str, capsys: pytest.CaptureFixture[str]):
+    def called(*argv: str) -> tuple[int, str, str]:
+        words = [rows if word == "ROWS" else word for word in argv]
+        code = main(["explain", "--preset", str(tiny_preset), "--lp", "de-en", *words])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return called
+
+
+@pytest.fixture
+def expected(tiny_preset: Path) -> list[dict]:
+    scorer = load_xmoverscore(str(tiny_preset), "de-en")
+    with pytest.warns(UserWarning, match="1 blank"):
+        result = scorer.score(SOURCES, PREDICTIONS)
+    return [
+        {
+            "segment": index + 1,
+            "source": SOURCES[index],
+            "prediction": PREDICTIONS[index],
+            "score": result.segments[index],
+            "parts": {name: values[index] for name, values in result.parts.items()},
+            "alignment": alignment.as_dict(),
+        }
+        for index, alignment in enumerate(scorer.align(SOURCES, PREDICTIONS))
+    ]
+
+
+def assert_same(segment: dict, wanted: dict) -> None:
+    """Batches differ, so numbers may differ in their last digits."""
+    assert segment.keys() == wanted.keys()
+    for name in ("segment", "source", "prediction"):
+        assert segment[name] == wanted[name]
+    for name in ("score", "parts"):
+        assert segment[name] == pytest.approx(wanted[name], abs=1e-5)
+    for name in ("source", "prediction"):
+        assert segment["alignment"][name] == wanted["alignment"][name]
+    for name in ("flow", "cost"):
+        np.testing.assert_allclose(segment["alignment"][name], wanted["alignment"][name], atol=1e-5)
+
+
+def test_json_holds_what_the_scorer_says(call, expected):
+    code, out, err = call("ROWS")
+    document = json.loads(out)
+    assert code == 0
+    for segment, wanted in zip(document["segments"], expected, strict=True):
+        assert_same(segment, wanted)
+    assert document["signature"].startswith("xmoverscore|lp:de-en|")
+    assert document["report"] == {"segments": 4, "blank": 1, "truncated": 0, "identical": 0}
+    assert document["segments"][2]["alignment"] == {"source": [], "prediction": [], "flow": [], "cost": [], "distance": 0.0}
+    assert err.count("warning") == 1
+    # A segment per line, for people to read.
+    assert out.count("\n") < 20
+
+
+def test_distance_is_what_the_score_was_made_of(call):
+    segment = json.loads(call("ROWS")[1])["segments"][0]
+    assert segment["parts"]["mover"] == pytest.approx(1 - segment["alignment"]["distance"], abs=1e-6)
+
+
+def test_json_lines_and_a_choice_of_segments(call, expected):
+    code, out, err = call("--format", "jsonl", "--segments", "4,1-2", "ROWS")
+    *segments, last = map(json.loads, out.splitlines())
+    assert code == 0
+    assert [segment["segment"] for segment in segments] == [1, 2, 4]
+    for segment in segments:
+        assert_same(segment, expected[segment["segment"] - 1])
+    assert list(last) == ["signature", "report"]
+    assert last["report"]["segments"] == 3
+    assert err == ""
+
+
+def test_other_ways_in(call, expected, tmp_path, monkeypatch):
+    for name, lines in (("s.de", SOURCES), ("t.en", PREDICTIONS)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    code, out, _ = call("-s", str(tmp_path / "s.de"), "-t", str(tmp_path / "t.en"), "--segments", "2")
+    assert code == 0
+    assert_same(json.loads(out)["segments"][0], expected[1])
+    # The second line is not read at all, so that it cannot be wrong.
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{SOURCES[0]}\t{PREDICTIONS[0]}\n\xff".encode("latin-1"))))
+    code, out, _ = call("--segments", "1", "-")
+    assert code == 0
+    assert_same(json.loads(out)["segments"][0], expected[0])
+
+
+def test_heatmaps(call, tmp_path):
+    folder = tmp_path / "new" / "plots"
+    code, out, _ = call("--plot", str(folder), "--segments", "2-3", "ROWS")
+    assert code == 0
+    assert len(json.loads(out)["segments"]) == 2
+    assert sorted(path.name for path in folder.iterdir()) == ["segment-0002.png", "segment-0003.png"]
+    assert all(path.read_bytes().startswith(PNG) for path in folder.iterdir())
+
+
+def test_nothing_is_overwritten_unasked(call, tmp_path):
+    kept = tmp_path / "segment-0002.png"
+    kept.write_bytes(b"mine")
+    code, out, err = call("--plot", str(tmp_path), "ROWS")
+    assert (code, out) == (2, "")
+    assert "segment-0002.png exists already; pass --overwrite" in err
+    assert kept.read_bytes() == b"mine"
+    assert not (tmp_path / "segment-0001.png").exists()
+    assert call("--plot", str(tmp_path), "--overwrite", "ROWS")[0] == 0
+    assert kept.read_bytes().startswith(PNG)
+
+
+def test_many_heatmaps_only_when_asked_for(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("mtmetrics.cli.explain._UNASKED_PLOTS", 3)
+    code, _, err = call("--plot", str(tmp_path / "plots"), "ROWS")
+    assert code == 2
+    assert "--plot: 4 segments are many heatmaps; choose some with --segments, such as 1-3" in err
+    assert not (tmp_path / "plots").exists()
+    assert call("--plot", str(tmp_path / "plots"), "--segments", "1-4", "ROWS")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        (["ROWS", "--segments", "0"], 2, "--segments '0': '0' is no number or range"),
+        (["ROWS", "--segments", "3-2"], 2, "'3-2' is no number or range"),
+        (["ROWS", "--segments", "1,,2"], 2, "'' is no number or range"),
+        (["ROWS", "--segments", "2,5-7"], 2, "there is no segment 7; "),
+        (["none.tsv"], 2, "none.tsv: no such file"),
+        ([], 2, "nothing to score"),
+        (["-s", "a", "-t", "b", "c"], 2, "explain takes the translations of one system, got 2 files"),
+        (["ROWS", "--preset", "huge"], 2, "unknown preset 'huge'"),
+        (["ROWS", "--plot", "ROWS"], 1, "cannot write"),
+    ],
+)
+def test_bad_usage_is_one_line(call, argv, code, message):
+    got, out, err = call(*argv)
+    assert (got, out) == (code, "")
+    assert message in err
+    assert err.startswith("mtmetrics: ")
+    assert err.count("\n") == 1
+
+
+def test_a_range_of_a_billion_costs_nothing(call):
+    assert "there is no segment 999999999999" in call("ROWS", "--segments", "1-999999999999")[2]
+
+
+def test_without_matplotlib(call, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, _, err = call("--plot", str(tmp_path / "plots"), "ROWS")
+    assert code == 1
+    assert err == "mtmetrics: --plot needs matplotlib; pip install 'mtmetrics[plot]'\n"
+
+
+def test_a_metric_without_alignments(call, monkeypatch):
+    monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._align", Scorer._align)
+    code, out, err = call("ROWS", "--segments", "1")
+    assert (code, out) == (2, "")
+    assert "alignments" in err
+
+
+def test_parse_segments():
+    assert parse_segments("1, 4-6") == [range(1, 2), range(4, 7)]
+    assert 10**9 in parse_segments(None)[0]
+    with pytest.raises(InputError):
+        parse_segments("1-2-3")

@@ -1,0 +1,160 @@
+"""``mtmetrics explain``: which words a score comes from, as JSON and as heatmaps."""
+
+import argparse
+import itertools
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mtmetrics.cli.options import add_metric_options, metric_options, model_pool, progress
+from mtmetrics.cli.rows import add_row_options, read_rows
+from mtmetrics.errors import InputError, MTMetricsError
+
+if TYPE_CHECKING:
+    from mtmetrics.matching.plan import Alignment
+    from mtmetrics.scorers.base import MetricResult, Scorer
+
+_ALL = range(1, sys.maxsize)
+_UNASKED_PLOTS = 100
+_ALIGNED_AT_ONCE = 64
+
+
+class Segment(NamedTuple):
+    """A row of the input with its number, counted from 1."""
+
+    number: int
+    source: str
+    prediction: str
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="show which words were matched with which",
+        description="Prints, for every segment, its score, the parts of the score, and the alignment behind it: the words of both sides, "
+        "how much of the mass moves from word to word (flow), and how far (cost). Only the chosen segments are scored.",
+    )
+    add_row_options(parser)
+    parser.add_argument("--segments", metavar="LIST", help="numbers and ranges, counted from 1, such as 1,4-6 (default: all)")
+    parser.add_argument(
+        "--format", choices=("json", "jsonl"), default="json", help="json, or a line per segment and one at the end (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="DIR",
+        help=f"also draw heatmaps, DIR/segment-0001.png and so on; more than {_UNASKED_PLOTS} only where --segments asks for them",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace heatmaps that exist already")
+    add_metric_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Scores, aligns, draws and prints."""
+    if args.predictions and len(args.predictions) > 1:
+        raise InputError(f"-t: explain takes the translations of one system, got {len(args.predictions)} files")
+    ranges = parse_segments(args.segments)
+    [name], rows = read_rows(args)
+    segments = list(_choose(rows, ranges, name))
+    plots = _plots(args, segments)
+    from mtmetrics.scorers.load import load_scorer
+
+    options = metric_options(args)
+    scorer = load_scorer(options.pop("metric"), pool=model_pool(args), lang_pair=args.lp, **options)
+    result = scorer.score([segment.source for segment in segments], [segment.prediction for segment in segments])
+    explained = _explain(scorer, segments, result, plots)
+    lines = (json.dumps(line, ensure_ascii=False) for line in progress(explained, total=len(segments), desc="explaining", unit=" segments"))
+    about = {"signature": result.signature, "report": result.report.as_dict()}
+    if args.format == "jsonl":
+        for line in lines:
+            print(line)
+        print(json.dumps(about, ensure_ascii=False))
+    else:
+        # A segment per line: spread out, the matrices would take a line per number.
+        head = json.dumps(about, ensure_ascii=False, indent=1).removesuffix("\n}")
+        print(f'{head},\n "segments": [\n  ' + ",\n  ".join(list(lines)) + "\n ]\n}")
+    return 0
+
+
+def parse_segments(text: str | None) -> list[range]:
+    """Reads the choice of segments.
+
+    Args:
+        text: numbers and ranges from 1 up, such as ``1,4-6``; None chooses all.
+
+    Raises:
+        InputError: it is not of that form.
+
+    Example:
+        >>> parse_segments("1,4-6")
+        [range(1, 2), range(4, 7)]
+    """
+    if text is None:
+        return [_ALL]
+    ranges = []
+    for item in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,12})(?:-([0-9]{1,12}))?\s*", item)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= first <= last:
+            raise InputError(f"--segments {text!r}: {item!r} is no number or range from 1 up, such as 3 or 4-6")
+        ranges.append(range(first, last + 1))
+    return ranges
+
+
+def _choose(rows: Iterator[list[str]], ranges: Sequence[range], name: str) -> Iterator[Segment]:
+    """Reads as far as the last segment that is wanted."""
+    last = max(wanted.stop for wanted in ranges) - 1
+    number = 0
+    for number, (source, prediction) in enumerate(itertools.islice(rows, last), 1):
+        if any(number in wanted for wanted in ranges):
+            yield Segment(number, source, prediction)
+    if number < last != _ALL.stop - 1:
+        raise InputError(f"--segments: there is no segment {last}; {name} ends after {number}")
+
+
+def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
+    """The files to draw, one per segment, or none; whatever stands against it is said before any model is loaded."""
+    if args.plot is None:
+        return []
+    from mtmetrics.evaluation.heatmap import require_matplotlib
+
+    require_matplotlib("--plot")
+    if args.segments is None and len(segments) > _UNASKED_PLOTS:
+        raise InputError(f"--plot: {len(segments)} segments are many heatmaps; choose some with --segments, such as 1-{_UNASKED_PLOTS}")
+    folder = Path(args.plot)
+    paths = [folder / f"segment-{segment.number:04d}.png" for segment in segments]
+    existing = next((path for path in paths if path.exists()), None)
+    if existing is not None and not args.overwrite:
+        raise InputError(f"{existing} exists already; pass --overwrite or another --plot folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MTMetricsError(f"cannot write {folder}: {error.strerror or error}") from error
+    return paths
+
+
+def _explain(scorer: "Scorer", segments: Sequence[Segment], result: "MetricResult", plots: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    for index, (segment, alignment) in enumerate(zip(segments, _alignments(scorer, segments), strict=True)):
+        score = result.segments[index].item()
+        if plots:
+            from mtmetrics.evaluation.heatmap import save_alignment
+
+            save_alignment(alignment, plots[index], f"Segment {segment.number}: score {score:.4f}")
+        yield {
+            "segment": segment.number,
+            "source": segment.source,
+            "prediction": segment.prediction,
+            "score": score,
+            "parts": {name: values[index].item() for name, values in result.parts.items()},
+            "alignment": alignment.as_dict(),
+        }
+
+
+def _alignments(scorer: "Scorer", segments: Sequence[Segment]) -> "Iterator[Alignment]":
+    for first in range(0, len(segments), _ALIGNED_AT_ONCE):
+        block = segments[first : first + _ALIGNED_AT_ONCE]
+        yield from scorer.align([segment.source for segment in block], [segment.prediction for segment in block])
