@@ -45,7 +45,7 @@ def test_versions_agree() -> None:
 
 
 def test_metric_folders() -> None:
-    assert metric_names() == ["xmoverscore"]
+    assert metric_names() == ["bertr", "distilscore", "sentsim", "xmoverscore"]
     for name in metric_names():
         files = {path.name for path in Path(metric_path(name)).iterdir()}
         assert {f"{name}.py", "README.md", "app.py", "requirements.txt"} <= files
