@@ -2,7 +2,8 @@
 
 The contenders use one encoder at one layer: `bert-score` (``pip install bert-score``; left out where it is absent), which matches tokens
 greedily, the published design of XMoverScore, and this package: with transport, in float32 and bfloat16, and with greedy matching. The
-encoder has the shape of a multilingual MiniLM and untrained weights; without files the sentences are made up. Exit code 0 whatever the numbers say: a busy machine is no failure.
+encoder has the shape of a multilingual MiniLM and untrained weights; without files the sentences are made up. Exit code 0 whatever the
+numbers say: a busy machine is no failure.
 """
 
 import argparse
