@@ -1,0 +1,144 @@
+"""BiLSTM, BiLSTM with attention, and ESIM: networks trained on human judgements (Mathur et al., 2019, Sec. 3.2)."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtmetrics.encoders.batching import length_batches
+from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import ArtifactError
+from mtmetrics.inputs import positive
+from mtmetrics.scorers.base import ChunkScores, Scorer
+from mtmetrics.scorers.naming import AGAINST, dtype_name, encoder_name
+from mtmetrics.signature import signature
+
+if TYPE_CHECKING:
+    import torch
+
+    from mtmetrics.regressors.regressor import Regressor
+
+# The vectors of several layers are wide, so that fewer lines than a chunk has are encoded at a time.
+_LINES = 256
+_BATCH_PIECES = 4096
+
+
+class RegressorScore(Scorer):
+    """The score that a trained network predicts for a translation, on the scale of the judgements that it was trained on.
+
+    The network reads the word pieces of both sides, without special tokens, as a learnt mix of the encoder's layers. A segment with a
+    blank side gets the lowest judgement of the training data, which the checkpoint records.
+
+    Args:
+        encoder: opened with the mixes of the network (`Regressor.mixes`) and its `max_pieces`.
+        network: a trained regressor; it says whether translations are compared with references or with sources.
+        fingerprint: 8 hexadecimal digits that pin the network in the signature.
+        label: how the signature calls it.
+        lang_pair: recorded in the signature.
+        device: where the network runs.
+        threads: threads that share the computation of features; None for all cores.
+
+    Raises:
+        ArtifactError: the network was trained on another encoder.
+    """
+
+    def __init__(
+        self,
+        encoder: TokenEncoder,
+        network: "Regressor",
+        *,
+        fingerprint: str | None = None,
+        label: str = "unnamed",
+        lang_pair: str | None = None,
+        device: Any = "cpu",
+        threads: int | None = None,
+    ) -> None:
+        if network.encoder_fingerprint != encoder.fingerprint:
+            raise ArtifactError(
+                f"regressor {label}: it was trained on the encoder {network.encoder}#{network.encoder_fingerprint}, not on "
+                f"{encoder_name(encoder)}; pass that encoder"
+            )
+        self.encoder = encoder
+        self.network = network.to(device).eval()
+        self.against = network.against
+        self.compares = AGAINST[network.against]
+        self.fingerprint, self.label = fingerprint, label
+        self.lang_pair = lang_pair
+        self.device = device
+        self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
+
+    @property
+    def signature(self) -> str:
+        return signature(
+            self.network.architecture,
+            {
+                "lp": self.lang_pair,
+                "against": self.against,
+                "reg": f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label,
+                "enc": encoder_name(self.encoder),
+                "dtype": dtype_name(self.encoder.dtype),
+            },
+        )
+
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+        parts = []
+        for first in range(0, len(others), _LINES):
+            lines = slice(first, first + _LINES)
+            parts.append(self._score_lines(others[lines], [texts[lines] for texts in systems]))
+        joined = (map(np.concatenate, zip(*system, strict=True)) for system in zip(*parts, strict=True))
+        return [ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined]
+
+    def _score_lines(self, others: list[str], systems: list[list[str]]) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Scores, truncated and empty segments of each system."""
+        tokens = self.encoder.encode([text for column in (others, *systems) for text in column])
+        index = tokens.index.reshape(-1, len(others))
+        pairs = np.stack([np.tile(index[0], len(systems)), index[1:].ravel()])
+        features = self._features(tokens, len(others), len(systems))
+        pieces = tokens.select(tokens.words >= 0)
+        empty = (pieces.lengths[pairs] == 0).any(0)
+        truncated = tokens.truncated[pairs].any(0)
+        scores = np.full(pairs.shape[1], np.nan)
+        numbers = np.flatnonzero(~empty)
+        scores[numbers] = self._predict(pieces, pairs[:, numbers], features[numbers])
+        shape = (len(systems), len(others))
+        return list(zip(scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True))
+
+    def _features(self, tokens: PackedTokens, lines: int, systems: int) -> np.ndarray:
+        from mtmetrics.regressors.features import pair_features
+
+        last = tokens.with_vectors(lambda vectors: vectors[:, -self.network.width :])
+        other = last.take(slice(lines))
+        columns = [
+            pair_features(self.network.features, other, last.take(slice(number * lines, (number + 1) * lines)), self.threads)
+            for number in range(1, systems + 1)
+        ]
+        return np.concatenate(columns)
+
+    def _predict(self, pieces: PackedTokens, pairs: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """(n,) scores of (2, n) pairs of texts, in batches of like length."""
+        import torch
+
+        scores = np.empty(pairs.shape[1])
+        lengths = pieces.lengths[pairs]
+        with torch.inference_mode():
+            for batch in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
+                sides = [padded(pieces, side[batch], self.network.width * len(self.network.members)) for side in pairs]
+                given = torch.from_numpy(features[batch]).to(self.device) if self.network.features else None
+                sizes = tuple(torch.from_numpy(side[batch]).to(self.device) for side in lengths)
+                scores[batch] = self.network(*(side.to(self.device) for side in sides), sizes, given).cpu().numpy()
+        return scores
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        return self.network.floor, {}
+
+
+def padded(pieces: PackedTokens, texts: np.ndarray, width: int) -> "torch.Tensor":
+    """(B, longest, width) first entries of the vectors of some texts, zeros behind their ends."""
+    import torch
+
+    batch = np.zeros((len(texts), int(pieces.lengths[texts].max()), width), dtype=np.float32)
+    for row, text in enumerate(texts):
+        rows = pieces.rows(text)
+        batch[row, : rows.stop - rows.start] = pieces.vectors[rows, :width]
+    return torch.from_numpy(batch)
