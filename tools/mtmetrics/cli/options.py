@@ -20,6 +20,7 @@ _METRIC_OPTIONS = (
     "lm_weight",
     "weights",
     "drop_rate",
+    "regressor",
     "threads",
 )
 
@@ -47,6 +48,7 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
     override.add_argument("--lm-weight", type=float, help="weight of the language model")
     override.add_argument("--weights", metavar="uniform|FILE", help="uniform, or a stored table of inverse document frequencies")
     override.add_argument("--drop-rate", type=float, help="share of flows that partial transport drops")
+    override.add_argument("--regressor", metavar="MODEL", help="another trained network: folder, bundled artifact or Hub repository")
     override.add_argument("--threads", type=int, help="solver threads (default: all cores)")
     add_model_options(parser)
 
