@@ -6,9 +6,9 @@ import evaluate
 import mtmetrics.modules
 
 _DESCRIPTION = """
-SentSim combines the similarity of two sentences as wholes (the cosine of their sentence vectors) with that of their words (BERTScore, or the
-Word Mover's Distance of contextual vectors). It compares a translation with its source (SRC-MT), so that no reference is needed, or
-with a reference (MT-REF).
+SentSim combines the similarity of two sentences as wholes (the cosine of their sentence vectors) with that of their words (BERTScore, or
+the Word Mover's Distance of contextual vectors). It compares a translation with its source (SRC-MT), so that no reference is needed,
+or with a reference (MT-REF).
 """
 
 _CITATION = """
@@ -38,10 +38,10 @@ Args of `evaluate.load`, besides all but the texts of `compute`, which are defau
 Args of `compute`:
     predictions (`list` of `str`): the translations.
     sources (`list` of `str`): the source segments, for SRC-MT.
-    references (`list` of `str`, or of `list` of `str`): for MT-REF, one reference per translation, or several, of which the best one counts.
+    references (`list` of `str`, or of `list` of `str`): for MT-REF, one reference per translation, or several, of which the best counts.
     lang_pair (`str`): language pair such as `"de-en"`, for the signature.
     setting (`str`): `"src-mt"` or `"mt-ref"`, where both sources and references are passed.
-    variant (`str`): `"bertscore"` or `"wmd"`, what the sentence similarity is combined with. This and all that follows overrides the preset.
+    variant (`str`): `"bertscore"` or `"wmd"`, what the sentence similarity is combined with. This and what follows overrides the preset.
     parts (`str`): instead of `variant`, any of `sss`, `bertscore`, `wmd` and `smd`, joined by `+`.
     layer (`int`): hidden state of the encoder of words, 0 = embeddings.
     normalize (`str`): `"batch"`, by the extremes of the call, as published (a score then depends on the other segments), or `"fixed"`, by

@@ -235,7 +235,7 @@ def test_a_long_file_is_not_kept(preset: Path, tmp_path: Path, monkeypatch: pyte
         return [ChunkScores(values, {"mover": values, "lm": values}, nothing, nothing)]
 
     lines = 100_000
-    monkeypatch.setattr("mtmetrics.cli.rows.iter_table", lambda *_: ([Line("x"), Line(number)] for number in range(lines)))
+    monkeypatch.setattr("mtmetrics.cli.rows.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines)))
     monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._score_chunk", chunk)
     out = tmp_path / "scores.parquet"
     assert call(preset, "rows.tsv", "--out", str(out)) == 0

@@ -9,7 +9,7 @@ import uuid
 import numpy as np
 import pytest
 
-import mtmetrics.scorers.load
+import mtmetrics.scorers.loaders.xmoverscore
 from mtmetrics.integrations.demo import DemoBackend
 from mtmetrics.layout import metric_scripts
 
@@ -49,9 +49,11 @@ class Client:
 def client(tmp_path_factory, tiny_preset):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("gradio")))
-        real = mtmetrics.scorers.load.load_preset
+        real = mtmetrics.scorers.loaders.xmoverscore.load_preset
         patch.setattr(
-            mtmetrics.scorers.load, "load_preset", lambda metric, preset: real(metric, tiny_preset if preset == "mini" else preset)
+            mtmetrics.scorers.loaders.xmoverscore,
+            "load_preset",
+            lambda metric, preset: real(metric, tiny_preset if preset == "mini" else preset),
         )
         spec = importlib.util.spec_from_file_location("app", metric_scripts() / "xmoverscore" / "app.py")
         module = importlib.util.module_from_spec(spec)

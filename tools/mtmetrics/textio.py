@@ -124,11 +124,46 @@ def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = No
                     raise InputError(f"{path}, line {number}: {key!r} must be a string, got {_json(row.get(key))}")
             yield [row[key] for key in keys]
         return
-    for number, line in enumerate(iter_lines(path), 1):
-        columns = line.split("\t")
+    for number, columns in enumerate(iter_tsv(path), 1):
         if len(columns) < len(keys):
             raise InputError(f"{path}, line {number}: {len(columns)} column(s), but {' TAB '.join(keys)} are needed")
         yield columns[: len(keys)]
+
+
+def iter_tsv(path: str | Path) -> Iterator[list[str]]:
+    """Yields all columns of tab-separated lines without a header.
+
+    Raises:
+        InputError: as `iter_lines`.
+    """
+    for line in iter_lines(path):
+        yield line.split("\t")
+
+
+def table_keys(path: str | Path) -> list[str] | None:
+    """The keys of the first object of a JSON Lines file that are not null, or the columns of a Parquet file; None for any other file.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    if str(path).endswith(".parquet"):
+        return _parquet_columns(path)
+    if not str(path).removesuffix(".gz").endswith(".jsonl"):
+        return None
+    _, first = next(iter_jsonl(path), (0, {}))
+    return [key for key, value in first.items() if value is not None]
+
+
+def _parquet_columns(path: str | Path) -> list[str]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return list(pyarrow.parquet.read_schema(path).names)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from error
 
 
 def _json(value: Any) -> str:

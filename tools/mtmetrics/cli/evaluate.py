@@ -2,9 +2,15 @@
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.options import add_metric_options, metric_options, model_pool, progress
+from mtmetrics.errors import InputError
+
+if TYPE_CHECKING:
+    from mtmetrics.evaluation.data import JudgedSegments
+    from mtmetrics.scorers.base import Scorer
+    from mtmetrics.scorers.pool import ModelPool
 
 _FORMATS = ("json", "tsv", "markdown")
 
@@ -29,6 +35,12 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--format", choices=_FORMATS, default="json", help="json holds full precision, the tables 3 decimals (default: %(default)s)"
     )
+    parser.add_argument(
+        "--layers",
+        metavar="all|N,N,...",
+        help="compare layers of the encoder: the correlation at each (a map belongs to one layer)",
+    )
+    parser.add_argument("--plot", metavar="FILE", help="with --layers: also draw the mean correlation against the layer, as PNG")
     add_metric_options(parser)
     parser.set_defaults(run=run)
 
@@ -38,16 +50,58 @@ def run(args: argparse.Namespace) -> int:
     from mtmetrics.evaluation.agreement import judge
     from mtmetrics.evaluation.data import read_judged_segments
     from mtmetrics.evaluation.report import render, undefined
-    from mtmetrics.scorers.load import load_scorer
 
+    if args.plot is not None and args.layers is None:
+        raise InputError("--plot draws the correlation against the layer; pass --layers too")
     # Every file is read before the first is scored, so that a bad line in the last one does not cost an hour.
     files = [read_judged_segments(path, prediction_field=args.field) for path in args.data]
-    pool, options = model_pool(args), metric_options(args)
-    metric = options.pop("metric")
-    scorers = {pair: load_scorer(metric, pool=pool, lang_pair=pair, **options) for pair in dict.fromkeys(file.lang_pair for file in files)}
-    agreements = [judge(scorers[file.lang_pair], file) for file in progress(files, desc="evaluate", unit="file")]
+    pool = model_pool(args)
     about = {"metric": args.metric, "preset": args.preset, "field": args.field}
+    if args.layers is not None:
+        return _compare_layers(args, files, pool, about)
+    scorers = _scorers(args, files, pool)
+    agreements = [judge(scorers[file.lang_pair], file) for file in progress(files, desc="evaluate", unit="file")]
     print(render(agreements, about, args.format, parts=args.parts))
-    for line in undefined(agreements, parts=args.parts):
-        print(f"mtmetrics: warning: {line}", file=sys.stderr)
+    _warn(undefined(agreements, parts=args.parts))
     return 0
+
+
+def _scorers(args: argparse.Namespace, files: "list[JudgedSegments]", pool: "ModelPool", **options: Any) -> "dict[str, Scorer]":
+    """A scorer for each language pair."""
+    from mtmetrics.scorers.load import load_scorer
+
+    options = metric_options(args) | options
+    metric = options.pop("metric")
+    pairs = dict.fromkeys(file.lang_pair for file in files)
+    return {pair: load_scorer(metric, pool=pool, lang_pair=pair, **options) for pair in pairs}
+
+
+def _compare_layers(args: argparse.Namespace, files: "list[JudgedSegments]", pool: "ModelPool", about: dict[str, str]) -> int:
+    from mtmetrics.evaluation.agreement import judge
+    from mtmetrics.evaluation.curves import require_matplotlib, save_curves
+    from mtmetrics.evaluation.layers import chosen_layers, curves, render_layers
+    from mtmetrics.evaluation.report import undefined
+
+    if args.plot is not None:
+        require_matplotlib("--plot")
+    depth = next(iter(_scorers(args, files, pool).values())).depth
+    studies = {}
+    for layer in progress(chosen_layers(args.layers, depth), desc="layers", unit="layer"):
+        scorers = _scorers(args, files, pool, layer=layer)
+        studies[layer] = [judge(scorers[file.lang_pair], file) for file in files]
+    print(render_layers(studies, about, args.format, parts=args.parts))
+    for agreements in studies.values():
+        _warn(undefined(agreements, parts=args.parts))
+    if args.plot is not None:
+        lines = {
+            name: {layer: values[-1].value for layer, values in layers.items()}
+            for name, layers in curves(studies, parts=args.parts).items()
+        }
+        title = f"{args.metric}, preset {args.preset}: mean of {len(files)} file{'s' if len(files) > 1 else ''}"
+        save_curves(lines, args.plot, title=title, x_label="layer", y_label="Pearson's r with human judgements")
+    return 0
+
+
+def _warn(lines: list[str]) -> None:
+    for line in lines:
+        print(f"mtmetrics: warning: {line}", file=sys.stderr)

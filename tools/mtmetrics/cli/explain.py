@@ -23,10 +23,10 @@ _ALIGNED_AT_ONCE = 64
 
 
 class Segment(NamedTuple):
-    """A row of the input with its number, counted from 1."""
+    """A row of the input with its number, counted from 1; `other` is the source or the reference."""
 
     number: int
-    source: str
+    other: str
     prediction: str
 
 
@@ -57,15 +57,17 @@ def run(args: argparse.Namespace) -> int:
     """Scores, aligns, draws and prints."""
     if args.predictions and len(args.predictions) > 1:
         raise InputError(f"-t: explain takes the translations of one system, got {len(args.predictions)} files")
+    if args.references and len(args.references) > 1:
+        raise InputError(f"-r: explain takes one reference per segment, got {len(args.references)} files")
     ranges = parse_segments(args.segments)
-    [name], rows = read_rows(args)
+    [name], rows, compared = read_rows(args)
     segments = list(_choose(rows, ranges, name))
     plots = _plots(args, segments)
     from mtmetrics.scorers.load import load_scorer
 
-    options = metric_options(args)
-    scorer = load_scorer(options.pop("metric"), pool=model_pool(args), lang_pair=args.lp, **options)
-    result = scorer.score([segment.source for segment in segments], [segment.prediction for segment in segments])
+    options = metric_options(args) | compared
+    scorer = load_scorer(options.pop("metric"), pool=model_pool(args), **options)
+    result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
     explained = _explain(scorer, segments, result, plots)
     lines = (json.dumps(line, ensure_ascii=False) for line in progress(explained, total=len(segments), desc="explaining", unit=" segments"))
     about = {"signature": result.signature, "report": result.report.as_dict()}
@@ -109,9 +111,9 @@ def _choose(rows: Iterator[list[str]], ranges: Sequence[range], name: str) -> It
     """Reads as far as the last segment that is wanted."""
     last = max(wanted.stop for wanted in ranges) - 1
     number = 0
-    for number, (source, prediction) in enumerate(itertools.islice(rows, last), 1):
+    for number, (other, prediction) in enumerate(itertools.islice(rows, last), 1):
         if any(number in wanted for wanted in ranges):
-            yield Segment(number, source, prediction)
+            yield Segment(number, other, prediction)
     if number < last != _ALL.stop - 1:
         raise InputError(f"--segments: there is no segment {last}; {name} ends after {number}")
 
@@ -146,7 +148,7 @@ def _explain(scorer: "Scorer", segments: Sequence[Segment], result: "MetricResul
             save_alignment(alignment, plots[index], f"Segment {segment.number}: score {score:.4f}")
         yield {
             "segment": segment.number,
-            "source": segment.source,
+            scorer.compares.removesuffix("s"): segment.other,
             "prediction": segment.prediction,
             "score": score,
             "parts": {name: values[index].item() for name, values in result.parts.items()},
@@ -157,4 +159,4 @@ def _explain(scorer: "Scorer", segments: Sequence[Segment], result: "MetricResul
 def _alignments(scorer: "Scorer", segments: Sequence[Segment]) -> "Iterator[Alignment]":
     for first in range(0, len(segments), _ALIGNED_AT_ONCE):
         block = segments[first : first + _ALIGNED_AT_ONCE]
-        yield from scorer.align([segment.source for segment in block], [segment.prediction for segment in block])
+        yield from scorer.align([segment.other for segment in block], [segment.prediction for segment in block])

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.pool import ModelPool
 
 _METRIC_OPTIONS = (
+    "against",
+    "setting",
     "encoder",
     "layer",
     "similarity",
@@ -20,6 +22,9 @@ _METRIC_OPTIONS = (
     "lm_weight",
     "weights",
     "drop_rate",
+    "normalize",
+    "normalize_vectors",
+    "special_tokens",
     "regressor",
     "threads",
 )
@@ -32,13 +37,16 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--preset", default="paper", metavar="NAME|DIR", help="preset, or a folder with a preset.toml (default: %(default)s)"
     )
-    override = parser.add_argument_group("instead of what the preset says")
+    group.add_argument("--against", help="compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)")
+    group.add_argument("--setting", help="src-mt or mt-ref, compare with the source or the reference (sentsim)")
+    override = parser.add_argument_group("instead of what the preset says; each metric has some of these")
     override.add_argument(
         "--encoder", metavar="MODEL|TABLE", help="another encoder, or word vectors ({lang} in the path: one table per language)"
     )
     override.add_argument("--layer", type=int, help="hidden state of the encoder, 0 = embeddings")
     override.add_argument("--similarity", help="mover (of words) or cosine (of sentence vectors)")
-    override.add_argument("--variant", help="acl20, release or uscore")
+    override.add_argument("--variant", help="xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd")
+    override.add_argument("--combine", metavar="PART+PART", help="sentsim: any of sss, bertscore, wmd and smd")
     override.add_argument("--ngram", type=int, help="tokens per n-gram")
     override.add_argument("--distance", help="sqeuclidean, euclidean or cosine")
     override.add_argument("--map", help="none, clp, umd, clp+umd or umd+clp")
@@ -48,6 +56,11 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
     override.add_argument("--lm-weight", type=float, help="weight of the language model")
     override.add_argument("--weights", metavar="uniform|FILE", help="uniform, or a stored table of inverse document frequencies")
     override.add_argument("--drop-rate", type=float, help="share of flows that partial transport drops")
+    override.add_argument("--normalize", help="batch (by the extremes of the call) or fixed (by bounds of the preset)")
+    override.add_argument(
+        "--normalize-vectors", action="store_true", default=None, help="word vectors of length 1 for Word and Sentence Mover's Distance"
+    )
+    override.add_argument("--special-tokens", action="store_true", default=None, help="count special tokens as word pieces")
     override.add_argument("--regressor", metavar="MODEL", help="another trained network: folder, bundled artifact or Hub repository")
     override.add_argument("--threads", type=int, help="solver threads (default: all cores)")
     add_model_options(parser)
@@ -69,8 +82,10 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.load.load_scorer` that the arguments hold."""
-    return {name: getattr(args, name) for name in ("metric", "preset", *_METRIC_OPTIONS)}
+    """The keywords for `mtmetrics.scorers.load.load_scorer` that the arguments hold, None where they leave the choice to the preset."""
+    # --parts already says that the parts are to be printed.
+    options = {name: getattr(args, name) for name in ("metric", "preset", *_METRIC_OPTIONS)} | {"parts": args.combine}
+    return options | ({"lang_pair": args.lp} if hasattr(args, "lp") else {})
 
 
 def model_pool(args: argparse.Namespace) -> "ModelPool":

@@ -2,11 +2,29 @@
 
 import argparse
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from mtmetrics.errors import InputError
-from mtmetrics.textio import iter_parallel, iter_table
+from mtmetrics.scorers.comparison import COMPARISONS, Column
+from mtmetrics.textio import iter_parallel, iter_table, iter_tsv, table_keys
+
+_KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
+
+
+class Rows(NamedTuple):
+    """What is to be scored.
+
+    Attributes:
+        names: the systems.
+        rows: a source, a reference, or a list of several references, then one prediction per system.
+        options: what tells the metric's loader which of them the rows hold.
+    """
+
+    names: list[str]
+    rows: Iterator[list[Any]]
+    options: dict[str, Any]
 
 
 def add_row_options(parser: argparse.ArgumentParser) -> None:
@@ -16,30 +34,82 @@ def add_row_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-t", "--predictions", metavar="FILE", nargs="+", help="one translation per line; several files are several systems"
     )
-    parser.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
+    parser.add_argument(
+        "-r",
+        "--references",
+        metavar="FILE",
+        nargs="+",
+        help="one reference per line; of several files the best one counts",
+    )
+    parser.add_argument("--lp", metavar="XX-YY", help="language pair, such as de-en")
 
 
-def read_rows(args: argparse.Namespace) -> tuple[list[str], Iterator[list[str]]]:
-    """The names of the systems, and rows of a source and one prediction per system.
+def read_rows(args: argparse.Namespace) -> Rows:
+    """Opens what the arguments name.
 
     The first row is read at once, so that a missing or empty file is reported before any model is loaded.
 
     Raises:
-        InputError: the arguments name no or contradicting files; a file is missing, empty, or its first row cannot be used.
+        InputError: the arguments name no or contradicting files, or not what the metric compares with; a file is missing, empty, or its
+            first row cannot be used.
     """
+    comparison = COMPARISONS.get(args.metric)
+    if comparison is None:
+        raise InputError(f"metric {args.metric!r}: must be one of {', '.join(COMPARISONS)}")
+    asked = getattr(args, comparison.option) if comparison.option else None
     if args.file is not None:
-        if args.sources or args.predictions:
-            raise InputError("pass either one FILE or -s and -t, not both")
-        return [args.file], _not_empty(iter_table(args.file, ("source", "translation")), args.file)
-    if not args.sources or not args.predictions:
-        raise InputError("nothing to score: pass -s SOURCES -t PREDICTIONS, or one FILE, or - for standard input")
+        if args.sources or args.predictions or args.references:
+            raise InputError("pass either one FILE or -s and -t (or -r and -t), not both")
+        column, options, rows = _file_rows(args.file, args.metric, asked)
+        return Rows([args.file], _not_empty(rows, args.file), options)
+    if not args.predictions or not (args.sources or args.references):
+        raise InputError("nothing to score: pass -s SOURCES or -r REFERENCES and -t PREDICTIONS, or one FILE, or - for standard input")
+    given = [column for column in _KEYS if getattr(args, column)]
+    column, options = comparison.choose(args.metric, given, asked)
+    others = [args.sources] if column == "sources" else args.references
     paths = [Path(path) for path in args.predictions]
     stems = [path.stem for path in paths]
     names = [stem if stems.count(stem) == 1 else str(path) for stem, path in zip(stems, paths, strict=True)]
-    return names, _not_empty(iter_parallel([args.sources, *args.predictions]), args.sources)
+    lines = iter_parallel([*others, *args.predictions])
+    several = len(others)
+    rows = lines if several == 1 else ([line[:several], *line[several:]] for line in lines)
+    return Rows(names, _not_empty(rows, others[0]), options)
 
 
-def _not_empty(rows: Iterator[list[str]], name: str) -> Iterator[list[str]]:
+def _file_rows(path: str, metric: str, asked: Any) -> tuple[Column, dict[str, Any], Iterator[list[str]]]:
+    comparison = COMPARISONS[metric]
+    keys = table_keys(path)
+    if keys is not None:
+        given = [column for column, key in _KEYS.items() if key in keys]
+        column, options = comparison.choose(metric, given, asked)
+        return column, options, iter_table(path, (_KEYS[column], "translation"))
+    lines = iter_tsv(path)
+    first = next(lines, None)
+    whole = len(first) > 2 if first is not None else False
+    # Two columns hold what the metric compares with and the prediction; three hold source, prediction and reference.
+    given = list(_KEYS) if whole else [_column_of_two(metric, asked)]
+    column, options = comparison.choose(metric, given, asked)
+    places = (2, 1) if whole and column == "references" else (0, 1)
+    rows = lines if first is None else itertools.chain([first], lines)
+    return column, options, _picked(rows, places, path)
+
+
+def _column_of_two(metric: str, asked: Any) -> Column:
+    comparison = COMPARISONS[metric]
+    if asked is not None:
+        return comparison.choose(metric, list(_KEYS), asked)[0]
+    return comparison.usual or next(iter(comparison.values))
+
+
+def _picked(rows: Iterator[list[str]], places: Sequence[int], path: str) -> Iterator[list[str]]:
+    for number, columns in enumerate(rows, 1):
+        if len(columns) <= max(places):
+            wanted = "source TAB prediction TAB reference" if max(places) == 2 else "source (or reference) TAB prediction"
+            raise InputError(f"{path}, line {number}: {len(columns)} column(s), but {wanted} are needed")
+        yield [columns[place] for place in places]
+
+
+def _not_empty(rows: Iterator[list[Any]], name: str) -> Iterator[list[Any]]:
     first = next(rows, None)
     if first is None:
         raise InputError(f"{name}: empty; there is nothing to score")

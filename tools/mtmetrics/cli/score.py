@@ -13,8 +13,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "score",
         help="score translations",
-        description="Scores translations: parallel files (-s, -t), or one FILE of rows "
-        "(TSV: source, prediction; JSONL and Parquet: source, translation). Memory does not grow with the input, but for --format json.",
+        description="Scores translations: parallel files (-s or -r, and -t), or one FILE of rows. TSV holds source and prediction, or "
+        "reference and prediction, or source, prediction and reference; JSONL and Parquet have the keys source, translation and reference. "
+        "Memory does not grow with the input, but for --format json.",
     )
     add_row_options(parser)
     parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output; appears when all is scored")
@@ -28,14 +29,14 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Scores and prints."""
     form = pick_format(args.format, args.out)
-    names, rows = read_rows(args)
+    names, rows, compared = read_rows(args)
     from mtmetrics.inputs import InputReport
     from mtmetrics.scorers.base import chunked, joined
     from mtmetrics.scorers.load import load_scorer
 
-    options = metric_options(args)
+    options = metric_options(args) | compared
     with open_writer(form, args.out, names, parts=args.parts) as writer:
-        scorer = load_scorer(options.pop("metric"), pool=model_pool(args), lang_pair=args.lp, **options)
+        scorer = load_scorer(options.pop("metric"), pool=model_pool(args), **options)
         kept: list[list[Any]] = [[] for _ in names]
         for results in scorer.score_chunks(chunked(progress(rows, unit=" lines", desc="scoring"))):
             writer.add(results)

@@ -16,6 +16,7 @@ class Encoder(Protocol):
         label: how signatures call it.
         fingerprint: 8 hexadecimal digits that pin its numbers.
         layer: hidden state that the vectors are taken from; None where there is no choice.
+        depth: number of layers to choose from; None where there is no choice.
         dim: width of the vectors.
         dtype: number format of the computation.
     """
@@ -24,6 +25,7 @@ class Encoder(Protocol):
     label: str
     fingerprint: str
     layer: int | None
+    depth: int | None
     dim: int
     dtype: str
 

@@ -118,6 +118,8 @@ class EmbeddingCache:
                 _begin(connection, begin)
                 yield connection
                 connection.execute("COMMIT")  # without it, closing the connection undoes everything
+        except UnicodeDecodeError:  # SQLite quotes what it finds in a damaged file, see below too
+            raise self._damaged("unreadable names") from None
         except sqlite3.Error as error:
             name = _kind(error)
             if name.startswith("SQLITE_BUSY"):
@@ -126,7 +128,7 @@ class EmbeddingCache:
             if name.startswith(_UNUSABLE):
                 reason = f"cannot be read or written ({error}); make room or give permission there, or use another folder"
                 raise MTMetricsError(f"embedding cache {self.path}: {reason}") from error
-            raise self._damaged(str(error)) from error
+            raise self._damaged(str(error).encode("unicode_escape").decode()) from error
 
     def _damaged(self, reason: str) -> MTMetricsError:
         return MTMetricsError(f"embedding cache {self.path}: damaged ({reason}); delete this file and run again")
@@ -136,6 +138,7 @@ def _begin(connection: sqlite3.Connection, begin: str) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
+            connection.execute("PRAGMA page_size = 16384")  # of a new file; a text fills many of the usual 4096
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(begin)
             # A reading transaction gets its lock with the first read.

@@ -30,6 +30,7 @@ class MeanPooledEncoder:
         self.tokens = tokens
         self.name, self.label, self.fingerprint = tokens.name, tokens.label, tokens.fingerprint
         self.layer: int | None = tokens.layer
+        self.depth: int | None = tokens.depth
         self.dim, self.dtype = tokens.dim, tokens.dtype
 
     def encode(self, texts: Sequence[str]) -> PackedTokens:
@@ -54,6 +55,7 @@ class SentenceTransformerEncoder:
     """
 
     layer: int | None = None
+    depth: int | None = None
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ class StaticVectors:
     """
 
     layer: int | None = None
+    depth: int | None = None
     dtype = "float32"
 
     def __init__(self, table: str | Path) -> None:

@@ -85,7 +85,8 @@ class TokenEncoder:
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = fingerprint(fingerprint_files(folder))
         self.tokenizer, network = pretrained("AutoModel", folder, torch_dtype(dtype))
-        depth = network.config.num_hidden_layers
+        depth: int = network.config.num_hidden_layers
+        self.depth: int | None = depth
         self.layer = depth if layer is None else layer
         if isinstance(self.layer, bool) or not isinstance(self.layer, int) or not 0 <= self.layer <= depth:
             raise InputError(f"layer {layer!r}: {self.name} has the layers 0 (embeddings) to {depth}")

@@ -36,8 +36,15 @@ class Agreement:
 
 
 def judge(scorer: Scorer, segments: JudgedSegments) -> Agreement:
-    """Scores the translations of a file against their sources and correlates the result with the human judgements."""
-    result = scorer.score(segments.sources, segments.predictions)
+    """Scores the translations of a file and correlates the result with the human judgements.
+
+    Raises:
+        InputError: the metric compares with references, and a segment has none.
+    """
+    others: list[str | None] = [*segments.sources] if scorer.compares == "sources" else segments.references
+    if None in others:
+        raise InputError(f"{segments.file}: segment {others.index(None) + 1} has no reference, which the metric compares with")
+    result = scorer.score(others, segments.predictions)
     columns: dict[str, np.ndarray] = {SCORE: result.segments, **result.parts}
     correlations = {name: pearson(values, segments.human) for name, values in columns.items()}
     return Agreement(segments.file, segments.lang_pair, len(segments), correlations, result.signature, result.report)

@@ -1,7 +1,7 @@
 """Prints how well a metric agrees with people: JSON with full precision, tab-separated and Markdown tables with three decimals."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from mtmetrics.evaluation.agreement import SCORE, Agreement, mean_agreement
@@ -21,10 +21,19 @@ def render(agreements: Sequence[Agreement], about: Mapping[str, str], style: str
         return json.dumps(_as_json(agreements, about, parts), indent=2, ensure_ascii=False, allow_nan=False)
     table = _table(agreements, parts)
     if style == "tsv":
-        return "\n".join("\t".join(_one_line(cell) for cell in row) for row in table)
+        return "\n".join("\t".join(one_line(cell) for cell in row) for row in table)
+    return markdown(table, range(2, len(table[0]) - 1))
+
+
+def markdown(table: Sequence[Sequence[str]], numbers: Container[int]) -> str:
+    """A Markdown table whose first row is its head.
+
+    Args:
+        table: rows of cells.
+        numbers: columns that hold numbers, which stand to the right.
+    """
     # A bar would end the cell: signatures are full of them.
-    lines = ["| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in table]
-    numbers = range(2, len(table[0]) - 1)
+    lines = ["| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in table]
     lines.insert(1, "|" + "|".join("---:" if column in numbers else "---" for column in range(len(table[0]))) + "|")
     return "\n".join(lines)
 
@@ -34,12 +43,13 @@ def undefined(agreements: Sequence[Agreement], *, parts: bool = False) -> list[s
     return [
         f"{agreement.file} ({agreement.lang_pair}): no correlation for {name}: {correlation.reason}"
         for agreement in agreements
-        for name, correlation in _shown(agreement.pearson, parts).items()
+        for name, correlation in shown(agreement.pearson, parts).items()
         if correlation.reason is not None
     ]
 
 
-def _shown(correlations: Mapping[str, Correlation], parts: bool) -> dict[str, Correlation]:
+def shown(correlations: Mapping[str, Correlation], parts: bool) -> dict[str, Correlation]:
+    """The correlation of the score, and those of its parts where wanted."""
     return {name: value for name, value in correlations.items() if parts or name == SCORE}
 
 
@@ -59,26 +69,28 @@ def _as_json(agreements: Sequence[Agreement], about: Mapping[str, str], parts: b
 
 
 def _numbers(correlations: Mapping[str, Correlation], parts: bool) -> dict[str, Any]:
-    shown = _shown(correlations, parts)
-    reasons = {name: value.reason for name, value in shown.items() if value.reason is not None}
-    values = {name: None if name in reasons else value.value for name, value in shown.items()}
+    wanted = shown(correlations, parts)
+    reasons = {name: value.reason for name, value in wanted.items() if value.reason is not None}
+    values = {name: None if name in reasons else value.value for name, value in wanted.items()}
     return {"pearson": values, **({"undefined": reasons} if reasons else {})}
 
 
 def _table(agreements: Sequence[Agreement], parts: bool) -> list[list[str]]:
-    means = _shown(mean_agreement(agreements), parts)
+    means = shown(mean_agreement(agreements), parts)
     rows = [["file", "lp", "n", *means, "signature"]]
     for agreement in agreements:
-        values = [_rounded(agreement.pearson.get(name)) for name in means]
+        values = [rounded(agreement.pearson.get(name)) for name in means]
         rows.append([agreement.file, agreement.lang_pair, str(agreement.segments), *values, agreement.signature])
     total = str(sum(agreement.segments for agreement in agreements))
-    return [*rows, ["mean", "", total, *map(_rounded, means.values()), ""]]
+    return [*rows, ["mean", "", total, *map(rounded, means.values()), ""]]
 
 
-def _rounded(correlation: Correlation | None) -> str:
+def rounded(correlation: Correlation | None) -> str:
+    """A correlation with three decimals, or ``nan``."""
     # Adding 0.0 turns -0.000 into 0.000.
     return "nan" if correlation is None or correlation.reason is not None else f"{round(correlation.value, 3) + 0.0:.3f}"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The text with every run of white space as one space."""
     return " ".join(text.split())

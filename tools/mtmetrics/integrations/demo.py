@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import html
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,8 @@ from mtmetrics.evaluation.heatmap import draw_alignment
 from mtmetrics.evaluation.significance import Interval, bootstrap_interval
 from mtmetrics.inputs import check
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
-from mtmetrics.scorers.load import ModelPool, load_scorer
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.textio import iter_table
 
 if TYPE_CHECKING:
@@ -57,11 +58,13 @@ class DemoBackend:
     Args:
         metric: name of the metric.
         fields: what the two texts of a row are.
+        options: of the metric, the same for all requests.
     """
 
-    def __init__(self, metric: str, fields: tuple[str, str] = ("source", "translation")) -> None:
+    def __init__(self, metric: str, fields: tuple[str, str] = ("source", "translation"), options: Mapping[str, Any] | None = None) -> None:
         self.fields = fields
         self._metric = metric
+        self._options = dict(options or {})
         self._pool = ModelPool()
         self._scorer: Callable[[str, str], Scorer] = functools.lru_cache(maxsize=32)(self._load)
 
@@ -140,7 +143,7 @@ class DemoBackend:
         return np.asarray(figure.canvas.buffer_rgba())[..., :3], label_fonts([*alignment.source, *alignment.prediction]).advice
 
     def _load(self, lang_pair: str, preset: str) -> Scorer:
-        return load_scorer(self._metric, preset=preset, lang_pair=lang_pair, pool=self._pool)
+        return load_scorer(self._metric, preset=preset, lang_pair=lang_pair, pool=self._pool, **self._options)
 
 
 def build_demo(
@@ -150,6 +153,7 @@ def build_demo(
     description: str,
     examples: Sequence[Sequence[str]],
     fields: tuple[str, str] = ("source", "translation"),
+    options: Mapping[str, Any] | None = None,
 ) -> "gradio.Blocks":
     """The app of a metric; `launch` starts it. It asks nothing of the network once the models are there.
 
@@ -159,13 +163,14 @@ def build_demo(
         description: Markdown under the title.
         examples: rows of both texts and the language pair, for the visitor to choose from.
         fields: what the two texts of a row are: labels of the page, and keys of JSON Lines.
+        options: of the metric, the same for all requests, such as ``{"setting": "src-mt"}``.
     """
     import gradio
 
-    backend = DemoBackend(metric, fields)
+    backend = DemoBackend(metric, fields, options)
     presets = preset_names(metric)
     # One model, one request at a time.
-    options: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
+    queue: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 
     def score(rows: Callable[[], list[list[str]]], lang_pair: str, preset: str, progress: gradio.Progress) -> tuple[Any, ...]:
         with _messages():
@@ -239,18 +244,16 @@ def build_demo(
             signature = gradio.Textbox(label="Signature", info="pins the scores", interactive=False, buttons=["copy"])
         outputs = [table, summary, signature, number, results, scored]
         runs = [
-            text_button.click(
-                score_text, [first, second, lang_pair, preset], outputs, api_name="score", show_progress_on=summary, **options
-            ),
-            file_button.click(score_file, [file, lang_pair, preset], outputs, api_name="score_file", show_progress_on=summary, **options),
+            text_button.click(score_text, [first, second, lang_pair, preset], outputs, api_name="score", show_progress_on=summary, **queue),
+            file_button.click(score_file, [file, lang_pair, preset], outputs, api_name="score_file", show_progress_on=summary, **queue),
         ]
         for run in runs:
-            run.success(heatmap, [scored, number], [image, picture], api_visibility="private", **options)
+            run.success(heatmap, [scored, number], [image, picture], api_visibility="private", **queue)
             run.failure(lambda: (_NOTHING_YET, gradio.Column(visible=False)), None, [summary, results], api_visibility="private")
         table.select(clicked, None, number, api_visibility="private").success(
-            heatmap, [scored, number], [image, picture], api_visibility="private", **options
+            heatmap, [scored, number], [image, picture], api_visibility="private", **queue
         )
-        number.submit(heatmap, [scored, number], [image, picture], api_name="heatmap", **options)
+        number.submit(heatmap, [scored, number], [image, picture], api_name="heatmap", **queue)
     return app
 
 

@@ -22,7 +22,7 @@ def bertscore(predictions: PackedTokens, references: PackedTokens, *, threads: i
 
     ``R = sum_i w_i max_j cos(r_i, p_j) / sum_i w_i`` over the tokens of the reference, precision the same the other way round, and
     ``F1 = 2 P R / (P + R)``. Special tokens have no weight of their own, but a token may be matched with one, as in the published code.
-    That code pads texts with vectors of zeros, which other tokens may then be matched with; there is no padding here.
+    There a token may also be matched with padding, at similarity 0; here there is no padding, as in its batches of one.
 
     Args:
         predictions: packed, L2-normalised tokens with the special ones; input position i is paired with position i of `references`.

@@ -6,7 +6,7 @@ from mtmetrics.encoders.packed import PackedTokens
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(N,) float64 cosines of the rows of two (N, d) matrices: the sentence semantic similarity of SentSim (Song et al., 2021, Sec. 3.3).
+    """(N,) float64 cosines of the rows of two (N, d) matrices: the sentence semantic similarity of SentSim (Song et al., 2021, Eq. 6).
 
     NaN where a row is zero, as the mean of no token vectors is.
     """

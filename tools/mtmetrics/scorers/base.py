@@ -85,6 +85,11 @@ class Scorer(abc.ABC):
     compares: Literal["sources", "references"] = "sources"
 
     @property
+    def depth(self) -> int | None:
+        """Number of layers that the encoder of words has; None where the layer cannot be chosen."""
+        return None
+
+    @property
     @abc.abstractmethod
     def signature(self) -> str:
         """One line that pins the scores."""

@@ -60,6 +60,10 @@ class BERTR(Scorer):
         self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
 
     @property
+    def depth(self) -> int | None:
+        return self.encoder.depth
+
+    @property
     def signature(self) -> str:
         return signature(
             "bertr",

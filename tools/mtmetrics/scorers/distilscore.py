@@ -31,6 +31,10 @@ class DistilScore(Scorer):
         self.lang_pair = lang_pair
 
     @property
+    def depth(self) -> int | None:
+        return self.encoder.depth
+
+    @property
     def signature(self) -> str:
         return signature(
             "distilscore",

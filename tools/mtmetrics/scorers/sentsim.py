@@ -108,6 +108,10 @@ class SentSim(Scorer):
         self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
 
     @property
+    def depth(self) -> int | None:
+        return self.words.depth
+
+    @property
     def signature(self) -> str:
         bounds = {name: self.bounds[name] for name in self.parts} if self.normalize == "fixed" else {}
         scale = ",".join(f"{low:g}:{high:g}" for low, high in bounds.values())

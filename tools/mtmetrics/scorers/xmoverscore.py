@@ -146,6 +146,10 @@ class XMoverScore(Scorer):
         self._form = form
 
     @property
+    def depth(self) -> int | None:
+        return self.encoder.depth
+
+    @property
     def signature(self) -> str:
         form, model = self._form, self.language_model
         lm = "none" if model is None else f"{model.label}#{model.fingerprint}*{self.lm_weight:g}"

@@ -113,8 +113,7 @@ class TrainingData:
             raise InputError(f"features {config.features!r}: must be none, or some of {', '.join(FEATURES)}, joined by '+'")
         if not seeds or len(set(seeds)) < len(seeds):
             raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
-        # The first encoder tells how many layers there are; its file of weights is read once, by the second from the memory of the system.
-        plain = TokenEncoder(encoder)
+        plain = TokenEncoder(encoder)  # tells how many layers there are
         self.config, self._work, self._device = config, run.work, _device()
         settings = {
             "encoder": f"{plain.label}#{plain.fingerprint}",

@@ -4,11 +4,11 @@ from typing import Any
 
 from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.scorers.bertr import BERTR
-from mtmetrics.scorers.loaders.common import encoder_table, languages, preset_map
+from mtmetrics.scorers.loaders.common import compared_with, encoder_table, languages, preset_map
 from mtmetrics.scorers.pool import ModelPool
 
 _ENCODER = {"model", "revision", "layer"}
-_TABLES: dict[str, set[str]] = {"encoder": _ENCODER, "encoders.*": _ENCODER, "maps": {"artifact", "kind"}}
+_TABLES: dict[str, set[str]] = {"encoder": _ENCODER, "encoders.*": _ENCODER, "score": {"against"}, "maps": {"artifact", "kind"}}
 
 
 def load_bertr(
@@ -16,7 +16,7 @@ def load_bertr(
     lang_pair: str | None = None,
     pool: ModelPool | None = None,
     *,
-    against: Any = "reference",
+    against: Any = None,
     encoder: str | None = None,
     layer: int | None = None,
     map: str | None = None,
@@ -30,7 +30,7 @@ def load_bertr(
         preset: name of a preset, or a folder with a preset.toml.
         lang_pair: such as ``"de-en"``; needed where the preset chooses the encoder by language, and for maps.
         pool: loaded models to share.
-        against: compare with the ``"reference"`` or with the ``"source"``, which needs a multilingual encoder.
+        against: compare with the ``"reference"`` (by default) or with the ``"source"``, which needs a multilingual encoder.
         encoder: another encoder than the preset's.
         layer: hidden state of the encoder; the last by default.
         map: against the source, ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
@@ -44,6 +44,7 @@ def load_bertr(
     """
     bundle = load_preset("bertr", preset)
     bundle.refuse_unknown(_TABLES)
+    against = compared_with(bundle, against, usual="reference")
     pool = pool or ModelPool()
     pair = languages(bundle, lang_pair)
     # Against the source the multilingual encoder is needed, whatever the target language.

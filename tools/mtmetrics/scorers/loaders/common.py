@@ -8,6 +8,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, language_pair
 from mtmetrics.remap import KINDS, Level, Remapping
 from mtmetrics.scorers.maps import load_map
+from mtmetrics.scorers.naming import AGAINST
 from mtmetrics.scorers.pool import ModelPool
 
 
@@ -25,6 +26,19 @@ def languages(bundle: Preset, lang_pair: str | None) -> tuple[str, str] | None:
         if known is not None and language not in known:
             raise InputError(f"language pair {lang_pair}: preset {bundle.name} knows the languages {' '.join(known)}, not {language!r}")
     return pair
+
+
+def compared_with(bundle: Preset, asked: Any, *, usual: str) -> str:
+    """What translations are compared with, ``"source"`` or ``"reference"``: as asked, else as the preset says, else as usual.
+
+    Raises:
+        InputError: neither of the two, or the preset is made for the other one.
+    """
+    only = bundle.settings.get("score", {}).get("against")
+    against = choice("against", asked or only or usual, tuple(AGAINST))
+    if only not in (None, against):
+        raise InputError(f"against {against!r}: preset {bundle.name} compares with the {only} only; choose another preset")
+    return against
 
 
 def encoder_table(bundle: Preset, override: str | None, target: str | None = None) -> dict[str, Any]:

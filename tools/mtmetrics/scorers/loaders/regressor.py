@@ -7,6 +7,7 @@ from mtmetrics.artifacts.models import fingerprint, fingerprint_files, loading, 
 from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.encoders.device import pick_devices
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.inputs import choice
 from mtmetrics.scorers.loaders.common import languages
 from mtmetrics.scorers.naming import AGAINST
 from mtmetrics.scorers.pool import ModelPool
@@ -15,7 +16,8 @@ from mtmetrics.scorers.regressor import RegressorScore
 if TYPE_CHECKING:
     from mtmetrics.regressors.regressor import Regressor
 
-_TABLES: dict[str, set[str]] = {"regressor": {"model", "revision"}, "regressors.*": {"model", "revision"}}
+# A preset has one table for each of what its networks compare translations with: [regressors.reference], [regressors.source].
+_TABLES: dict[str, set[str]] = {"regressors.*": {"model", "revision"}}
 
 
 def load_regressor(
@@ -49,11 +51,12 @@ def load_regressor(
     bundle.refuse_unknown(_TABLES)
     languages(bundle, lang_pair)
     known = bundle.settings.get("regressors", {})
-    table = {"model": regressor} if regressor else known.get(against or "reference") or bundle.settings.get("regressor", {})
+    wanted = choice("against", against or (next(iter(known)) if len(known) == 1 else "reference"), tuple(AGAINST))
+    table = {"model": regressor} if regressor else known.get(wanted, {})
     if "model" not in table:
         raise ArtifactError(
-            f"preset {bundle.name}: no regressor to compare with the {against or 'reference'}; train one with 'mtmetrics train regressor' "
-            "and pass its folder as regressor=DIR"
+            f"preset {bundle.name}: holds no network that compares with the {wanted}; train one with 'mtmetrics train regressor', and pass "
+            f"its folder as regressor=DIR (on the command line --regressor DIR)"
         )
     pool = pool or ModelPool()
     name = bundle.path(table["model"])
@@ -62,8 +65,8 @@ def load_regressor(
     if network.architecture != metric:
         raise ArtifactError(f"regressor {name}: it is of the metric {network.architecture}, not {metric}")
     if against is not None and against != network.against:
-        wanted = AGAINST[network.against]
-        raise InputError(f"against={against!r}: regressor {name} compares with {wanted}; pass {wanted}, or another regressor")
+        column = AGAINST[network.against]
+        raise InputError(f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor")
     model = pool.encoder(encoder or network.encoder, mix=network.mixes(), max_pieces=network.max_pieces)
     return RegressorScore(
         model,

@@ -7,10 +7,14 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.scorers.loaders.common import languages
 from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.scorers.sentsim import SETTINGS, VARIANTS, SentSim, Setting
+from mtmetrics.scorers.sentsim import PARTS, SETTINGS, VARIANTS, SentSim, Setting
 
 _MODELS = {"words", "words_revision", "layer", "sentences", "sentences_revision"}
-_TABLES: dict[str, set[str]] = {**dict.fromkeys(SETTINGS, _MODELS), "score": {"variant", "normalize", "normalize_vectors"}}
+_TABLES: dict[str, set[str]] = {
+    **dict.fromkeys(SETTINGS, _MODELS),
+    "score": {"variant", "normalize", "normalize_vectors"},
+    "bounds.*": set(PARTS),
+}
 
 
 def load_sentsim(
@@ -45,7 +49,7 @@ def load_sentsim(
         ArtifactError: something that the preset names cannot be loaded.
     """
     bundle = load_preset("sentsim", preset)
-    bundle.refuse_unknown({**_TABLES, "bounds": set(SETTINGS)})
+    bundle.refuse_unknown(_TABLES)
     languages(bundle, lang_pair)
     chosen = _setting(bundle, setting)
     table, score = bundle.settings[chosen], bundle.settings.get("score", {})

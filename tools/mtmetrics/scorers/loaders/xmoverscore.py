@@ -6,7 +6,7 @@ from typing import Any
 from mtmetrics.artifacts.presets import Preset, load_preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.fluency import LanguageModel
-from mtmetrics.inputs import choice, language_pair
+from mtmetrics.inputs import choice
 from mtmetrics.matching.weights import TokenWeights
 from mtmetrics.remap import Level
 from mtmetrics.scorers.loaders.common import encoder_table, languages, preset_map
@@ -70,18 +70,19 @@ def load_xmoverscore(
     """
     bundle = load_preset("xmoverscore", preset)
     bundle.refuse_unknown(_TABLES)
-    language_pair(lang_pair)
-    source, target = languages(bundle, lang_pair) or ("", "")
+    pair = languages(bundle, lang_pair)
+    if pair is None:
+        raise InputError("language pair None: pass one such as 'de-en' (lang_pair=, or --lp)")
     pool = pool or ModelPool()
     score = dict(bundle.settings.get("score", {}))
     chosen = choice("variant", variant or score.get("variant", "acl20"), list(VARIANTS))
     similarity = choice("similarity", similarity or score.get("similarity", "mover"), SIMILARITIES)
     if similarity == "cosine":
         score = {name: value for name, value in score.items() if name not in ("ngram", "distance", "drop_rate")}
-    source_encoder, target_encoder = _encoders(bundle, pool, (source, target), similarity, encoder, layer, VARIANTS[chosen].layer)
+    source_encoder, target_encoder = _encoders(bundle, pool, pair, similarity, encoder, layer, VARIANTS[chosen].layer)
     level: Level = "sentence" if similarity == "cosine" else "word"
     remapping = preset_map(bundle, pool, source_encoder, lang_pair, kind=map, maps=maps, level=level)
-    model, model_weight = _language_model(bundle, pool, target, lm)
+    model, model_weight = _language_model(bundle, pool, pair[1], lm)
     table = None if weights in (None, "uniform") else TokenWeights.load(bundle.path(str(weights)))
     return XMoverScore(
         source_encoder,

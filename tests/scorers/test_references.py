@@ -1,0 +1,222 @@
+"""Metrics that compare with references: BERTR, SentSim, DistilScore; several references; presets and options."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.remap import Remapping
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.bertr import BERTR
+from mtmetrics.scorers.comparison import COMPARISONS
+from mtmetrics.scorers.distilscore import DistilScore
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.sentsim import SentSim, min_max
+
+REFERENCES = ["the house is small.", "i see the cat", "the dog sleeps not!", "a tree stands there"]
+PREDICTIONS = ["the small house", "i see a tree", "the dog sleeps not!", " "]
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_encoder: Path) -> TokenEncoder:
+    return TokenEncoder(tiny_encoder)
+
+
+def scorers(encoder: TokenEncoder) -> list[Scorer]:
+    sentences = MeanPooledEncoder(encoder)
+    bounds = {"sss": (-1.0, 1.0), "bertscore": (0.0, 1.0)}
+    return [
+        BERTR(encoder),
+        DistilScore(sentences, against="reference"),
+        SentSim(encoder, sentences, setting="mt-ref", normalize="fixed", bounds=bounds),
+    ]
+
+
+def test_bertr_by_plain_loops(encoder: TokenEncoder) -> None:
+    result = BERTR(encoder).score(REFERENCES[:2], PREDICTIONS[:2])
+    for reference, prediction, score in zip(REFERENCES, PREDICTIONS, result.segments, strict=False):
+        x, y = ([vector / np.linalg.norm(vector) for vector in encoder.encode([text]).vectors[1:-1]] for text in (reference, prediction))
+        assert score == pytest.approx(np.mean([max(float(r @ p) for p in y) for r in x]), abs=1e-6)
+
+
+def test_bertr_against_the_source_uses_the_map(encoder: TokenEncoder) -> None:
+    remapping = Remapping.fit("clp", *np.random.default_rng(0).normal(size=(2, 50, 16)))
+    plain, mapped = (BERTR(encoder, against="source", remapping=chosen) for chosen in (None, remapping))
+    assert not np.allclose(plain.score(REFERENCES, PREDICTIONS).segments, mapped.score(REFERENCES, PREDICTIONS).segments)
+    assert f"map:clp#{remapping.fingerprint}" in mapped.signature
+    with pytest.raises(InputError, match="needs? against='source'|need against='source'"):
+        BERTR(encoder, remapping=remapping)
+
+
+def test_identical_texts_get_the_highest_score(encoder: TokenEncoder) -> None:
+    for scorer, highest in zip(scorers(encoder), (1.0, 1.0, np.e), strict=True):
+        assert scorer.score(REFERENCES, REFERENCES).segments == pytest.approx(highest, abs=1e-6)
+
+
+def test_blank_segments_get_the_floor(encoder: TokenEncoder) -> None:
+    for scorer, floor in zip(scorers(encoder), (0.0, -1.0, 1.0), strict=True):
+        result = scorer.score(REFERENCES, PREDICTIONS)
+        assert result.segments[3] == floor
+        assert result.segments[:3].min() > floor
+        assert result.report.blank == 1
+        assert result.report.identical == 0
+
+
+def test_the_best_of_several_references_counts(encoder: TokenEncoder) -> None:
+    several = [[reference, "x y z", ""] for reference in REFERENCES]
+    for scorer in scorers(encoder):
+        alone = [scorer.score([row[column] for row in several], PREDICTIONS).segments for column in range(3)]
+        result = scorer.score(several, PREDICTIONS)
+        assert result.segments == pytest.approx(np.max(alone, axis=0))
+        assert result.report.segments == 4
+        assert result.report.blank == 1
+    uneven = [["the house"], ["i see the cat", "i see a tree"], ["dog"], ["tree"]]
+    assert BERTR(encoder).score(uneven, PREDICTIONS).segments[1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("references", "message"),
+    [
+        ([["a"], []], r"references\[1\]: empty; a segment needs at least one reference"),
+        ([["a"], "b"], r"references\[1\]: a string, but other segments have lists"),
+        ([["a"], [1]], r"references\[1\]\[0\]: a string is needed, got 1"),
+        (["a"], "predictions has 2 segments but references has 1"),
+        ("a b", "references: a list of strings is needed"),
+    ],
+)
+def test_bad_references(encoder: TokenEncoder, references: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        BERTR(encoder).score(references, ["a", "b"])
+
+
+def test_several_systems_share_the_encoding(tiny_encoder: Path) -> None:
+    encoder = TokenEncoder(tiny_encoder, cache_bytes=0)
+    BERTR(encoder).score_systems(REFERENCES, {"a": PREDICTIONS, "b": REFERENCES})
+    assert encoder.counts.computed == len({*REFERENCES, *PREDICTIONS})
+
+
+def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
+    sentences = MeanPooledEncoder(encoder)
+    batch = SentSim(encoder, sentences, setting="mt-ref", parts="sss+wmd").score(REFERENCES, PREDICTIONS)
+    sss, wmd = batch.parts["sss"][:3], batch.parts["wmd"][:3]
+    a, b = ((values - values.min()) / (values.max() - values.min()) for values in (sss, wmd))
+    assert batch.segments[:3] == pytest.approx((np.exp(a) + np.exp(1 - b)) / 2)
+    assert batch.segments[3] == 1.0
+    bounds = {"sss": (0.0, 1.0), "wmd": (0.0, 40.0)}
+    fixed = SentSim(encoder, sentences, setting="mt-ref", parts="sss+wmd", normalize="fixed", bounds=bounds)
+    result = fixed.score(REFERENCES, PREDICTIONS)
+    assert result.segments[:3] == pytest.approx((np.exp(np.clip(sss, 0, 1)) + np.exp(1 - wmd / 40)) / 2)
+    assert result.parts["wmd"][3] == 40.0
+    alone = fixed.score(REFERENCES[:1], PREDICTIONS[:1])
+    assert alone.segments[0] == pytest.approx(result.segments[0])
+    assert "norm:fixed(0:1,0:40)" in fixed.signature
+
+
+def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenEncoder) -> None:
+    scorer = SentSim(encoder, MeanPooledEncoder(encoder), setting="src-mt")
+    whole = scorer.score(REFERENCES, PREDICTIONS)
+    chunks = iter([[REFERENCES[:1], PREDICTIONS[:1]], [REFERENCES[1:], PREDICTIONS[1:]]])
+    [streamed] = scorer.score_stream(chunks)
+    assert streamed.segments == pytest.approx(whole.segments)
+    both = scorer.score_systems(REFERENCES, {"a": PREDICTIONS, "b": REFERENCES[::-1]})
+    assert both["a"].segments == pytest.approx(whole.segments)
+    assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).segments == pytest.approx([np.exp(0.5)])
+    assert scorer.score([" "], ["x"]).segments.tolist() == [1.0]
+    scorer = SentSim(encoder, MeanPooledEncoder(encoder), setting="mt-ref")
+    several = scorer.score([["x", "the house"], ["cat"]], ["the house", "dog"])
+    assert several.parts["sss"][0] == pytest.approx(1.0)
+    assert several.segments == pytest.approx([np.e, 1.0])
+
+
+def test_min_max() -> None:
+    assert min_max(np.array([0.0, 2.0, 5.0]), 1.0, 3.0).tolist() == [0.0, 0.5, 1.0]
+    assert min_max(np.array([2.0, 2.0]), 2.0, 2.0).tolist() == [0.5, 0.5]
+
+
+def test_sentsim_settings(encoder: TokenEncoder) -> None:
+    sentences = MeanPooledEncoder(encoder)
+    with pytest.raises(InputError, match="parts 'sss\\+bleu'"):
+        SentSim(encoder, sentences, setting="src-mt", parts="sss+bleu")
+    with pytest.raises(InputError, match="no bounds for sss"):
+        SentSim(encoder, sentences, setting="src-mt", normalize="fixed", bounds={"bertscore": (0, 1)})
+    unit = SentSim(encoder, sentences, setting="src-mt", parts="wmd", normalize_vectors=True)
+    assert unit.score(REFERENCES, PREDICTIONS).parts["wmd"][:3].max() <= 2.0
+    assert "|vectors:unit|" in unit.signature
+
+
+@pytest.mark.parametrize(
+    ("metric", "given", "asked", "column", "option"),
+    [
+        ("xmoverscore", ["sources"], None, "sources", {}),
+        ("bertr", ["sources", "references"], None, "references", {"against": "reference"}),
+        ("bertr", ["sources"], None, "sources", {"against": "source"}),
+        ("distilscore", ["sources", "references"], None, "sources", {"against": "source"}),
+        ("distilscore", ["sources", "references"], "reference", "references", {"against": "reference"}),
+        ("sentsim", ["references"], None, "references", {"setting": "mt-ref"}),
+        ("sentsim", ["sources", "references"], "src-mt", "sources", {"setting": "src-mt"}),
+    ],
+)
+def test_what_is_compared(metric: str, given: list, asked: str | None, column: str, option: dict) -> None:
+    assert COMPARISONS[metric].choose(metric, given, asked) == (column, option)
+
+
+@pytest.mark.parametrize(
+    ("metric", "given", "asked", "message"),
+    [
+        ("xmoverscore", ["references"], None, "xmoverscore compares predictions with sources; pass sources"),
+        ("sentsim", ["sources", "references"], None, "pass setting='src-mt' or setting='mt-ref'"),
+        ("sentsim", ["sources"], "mt-ref", "setting='mt-ref' compares with references; pass references"),
+        ("bertr", ["sources"], "target", "against 'target': must be one of source, reference"),
+        ("bertr", [], None, "pass sources or references"),
+    ],
+)
+def test_what_cannot_be_compared(metric: str, given: list, asked: str | None, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        COMPARISONS[metric].choose(metric, given, asked)
+
+
+def write_preset(folder: Path, text: str) -> str:
+    (folder / "preset.toml").write_text(text)
+    return str(folder)
+
+
+def test_bertr_chooses_its_encoder_by_language(tmp_path: Path, tiny_encoder: Path) -> None:
+    preset = write_preset(tmp_path, f'[encoders.en]\nmodel = "{tiny_encoder}"\nlayer = 2\n[encoder]\nmodel = "{tiny_encoder}"\nlayer = 1\n')
+    assert "|layer:2|" in load_scorer("bertr", preset=preset, lang_pair="de-en").signature
+    assert "|layer:1|" in load_scorer("bertr", preset=preset, lang_pair="en-de").signature
+    assert "|layer:1|" in load_scorer("bertr", preset=preset, lang_pair="de-en", against="source").signature
+    assert "|layer:3|" in load_scorer("bertr", preset=preset, lang_pair="de-en", layer=3).signature
+    with pytest.raises(InputError, match="lang_pair is missing; preset .* chooses its encoder by the target language"):
+        load_scorer("bertr", preset=preset)
+
+
+def test_presets_that_know_references_only(tmp_path: Path, tiny_encoder: Path) -> None:
+    preset = write_preset(tmp_path, f'[encoder]\nmodel = "{tiny_encoder}"\n[score]\nagainst = "reference"\n')
+    assert load_scorer("distilscore", preset=preset).compares == "references"
+    with pytest.raises(InputError, match="compares with the reference only"):
+        load_scorer("distilscore", preset=preset, against="source")
+
+
+def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
+    table = f'words = "{tiny_encoder}"\nlayer = 2\nsentences = "{tiny_encoder}"\n'
+    both = write_preset(tmp_path, f"[src-mt]\n{table}[mt-ref]\n{table}[bounds.src-mt]\nsss = [0.0, 1.0]\nbertscore = [0.0, 1.0]\n")
+    with pytest.raises(InputError, match="setting is missing"):
+        load_scorer("sentsim", preset=both)
+    assert "|norm:fixed(0:1,0:1)|" in load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed").signature
+    assert "|parts:sss+wmd|" in load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd").signature
+    with pytest.raises(InputError, match="both say what is combined"):
+        load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd", parts="sss")
+    one = write_preset(tmp_path, f"[mt-ref]\n{table}")
+    assert load_scorer("sentsim", preset=one).compares == "references"
+    with pytest.raises(InputError, match="has models for 'mt-ref' only"):
+        load_scorer("sentsim", preset=one, setting="src-mt")
+    with pytest.raises(ArtifactError, match=r"neither a \[src-mt\] nor an \[mt-ref\] table"):
+        load_scorer("sentsim", preset=write_preset(tmp_path, 'metric = "sentsim"\n'))
+
+
+def test_options_of_other_metrics_are_refused(tiny_preset: Path) -> None:
+    with pytest.raises(InputError, match="bertr has no option 'ngram'; it takes: preset, lang_pair, against"):
+        load_scorer("bertr", preset="mini", ngram=2)

@@ -1,0 +1,64 @@
+"""Line plots: correlation against layer or number of training instances, loss against steps."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtmetrics.artifacts.files import atomic_path
+from mtmetrics.evaluation.heatmap import require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_curves", "require_matplotlib", "save_curves"]
+
+# Okabe and Ito's colours, which colour-blind people can tell apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = "osD^vPX"
+_INK, _LINE = "#1f2933", "#dfe3e8"
+_DPI = 150
+_MOST_TICKS = 30
+
+
+def draw_curves(lines: Mapping[str, Mapping[float, float]], *, title: str, x_label: str, y_label: str) -> "Figure":
+    """A plot with one line per name.
+
+    Args:
+        lines: name -> x -> y; values that are not finite leave a gap.
+        title: over the plot.
+        x_label: of the x axis.
+        y_label: of the y axis.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for number, (name, line) in enumerate(lines.items()):
+        look = {"color": _COLOURS[number % len(_COLOURS)], "marker": _MARKERS[number % len(_MARKERS)]}
+        axes.plot(list(line), list(line.values()), label=name, linewidth=1.8, markersize=5, **look)
+    ticks = sorted({x for line in lines.values() for x in line})
+    if len(ticks) <= _MOST_TICKS and all(float(x).is_integer() for x in ticks) and ticks[-1] <= _MOST_TICKS:
+        axes.set_xticks(ticks)
+    axes.set_title(title, loc="left", fontsize=11, color=_INK)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.grid(color=_LINE)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    if len(lines) > 1:
+        axes.legend(frameon=False)
+    return figure
+
+
+def save_curves(lines: Mapping[str, Mapping[float, float]], path: str | Path, *, title: str, x_label: str, y_label: str) -> None:
+    """Writes the plot of `draw_curves` as a PNG file, which is whole or absent.
+
+    Raises:
+        MTMetricsError: the file cannot be written.
+    """
+    figure = draw_curves(lines, title=title, x_label=x_label, y_label=y_label)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=_DPI)

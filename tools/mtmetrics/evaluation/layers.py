@@ -1,0 +1,80 @@
+"""Layer study: how a metric agrees with people at each layer of its encoder (Fig. 3 and 4 of Song et al., 2021)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.agreement import Agreement, mean_agreement
+from mtmetrics.evaluation.report import markdown, one_line, rounded, shown
+
+
+def chosen_layers(text: str, depth: int | None) -> list[int]:
+    """The layers that a user names: ``all``, or numbers joined by commas.
+
+    Args:
+        text: what the user passed.
+        depth: number of layers of the encoder, None where there is no choice.
+
+    Raises:
+        InputError: not of that form, or no such layers.
+
+    Example:
+        >>> chosen_layers("all", 2)
+        [0, 1, 2]
+        >>> chosen_layers("2,1", 2)
+        [1, 2]
+    """
+    if depth is None:
+        raise InputError("--layers: the encoder of this metric leaves no choice of layer")
+    if text == "all":
+        return list(range(depth + 1))
+    try:
+        layers = sorted({int(number) for number in text.split(",")})
+    except ValueError:
+        layers = []
+    if not layers or layers[0] < 0 or layers[-1] > depth:
+        raise InputError(f"--layers {text!r}: 'all' or numbers from 0 to {depth} joined by commas are needed")
+    return layers
+
+
+def render_layers(studies: Mapping[int, Sequence[Agreement]], about: Mapping[str, str], style: str, *, parts: bool) -> str:
+    """The agreement at each layer, without a final line end.
+
+    Args:
+        studies: layer -> its agreement on each file.
+        about: what was judged and how, for JSON alone.
+        style: ``json``, ``tsv`` or ``markdown``; tables have a row per measure and layer, a column per file, and their mean.
+        parts: show the parts of the score too.
+    """
+    lines = curves(studies, parts=parts)
+    files = [f"{agreement.file} ({agreement.lang_pair})" for agreement in next(iter(studies.values()))]
+    if style == "json":
+        names = [*files, "mean"]
+        rows: list[dict[str, Any]] = [
+            {"measure": name, "layer": layer, "pearson": dict(zip(names, map(_number, values), strict=True))}
+            for name, layers in lines.items()
+            for layer, values in layers.items()
+        ]
+        return json.dumps({**about, "layers": rows}, indent=2, ensure_ascii=False, allow_nan=False)
+    table = [["measure", "layer", *files, "mean"]]
+    table += [[name, str(layer), *map(rounded, values)] for name, layers in lines.items() for layer, values in layers.items()]
+    if style == "tsv":
+        return "\n".join("\t".join(one_line(cell) for cell in row) for row in table)
+    return markdown(table, range(1, len(table[0])))
+
+
+def curves(studies: Mapping[int, Sequence[Agreement]], *, parts: bool) -> dict[str, dict[int, list[Any]]]:
+    """Measure -> layer -> the correlation on each file, and last their mean."""
+    names = shown(mean_agreement(next(iter(studies.values()))), parts)
+    return {
+        name: {
+            layer: [*(agreement.pearson[name] for agreement in agreements), mean_agreement(agreements)[name]]
+            for layer, agreements in studies.items()
+        }
+        for name in names
+    }
+
+
+def _number(correlation: Any) -> float | None:
+    return None if correlation.reason is not None else correlation.value
