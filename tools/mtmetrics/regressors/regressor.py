@@ -1,15 +1,16 @@
 """A trained regressor: one or several networks of one kind, and what they were trained for; saved and loaded as the Hub expects it."""
 
+import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from huggingface_hub import PyTorchModelHubMixin
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from mtmetrics.regressors import layers
+from mtmetrics.regressors.features import feature_count
 from mtmetrics.regressors.networks import ESIM, PooledBiLSTM
 
 
@@ -84,6 +85,7 @@ class Regressor(
         dropout: while training.
         max_pieces: texts are cut at that many word pieces.
         features: names of `mtmetrics.regressors.features` that are read beside the vectors.
+        feature_layers: layers of the encoder that features are computed from, 1 to `depth`; the last by default.
         pooling: of the two BiLSTM models, ``"both"``, ``"avg"`` or ``"max"``.
         floor: score of a segment with a blank side.
     """
@@ -101,6 +103,7 @@ class Regressor(
         dropout: float = 0.5,
         max_pieces: int = 100,
         features: list[str] | None = None,
+        feature_layers: list[int] | None = None,
         pooling: str = "both",
         floor: float = 0.0,
     ) -> None:
@@ -109,18 +112,17 @@ class Regressor(
         self.encoder, self.encoder_fingerprint = encoder, encoder_fingerprint
         self.depth, self.width, self.max_pieces, self.floor = depth, width, max_pieces, floor
         self.features = list(features or [])
-        count = len(self.features)
+        self.feature_layers = list(feature_layers or [depth]) if self.features else []
+        count = feature_count(self.features, len(self.feature_layers))
         self.members = nn.ModuleList(Member(architecture, depth, width, hidden, dropout, pooling, count) for _ in range(members))
         self.feature_mean = nn.Buffer(torch.zeros(count))
         self.feature_scale = nn.Buffer(torch.ones(count))
 
     def mixes(self) -> np.ndarray:
-        """(C, depth) weights of the encoder's layers: a row per network, and one that takes the last layer, for features, if there are any."""
+        """(C, depth) weights of the encoder's layers: a row per network, and one for each layer that features are computed from."""
         with torch.no_grad():
-            rows = [member.mix.weights().cpu().numpy() for member in self.members]
-        if self.features:
-            rows.append(np.eye(self.depth, dtype=np.float32)[-1])
-        return np.stack(rows).astype(np.float64)
+            rows = [member.mix.weights().cpu().numpy().astype(np.float64) for member in self.members]
+        return np.stack([*rows, *(np.eye(self.depth)[layer - 1] for layer in self.feature_layers)])
 
     def forward(
         self,
@@ -144,11 +146,18 @@ class Regressor(
             scores.append(member(other[:, :, own], prediction[:, :, own], lengths, standard))
         return torch.stack(scores).mean(0)
 
+    @classmethod
+    def read(cls, folder: Path) -> "Regressor":
+        """Reads what `save_pretrained` wrote, into float32; `from_pretrained` would say so on standard output, which is for results.
+
+        Raises:
+            OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError: a file is missing, damaged, or not of the kind.
+        """
+        network = cls(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        network.load_state_dict(load_file(folder / "model.safetensors"))
+        return network.eval()
+
     def _save_pretrained(self, save_directory: Path) -> None:
         """Stores the weights in float16: `PyTorchModelHubMixin` would store what they are computed in."""
         half = {name: values.detach().to("cpu", torch.float16).contiguous() for name, values in self.state_dict().items()}
         save_file(half, save_directory / "model.safetensors", metadata={"format": "pt"})
-
-    def config(self) -> dict[str, Any]:
-        """What config.json says."""
-        return dict(self._hub_mixin_config or {})

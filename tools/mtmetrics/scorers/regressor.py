@@ -105,14 +105,20 @@ class RegressorScore(Scorer):
         return list(zip(scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True))
 
     def _features(self, tokens: PackedTokens, lines: int, systems: int) -> np.ndarray:
+        """(systems * lines, f) features."""
         from mtmetrics.regressors.features import pair_features
 
-        last = tokens.with_vectors(lambda vectors: vectors[:, -self.network.width :])
-        other = last.take(slice(lines))
-        columns = [
-            pair_features(self.network.features, other, last.take(slice(number * lines, (number + 1) * lines)), self.threads)
-            for number in range(1, systems + 1)
-        ]
+        network = self.network
+        if not network.features:
+            return np.zeros((systems * lines, 0), dtype=np.float32)
+        # Behind the mixes of the networks stand the layers that features are computed from.
+        firsts = [(len(network.members) + number) * network.width for number in range(len(network.feature_layers))]
+        layers = [tokens.with_vectors(lambda vectors, first=first: vectors[:, first : first + network.width]) for first in firsts]
+        others = [layer.take(slice(lines)) for layer in layers]
+        columns = []
+        for number in range(1, systems + 1):
+            predictions = [layer.take(slice(number * lines, (number + 1) * lines)) for layer in layers]
+            columns.append(pair_features(network.features, list(zip(others, predictions, strict=True)), self.threads))
         return np.concatenate(columns)
 
     def _predict(self, pieces: PackedTokens, pairs: np.ndarray, features: np.ndarray) -> np.ndarray:

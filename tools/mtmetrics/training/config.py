@@ -90,6 +90,7 @@ class RegressorConfig:
     dropout: float = _setting(0.5, "dropout of LSTM inputs and of the regressor over the pooled states")
     max_pieces: int = _setting(100, "texts are cut at that many word pieces")
     features: str = _setting("none", "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, length, joined by +")
+    feature_layers: str = _setting("last", "layers that features are computed from, such as 2+4+6")
     ranking: float = _setting(0.0, "weight of a hinge loss over the pairs of a batch, beside the squared error")
     standardise: bool = _setting(False, "give the judgements of each file mean 0 and deviation 1")
     batch: int = _setting(32, "pairs per step")

@@ -54,11 +54,11 @@ class LayerStore:
         rows = np.concatenate([self._kept[self._bounds[text] : self._bounds[text + 1]] for text in texts])
         return torch.from_numpy(self.vectors[rows]).float()
 
-    def last_layer(self, texts: np.ndarray) -> PackedTokens:
-        """Packed vectors of the last layer of (n,) texts, special tokens included."""
+    def layer(self, number: int, texts: np.ndarray) -> PackedTokens:
+        """Packed vectors of (n,) texts at layer 1 or higher, special tokens included."""
         rows = np.concatenate([np.arange(self.offsets[text], self.offsets[text + 1]) for text in texts])
         return PackedTokens(
-            vectors=self.vectors[rows, -1].astype(np.float32),
+            vectors=self.vectors[rows, number - 1].astype(np.float32),
             offsets=np.concatenate([[0], np.cumsum(np.diff(self.offsets)[texts])]),
             weights=np.ones(len(rows)),
             token_ids=self.token_ids[rows],

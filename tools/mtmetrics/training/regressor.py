@@ -111,9 +111,10 @@ class TrainingData:
         self.features = [] if config.features == "none" else config.features.split("+")
         if not set(self.features) <= set(FEATURES) or len(set(self.features)) < len(self.features):
             raise InputError(f"features {config.features!r}: must be none, or some of {', '.join(FEATURES)}, joined by '+'")
+        plain = TokenEncoder(encoder)  # tells how many layers there are
+        self.feature_layers = _layer_numbers(config.feature_layers, plain.layer) if self.features else []
         if not seeds or len(set(seeds)) < len(seeds):
             raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
-        plain = TokenEncoder(encoder)  # tells how many layers there are
         self.config, self._work, self._device = config, run.work, _device()
         settings = {
             "encoder": f"{plain.label}#{plain.fingerprint}",
@@ -146,8 +147,17 @@ class TrainingData:
         return train_member(self.create, self.train_rows.take(rows), self.valid_rows, self.config, seed, checkpoint, self._device)
 
     def create(self) -> Any:
-        """A new network."""
-        return self._regressor(1).members[0]
+        """A new network; the direct way of its features begins as their least-squares fit to the judgements."""
+        import torch
+
+        member = self._regressor(1).members[0]
+        if self.features:
+            human = self.train_rows.human
+            fit, *_ = np.linalg.lstsq(self.train_rows.features.astype(np.float64), human - human.mean(), rcond=1e-3)
+            with torch.no_grad():
+                member.direct.weight.copy_(torch.from_numpy(fit)[None])
+                member.outer.bias.fill_(human.mean())
+        return member
 
     def _regressor(self, members: int) -> Any:
         from mtmetrics.regressors.regressor import Regressor
@@ -165,6 +175,7 @@ class TrainingData:
             dropout=config.dropout,
             max_pieces=config.max_pieces,
             features=self.features,
+            feature_layers=self.feature_layers,
             floor=float(self.train_pairs.human.min()),
         )
 
@@ -182,7 +193,7 @@ class TrainingData:
             network.feature_scale.copy_(torch.from_numpy(self._scale))
         network.save_pretrained(folder)
         (folder / "README.md").unlink(missing_ok=True)  # an empty card: what it should say is known when the artifact was measured
-        return Regressor.from_pretrained(str(folder))
+        return Regressor.read(folder)
 
     def record(self, command: str, result: dict[str, Any]) -> dict[str, Any]:
         """What training.json says."""
@@ -197,16 +208,24 @@ class TrainingData:
         if not kept.all():
             bad = int(np.flatnonzero(~kept)[0])
             raise InputError(f"{pairs.groups[bad]}: a text has no word pieces that the encoder knows: {pairs.translations[bad]!r:.60}")
-        blocks = [
-            pair_features(self.features, *(self._store.last_layer(side[first : first + _PAIRS_PER_FEATURE_BATCH]) for side in (others, translations)))
-            for first in range(0, len(others), _PAIRS_PER_FEATURE_BATCH)
-        ]
+        blocks = []
+        for first in range(0, len(others), _PAIRS_PER_FEATURE_BATCH):
+            rows = slice(first, first + _PAIRS_PER_FEATURE_BATCH)
+            layers = [(self._store.layer(number, others[rows]), self._store.layer(number, translations[rows])) for number in self.feature_layers]
+            blocks.append(pair_features(self.features, layers) if layers else np.zeros((len(others[rows]), 0), dtype=np.float32))
         return Examples(self._store, others, translations, np.concatenate(blocks), pairs.human)
 
     def _standardised(self, examples: Examples) -> Examples:
         return Examples(
             self._store, examples.others, examples.translations, (examples.features - self._mean) / self._scale, examples.human
         )
+
+
+def _layer_numbers(text: str, depth: int) -> list[int]:
+    names = [str(depth)] if text == "last" else text.split("+")
+    if not all(name.isdecimal() and 1 <= int(name) <= depth for name in names) or len(set(names)) < len(names):
+        raise InputError(f"feature_layers {text!r}: must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}")
+    return [int(name) for name in names]
 
 
 def _counts(pairs: JudgedPairs) -> dict[str, int]:

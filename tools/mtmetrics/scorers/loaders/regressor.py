@@ -91,7 +91,7 @@ def read_regressor(folder: Path) -> "Regressor":
         raise ArtifactError(f"{folder}: no model.safetensors, so it is no regressor")
     with loading(folder, "regressor"):
         try:
-            return Regressor.from_pretrained(str(folder), local_files_only=True)
-        except (TypeError, AttributeError) as error:
+            return Regressor.read(folder)
+        except TypeError as error:
             raise ArtifactError(f"{folder}: its config.json is not that of a regressor ({error})") from error
 
