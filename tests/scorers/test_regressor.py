@@ -1,5 +1,6 @@
 """Learned metrics: batching changes nothing, blank sides, several references, and what does not fit together is refused."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,15 @@ def test_another_encoder_is_refused(tmp_path: Path, tiny_encoder: Path) -> None:
     folder = artifact(tmp_path / "other", tiny_encoder, encoder_fingerprint="00000000")
     with pytest.raises(ArtifactError, match="trained on the encoder .*#00000000, not on"):
         load_scorer("esim", regressor=str(folder))
+
+
+def test_an_encoder_that_is_not_found_may_lie_elsewhere(tmp_path: Path, tiny_encoder: Path) -> None:
+    folder = artifact(tmp_path / "moved", tiny_encoder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"encoder": "gone"}))
+    with pytest.raises(ArtifactError, match="pass encoder=DIR"):
+        load_scorer("esim", regressor=str(folder))
+    load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder))
 
 
 def test_what_the_regressor_is_not_for_is_refused(tmp_path: Path, tiny_encoder: Path) -> None:

@@ -67,7 +67,11 @@ def load_regressor(
     if against is not None and against != network.against:
         column = AGAINST[network.against]
         raise InputError(f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor")
-    model = pool.encoder(encoder or network.encoder, mix=network.mixes(), max_pieces=network.max_pieces)
+    try:
+        model = pool.encoder(encoder or network.encoder, mix=network.mixes(), max_pieces=network.max_pieces)
+    except ArtifactError as error:
+        hint = "" if encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
+        raise ArtifactError(f"regressor {name}: {error}{hint}") from error
     return RegressorScore(
         model,
         network,
