@@ -43,7 +43,9 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
 def test_members_are_averaged() -> None:
     network = build(members=2)
     first, second, lengths = pairs(2)
-    scores = [member(first[:, :, own], second[:, :, own], lengths) for member, own in zip(network.members, (slice(6), slice(6, 12)))]
+    scores = [
+        member(first[:, :, own], second[:, :, own], lengths) for member, own in zip(network.members, (slice(6), slice(6, 12)), strict=True)
+    ]
     assert torch.allclose(network(first, second, lengths), (scores[0] + scores[1]) / 2)
     assert not torch.allclose(scores[0], scores[1])
 

@@ -65,7 +65,7 @@ def test_the_members_read_their_own_mix(scorer: RegressorScore, tiny_encoder: Pa
 
 
 def test_blank_sides_get_the_floor(scorer: RegressorScore) -> None:
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="blank|empty"):
         result = scorer.score(["the house", " ", "a dog"], ["", "the house", "a dog"])
     assert result.segments[:2].tolist() == [-2.0, -2.0]
     assert result.empty.tolist() == [True, True, False]

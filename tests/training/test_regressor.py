@@ -20,11 +20,11 @@ from mtmetrics.training import regressor_loop
 from mtmetrics.training.config import RegressorConfig
 from mtmetrics.training.layer_store import LayerStore
 from mtmetrics.training.loop import Run
-from mtmetrics.training.regressor import TrainingData, train_regressor
+from mtmetrics.training.regressor import TrainingData, draw, train_regressor
 from mtmetrics.training.regressor_data import read_judged_pairs, split
 from mtmetrics.training.regressor_loop import train_member
 
-WORDS = "house dog cat tree the a is not small large i see there".split()
+WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
 TINY = RegressorConfig(hidden=6, batch=4, epochs=3, learning_rate=1e-2, held_back_per_mille=300)
 
 
@@ -196,3 +196,29 @@ def test_command(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == f"{tmp_path / 'out'}\n"
     assert main([*arguments, *small]) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+def test_curve(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", "regressor", "--judged", str(judged), "--encoder", str(tiny_encoder), "--hidden", "4", "--epochs", "2"]
+    arguments += ["--held-back-per-mille", "300", "--seeds", "1", "2", "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--curve", "12,500"]) == 2
+    assert "pass numbers from 2 to" in capsys.readouterr().err
+    assert main([*arguments, "--restart", "--curve", "30,12"]) == 0
+    folder = tmp_path / "out"
+    with open(folder / "curve.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["instances"], row["seed"]) for row in rows] == [("12", "1"), ("12", "2"), ("30", "1"), ("30", "2")]
+    means = json.loads((folder / "training.json").read_text())["result"]
+    assert means["12"] == pytest.approx((float(rows[0]["pearson"]) + float(rows[1]["pearson"])) / 2)
+    assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
+    # Three steps of four pairs, and eight.
+    with open(folder / "training_log.csv", newline="") as stream:
+        assert {row["instances"] for row in csv.DictReader(stream)} == {"12", "30"}
+
+
+def test_without_matplotlib_the_plot_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr("mtmetrics.evaluation.heatmap.importlib.util.find_spec", lambda name: None)
+    with caplog.at_level("INFO"):
+        draw({"a": {1: 0.5}}, tmp_path / "curve.png", title="t", x_label="x")
+    assert "mtmetrics[plot]" in caplog.text
+    assert not (tmp_path / "curve.png").exists()

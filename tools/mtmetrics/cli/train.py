@@ -88,12 +88,20 @@ def add_parser(subparsers: Any) -> None:
         metavar="FILE",
         help="JSON Lines: reference or ref (source or src), translation or mt, human or score",
     )
-    data.add_argument("--valid", nargs="+", default=[], metavar="FILE", help="judged segments that decide when to stop, instead of a share")
+    data.add_argument("--valid", nargs="+", default=[], metavar="FILE", help="judged segments that decide when to stop")
     data.add_argument("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2")
-    data.add_argument("--vectors", metavar="DIR", help="folder for the outputs of the encoder, to share between runs (default: WORK/vectors)")
+    data.add_argument(
+        "--vectors", metavar="DIR", help="folder for the outputs of the encoder, to share between runs (default: WORK/vectors)"
+    )
     _add_output(regressor)
     settings = regressor.add_argument_group("settings")
-    settings.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="one network each; they score together (default: 1)")
+    settings.add_argument(
+        "--curve",
+        type=_numbers,
+        metavar="N,N,...",
+        help="instead of an artifact, make a table and a plot of the validation against that many training instances",
+    )
+    settings.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="a network each, averaged (default: 1)")
     _add_settings(settings, RegressorConfig)
     regressor.set_defaults(run=run_regressor)
 
@@ -186,14 +194,25 @@ def run_distil(args: argparse.Namespace) -> int:
 
 
 def run_regressor(args: argparse.Namespace) -> int:
-    """Trains a regressor and prints its folder."""
+    """Trains a regressor, or draws its learning curve, and prints the folder."""
     from mtmetrics.training.config import RegressorConfig
     from mtmetrics.training.regressor import train_regressor
+    from mtmetrics.training.regressor_curve import train_curve
 
     run = _run(args, args.seeds[0])
-    config = _config(args, RegressorConfig)
-    print(train_regressor(run, args.judged, args.encoder, valid=args.valid, seeds=args.seeds, vectors=args.vectors, config=config))
+    common = {"valid": args.valid, "seeds": args.seeds, "vectors": args.vectors, "config": _config(args, RegressorConfig)}
+    if args.curve is None:
+        print(train_regressor(run, args.judged, args.encoder, **common))
+    else:
+        print(train_curve(run, args.judged, args.encoder, args.curve, **common))
     return 0
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: numbers joined by commas are needed, such as 500,1000") from None
 
 
 def _run(args: argparse.Namespace, seed: int | None = None) -> "Run":

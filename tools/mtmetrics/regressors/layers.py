@@ -1,5 +1,7 @@
 """The parts that the networks are built from: mix of layers, dropout of whole sequences, BiLSTM, attention, pooling."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
@@ -66,6 +68,23 @@ class BiLSTM(nn.Module):
         packed = nn.utils.rnn.pack_padded_sequence(sequences, lengths.cpu(), batch_first=True, enforce_sorted=False)
         states, _ = self.lstm(packed)
         return nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=sequences.shape[1])[0]
+
+
+def states_of_both(lstm: BiLSTM, sides: Sequence[torch.Tensor], lengths: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The states of an LSTM over both sides of the pairs, in one go: its steps take turns, so that two runs would take twice as long.
+
+    Args:
+        lstm: shared by the sides.
+        sides: (B, n, d) and (B, m, d).
+        lengths: (B,) lengths of each.
+
+    Returns:
+        (B, n, 2 hidden) and (B, m, 2 hidden).
+    """
+    widths = [side.shape[1] for side in sides]
+    padded = [nn.functional.pad(side, (0, 0, 0, max(widths) - side.shape[1])) for side in sides]
+    states = lstm(torch.cat(padded), torch.cat(list(lengths))).split([len(side) for side in sides])
+    return [side[:, :width] for side, width in zip(states, widths, strict=True)]
 
 
 def mask(lengths: torch.Tensor, width: int) -> torch.Tensor:

@@ -34,7 +34,7 @@ class PooledBiLSTM(nn.Module):
             prediction: (B, m, d) vectors of the translations.
             lengths: (B,) lengths of each side, at least 1.
         """
-        first, second = (self.encoder(side, sizes) for side, sizes in zip((other, prediction), lengths, strict=True))
+        first, second = layers.states_of_both(self.encoder, (other, prediction), lengths)
         masks = [layers.mask(sizes, side.shape[1]) for side, sizes in zip((other, prediction), lengths, strict=True)]
         if self.attention:
             first, second = layers.attended(first, second, masks[1]), layers.attended(second, first, masks[0])
@@ -64,12 +64,14 @@ class ESIM(nn.Module):
 
     def forward(self, other: torch.Tensor, prediction: torch.Tensor, lengths: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         """(B, `pooled`) representation of the pairs; arguments as `PooledBiLSTM.forward`."""
-        first, second = (self.encoder(side, sizes) for side, sizes in zip((other, prediction), lengths, strict=True))
+        first, second = layers.states_of_both(self.encoder, (other, prediction), lengths)
         masks = [layers.mask(sizes, side.shape[1]) for side, sizes in zip((other, prediction), lengths, strict=True)]
         matched = layers.attended(first, second, masks[1]), layers.attended(second, first, masks[0])
+        enhanced = []
+        for states, other_states in zip((first, second), matched, strict=True):
+            joined = torch.cat([states, other_states, states - other_states, states * other_states], -1)
+            enhanced.append(self.dropout(self.projection(joined).relu()))
         parts = []
-        for states, other_states, real, sizes in zip((first, second), matched, masks, lengths, strict=True):
-            enhanced = torch.cat([states, other_states, states - other_states, states * other_states], -1)
-            composed = self.composer(self.dropout(self.projection(enhanced).relu()), sizes)
+        for composed, real in zip(layers.states_of_both(self.composer, enhanced, lengths), masks, strict=True):
             parts += [layers.averages(composed, real), layers.maxima(composed, real)]
         return torch.cat(parts, 1)

@@ -89,7 +89,9 @@ class RegressorConfig:
     hidden: int = _setting(300, "width of the LSTM states, per direction")
     dropout: float = _setting(0.5, "dropout of LSTM inputs and of the regressor over the pooled states")
     max_pieces: int = _setting(100, "texts are cut at that many word pieces")
-    features: str = _setting("none", "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, length, joined by +")
+    features: str = _setting(
+        "none", "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, length, joined by +"
+    )
     feature_layers: str = _setting("last", "layers that features are computed from, such as 2+4+6")
     ranking: float = _setting(0.0, "weight of a hinge loss over the pairs of a batch, beside the squared error")
     standardise: bool = _setting(False, "give the judgements of each file mean 0 and deviation 1")
@@ -98,4 +100,6 @@ class RegressorConfig:
     gradient_norm: float = _setting(10.0, "gradients are cut at that norm")
     epochs: int = _setting(75, "at most so many passes over the data")
     patience: int = _setting(4, "stop after so many epochs without a better validation")
-    held_back_per_mille: int = _setting(100, "of thousand texts to compare with, so many are kept for validation, where no --valid is given")
+    held_back_per_mille: int = _setting(
+        100, "of thousand texts to compare with, so many are kept for validation, where no --valid is given"
+    )

@@ -1,8 +1,7 @@
 """Trains regressors on human judgements: BiLSTM, BiLSTM with attention, ESIM (Mathur et al., 2019)."""
 
-import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ import numpy as np
 
 from mtmetrics.artifacts.files import new_folder
 from mtmetrics.encoders.token_encoder import TokenEncoder
-from mtmetrics.errors import InputError
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.evaluation.curves import require_matplotlib, save_curves
 from mtmetrics.inputs import choice, positive
 from mtmetrics.training import loop, recording
 from mtmetrics.training.config import RegressorConfig
@@ -50,7 +50,7 @@ def train_regressor(
         config: network and schedule.
 
     Returns:
-        The artifact folder.
+        The artifact folder; a plot of the validation against the epoch lies in the work folder.
 
     Raises:
         InputError: files or settings cannot be used.
@@ -73,7 +73,19 @@ def train_regressor(
         result |= summary(scores, data.valid.human, data.valid.groups)
         log.info("validation: Pearson %.4f", result["pearson"])
         recording.write_record(folder, data.record("mtmetrics train regressor", result), history)
+    lines = {f"seed {seed}": {row["epoch"]: row["pearson"] for row in history if row["seed"] == seed} for seed in seeds}
+    draw(lines, run.work / "learning_curve.png", title=f"{data.config.architecture} on {data.encoder.label}", x_label="epoch")
     return run.output
+
+
+def draw(lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, x_label: str) -> None:
+    """Draws Pearson correlations; without matplotlib, says how to get it and goes on."""
+    try:
+        require_matplotlib(path.name)
+    except MTMetricsError as error:
+        log.info("left out: %s", error)
+        return
+    save_curves(lines, path, title=title, x_label=x_label, y_label="Pearson's r on the validation")
 
 
 class TrainingData:
@@ -211,14 +223,14 @@ class TrainingData:
         blocks = []
         for first in range(0, len(others), _PAIRS_PER_FEATURE_BATCH):
             rows = slice(first, first + _PAIRS_PER_FEATURE_BATCH)
-            layers = [(self._store.layer(number, others[rows]), self._store.layer(number, translations[rows])) for number in self.feature_layers]
+            layers = [
+                (self._store.layer(number, others[rows]), self._store.layer(number, translations[rows])) for number in self.feature_layers
+            ]
             blocks.append(pair_features(self.features, layers) if layers else np.zeros((len(others[rows]), 0), dtype=np.float32))
         return Examples(self._store, others, translations, np.concatenate(blocks), pairs.human)
 
     def _standardised(self, examples: Examples) -> Examples:
-        return Examples(
-            self._store, examples.others, examples.translations, (examples.features - self._mean) / self._scale, examples.human
-        )
+        return Examples(self._store, examples.others, examples.translations, (examples.features - self._mean) / self._scale, examples.human)
 
 
 def _layer_numbers(text: str, depth: int) -> list[int]:

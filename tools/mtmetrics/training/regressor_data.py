@@ -95,7 +95,9 @@ def split(pairs: JudgedPairs, per_mille: int) -> tuple[JudgedPairs, JudgedPairs]
     """
     chosen = np.array([held_back(text_key(other), per_mille) for other in pairs.others], dtype=bool)
     if chosen.sum() < 2 or not (~chosen).any():
-        raise InputError(f"{len(pairs)} judged translations are too few to train on and to hold some back; pass more, or a file with --valid")
+        raise InputError(
+            f"{len(pairs)} judged translations are too few to train on and to hold some back; pass more, or a file with --valid"
+        )
     return pairs.take(np.flatnonzero(~chosen)), pairs.take(np.flatnonzero(chosen))
 
 

@@ -98,4 +98,3 @@ def read_regressor(folder: Path) -> "Regressor":
             return Regressor.read(folder)
         except TypeError as error:
             raise ArtifactError(f"{folder}: its config.json is not that of a regressor ({error})") from error
-
