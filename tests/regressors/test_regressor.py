@@ -58,14 +58,17 @@ def test_mixes_have_a_row_per_member_and_one_for_features() -> None:
 
 def test_features_by_hand(tiny_encoder: Path) -> None:
     encoder = TokenEncoder(tiny_encoder)
-    others, predictions = (encoder.encode(texts) for texts in (["the house", "the house"], ["the house", "a dog sleeps there"]))
-    found = pair_features(FEATURES, [(others, predictions)])
+    tokens = encoder.encode(["the house", "a dog sleeps there"])
+    others, predictions = np.array([0, 0]), np.array([0, 1])
+    found = pair_features(FEATURES, [tokens], others, predictions)
     assert found[0] == pytest.approx([1, 1, 1, 1, 0], abs=1e-5)
     # With [CLS] and [SEP], four tokens and six.
     assert found[1, 4] == pytest.approx(np.log(6 / 4), abs=1e-5)
     assert (found[1, :4] < 0.99).all()
-    assert pair_features(["length", "f1"], [(others, predictions)]) == pytest.approx(found[:, [2, 4]])
-    twice = pair_features(FEATURES, [(others, predictions), (predictions, others)])
+    assert pair_features(["length", "f1"], [tokens], others, predictions) == pytest.approx(found[:, [2, 4]])
+    negative = tokens.with_vectors(lambda vectors: vectors - 1)
+    twice = pair_features(FEATURES, [tokens, negative], others, predictions)
     assert twice.shape == (2, feature_count(FEATURES, 2))
-    assert twice[:, [1, 0, 2, 3]] == pytest.approx(twice[:, 4:8], abs=1e-6)
-    assert pair_features([], [(others, predictions)]).shape == (2, 0)
+    assert twice[:, :4] == pytest.approx(found[:, :4])
+    assert twice[1, 4:8] != pytest.approx(found[1, :4], abs=1e-3)
+    assert pair_features([], [], others, predictions).shape == (2, 0)

@@ -57,7 +57,7 @@ def test_the_members_read_their_own_mix(scorer: RegressorScore, tiny_encoder: Pa
         sides.append([torch.from_numpy(np.einsum("nld,l->nd", states, row).astype(np.float32))[None] for row in network.mixes()[:2]])
     from mtmetrics.regressors.features import pair_features
 
-    features = torch.from_numpy(pair_features(["f1"], [(last.take(slice(1)), last.take(slice(1, 2)))]))
+    features = torch.from_numpy(pair_features(["f1"], [last], np.array([0]), np.array([1])))
     lengths = tuple(torch.tensor([side[0].shape[1]]) for side in sides)
     with torch.no_grad():
         scores = [member(sides[0][number], sides[1][number], lengths, features).item() for number, member in enumerate(network.members)]

@@ -1,5 +1,6 @@
 """Numbers about a pair of texts that a regressor can read beside their vectors; the paper's networks read none."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,30 +19,35 @@ def feature_count(names: Sequence[str], layers: int) -> int:
     return (len(names) - once) * layers + once
 
 
-def pair_features(names: Sequence[str], layers: Sequence[tuple[PackedTokens, PackedTokens]], threads: int = 1) -> np.ndarray:
+def pair_features(
+    names: Sequence[str], layers: Sequence[PackedTokens], others: np.ndarray, predictions: np.ndarray, threads: int = 1
+) -> np.ndarray:
     """Features of N pairs of texts.
 
     Args:
         names: some of `FEATURES`: greedy-match precision, recall and F1 (as BERTScore), cosine of the mean vectors, and ``length``, the
             logarithm of the ratio of the lengths, translation over the other side.
-        layers: for each layer that is read the packed tokens of the references or sources, and of the translations: not normalised, special
-            tokens included; input position i of the ones is paired with position i of the others.
+        layers: packed tokens of the texts at each layer that is read, not normalised, special tokens included.
+        others: (N,) numbers of the references or sources among the texts.
+        predictions: (N,) numbers of the translations.
         threads: threads that share the pairs.
 
     Returns:
         (N, `feature_count`) float32, layer by layer; NaN where a side has no tokens but special ones.
     """
     columns: list[np.ndarray] = []
-    for others, predictions in layers:
+    for tokens in layers:
         found: dict[str, np.ndarray] = {}
         if {"precision", "recall", "f1"} & set(names):
-            scores = bertscore(predictions.normalized(), others.normalized(), threads=threads)
+            units = tokens.normalized()
+            sides = (dataclasses.replace(units, index=index) for index in (predictions, others))
+            scores = bertscore(*sides, threads=threads)
             found |= {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
         if "cosine" in names:
-            found["cosine"] = cosines(others.means()[others.index], predictions.means()[predictions.index])
+            means = tokens.means()
+            found["cosine"] = cosines(means[others], means[predictions])
         columns += [found[name] for name in names if name not in _WITHOUT_LAYERS]
-    others, predictions = layers[0]
     if "length" in names:
-        columns.append(np.log(predictions.lengths[predictions.index] / others.lengths[others.index]))
-    rows = len(others.index)
-    return np.stack(columns, axis=1).astype(np.float32) if columns else np.zeros((rows, 0), dtype=np.float32)
+        lengths = layers[0].lengths
+        columns.append(np.log(lengths[predictions] / lengths[others]))
+    return np.stack(columns, axis=1).astype(np.float32) if columns else np.zeros((len(others), 0), dtype=np.float32)

@@ -94,57 +94,64 @@ class RegressorScore(Scorer):
         tokens = self.encoder.encode([text for column in (others, *systems) for text in column])
         index = tokens.index.reshape(-1, len(others))
         pairs = np.stack([np.tile(index[0], len(systems)), index[1:].ravel()])
-        features = self._features(tokens, len(others), len(systems))
-        pieces = tokens.select(tokens.words >= 0)
+        pieces = Pieces(tokens)
         empty = (pieces.lengths[pairs] == 0).any(0)
         truncated = tokens.truncated[pairs].any(0)
         scores = np.full(pairs.shape[1], np.nan)
-        numbers = np.flatnonzero(~empty)
-        scores[numbers] = self._predict(pieces, pairs[:, numbers], features[numbers])
+        scores[~empty] = self._predict(pieces, pairs[:, ~empty])
         shape = (len(systems), len(others))
         return list(zip(scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True))
 
-    def _features(self, tokens: PackedTokens, lines: int, systems: int) -> np.ndarray:
-        """(systems * lines, f) features."""
-        from mtmetrics.regressors.features import pair_features
-
-        network = self.network
-        if not network.features:
-            return np.zeros((systems * lines, 0), dtype=np.float32)
-        # Behind the mixes of the networks stand the layers that features are computed from.
-        firsts = [(len(network.members) + number) * network.width for number in range(len(network.feature_layers))]
-        layers = [tokens.with_vectors(lambda vectors, first=first: vectors[:, first : first + network.width]) for first in firsts]
-        others = [layer.take(slice(lines)) for layer in layers]
-        columns = []
-        for number in range(1, systems + 1):
-            predictions = [layer.take(slice(number * lines, (number + 1) * lines)) for layer in layers]
-            columns.append(pair_features(network.features, list(zip(others, predictions, strict=True)), self.threads))
-        return np.concatenate(columns)
-
-    def _predict(self, pieces: PackedTokens, pairs: np.ndarray, features: np.ndarray) -> np.ndarray:
+    def _predict(self, pieces: "Pieces", pairs: np.ndarray) -> np.ndarray:
         """(n,) scores of (2, n) pairs of texts, in batches of like length."""
         import torch
 
         scores = np.empty(pairs.shape[1])
+        features = self._features(pieces.tokens, pairs)
         lengths = pieces.lengths[pairs]
         with torch.inference_mode():
             for batch in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
-                sides = [padded(pieces, side[batch], self.network.width * len(self.network.members)) for side in pairs]
+                sides = (pieces.padded(side[batch], self.network.width * len(self.network.members)) for side in pairs)
                 given = torch.from_numpy(features[batch]).to(self.device) if self.network.features else None
                 sizes = tuple(torch.from_numpy(side[batch]).to(self.device) for side in lengths)
                 scores[batch] = self.network(*(side.to(self.device) for side in sides), sizes, given).cpu().numpy()
         return scores
 
+    def _features(self, tokens: PackedTokens, pairs: np.ndarray) -> np.ndarray:
+        """(n, f) features of (2, n) pairs of texts."""
+        from mtmetrics.regressors.features import pair_features
+
+        network = self.network
+        if not network.features:
+            return np.zeros((pairs.shape[1], 0), dtype=np.float32)
+        # Behind the mixes of the networks stand the layers that features are computed from.
+        firsts = [(len(network.members) + number) * network.width for number in range(len(network.feature_layers))]
+        layers = [tokens.with_vectors(lambda vectors, first=first: vectors[:, first : first + network.width]) for first in firsts]
+        return pair_features(network.features, layers, *pairs, threads=self.threads)
+
     def _floor(self) -> tuple[float, dict[str, float]]:
         return self.network.floor, {}
 
 
-def padded(pieces: PackedTokens, texts: np.ndarray, width: int) -> "torch.Tensor":
-    """(B, longest, width) first entries of the vectors of some texts, zeros behind their ends."""
-    import torch
+class Pieces:
+    """The word pieces of packed texts, without special tokens; nothing is copied until a batch is made.
 
-    batch = np.zeros((len(texts), int(pieces.lengths[texts].max()), width), dtype=np.float32)
-    for row, text in enumerate(texts):
-        rows = pieces.rows(text)
-        batch[row, : rows.stop - rows.start] = pieces.vectors[rows, :width]
-    return torch.from_numpy(batch)
+    Args:
+        tokens: packed texts.
+    """
+
+    def __init__(self, tokens: PackedTokens) -> None:
+        self.tokens = tokens
+        self._rows = np.flatnonzero(tokens.words >= 0)
+        self._bounds = np.searchsorted(self._rows, tokens.offsets)
+        self.lengths = np.diff(self._bounds)
+
+    def padded(self, texts: np.ndarray, width: int) -> "torch.Tensor":
+        """(B, longest, width) first entries of the vectors of some texts, zeros behind their ends."""
+        import torch
+
+        batch = np.zeros((len(texts), int(self.lengths[texts].max()), width), dtype=np.float32)
+        for row, text in enumerate(texts):
+            rows = self._rows[self._bounds[text] : self._bounds[text + 1]]
+            batch[row, : len(rows)] = self.tokens.vectors[rows, :width]
+        return torch.from_numpy(batch)

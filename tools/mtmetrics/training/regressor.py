@@ -222,12 +222,11 @@ class TrainingData:
             raise InputError(f"{pairs.groups[bad]}: a text has no word pieces that the encoder knows: {pairs.translations[bad]!r:.60}")
         blocks = []
         for first in range(0, len(others), _PAIRS_PER_FEATURE_BATCH):
-            rows = slice(first, first + _PAIRS_PER_FEATURE_BATCH)
-            layers = [
-                (self._store.layer(number, others[rows]), self._store.layer(number, translations[rows])) for number in self.feature_layers
-            ]
-            blocks.append(pair_features(self.features, layers) if layers else np.zeros((len(others[rows]), 0), dtype=np.float32))
-        return Examples(self._store, others, translations, np.concatenate(blocks), pairs.human)
+            sides = [side[first : first + _PAIRS_PER_FEATURE_BATCH] for side in (others, translations)]
+            layers = [self._store.layer(number, np.concatenate(sides)) for number in self.feature_layers]
+            blocks.append(pair_features(self.features, layers, *np.arange(2 * len(sides[0])).reshape(2, -1)))
+        features = np.concatenate(blocks)
+        return Examples(self._store, others, translations, features, pairs.human)
 
     def _standardised(self, examples: Examples) -> Examples:
         return Examples(self._store, examples.others, examples.translations, (examples.features - self._mean) / self._scale, examples.human)
