@@ -181,6 +181,7 @@ def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
         ({"features": "f1+bleu"}, "features 'f1\\+bleu'"),
         ({"features": "f1", "feature_layers": "0+4"}, "feature_layers '0\\+4'"),
         ({"epochs": 0}, "epochs"),
+        ({"dropout": 1.0}, "dropout 1.0"),
     ],
 )
 def test_bad_settings_are_named(setting: dict, message: str, judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:

@@ -114,15 +114,8 @@ class TrainingData:
         config: RegressorConfig,
         settings: dict[str, Any] | None = None,
     ) -> None:
-        from mtmetrics.regressors.features import FEATURES
-
-        choice("architecture", config.architecture, ARCHITECTURES)
-        choice("against", config.against, ("reference", "source"))
-        for name in ("hidden", "max_pieces", "batch", "epochs", "patience"):
-            positive(name, getattr(config, name))
+        _check(config)
         self.features = [] if config.features == "none" else config.features.split("+")
-        if not set(self.features) <= set(FEATURES) or len(set(self.features)) < len(self.features):
-            raise InputError(f"features {config.features!r}: must be none, or some of {', '.join(FEATURES)}, joined by '+'")
         plain = TokenEncoder(encoder)  # tells how many layers there are
         self.feature_layers = _layer_numbers(config.feature_layers, plain.layer) if self.features else []
         if not seeds or len(set(seeds)) < len(seeds):
@@ -230,6 +223,20 @@ class TrainingData:
 
     def _standardised(self, examples: Examples) -> Examples:
         return Examples(self._store, examples.others, examples.translations, (examples.features - self._mean) / self._scale, examples.human)
+
+
+def _check(config: RegressorConfig) -> None:
+    from mtmetrics.regressors.features import FEATURES
+
+    choice("architecture", config.architecture, ARCHITECTURES)
+    choice("against", config.against, ("reference", "source"))
+    for name in ("hidden", "max_pieces", "batch", "epochs", "patience"):
+        positive(name, getattr(config, name))
+    if not 0 <= config.dropout < 1:
+        raise InputError(f"dropout {config.dropout}: must be at least 0 and below 1")
+    names = [] if config.features == "none" else config.features.split("+")
+    if not set(names) <= set(FEATURES) or len(set(names)) < len(names):
+        raise InputError(f"features {config.features!r}: must be none, or some of {', '.join(FEATURES)}, joined by '+'")
 
 
 def _layer_numbers(text: str, depth: int) -> list[int]:
