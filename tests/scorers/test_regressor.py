@@ -69,6 +69,8 @@ def test_blank_sides_get_the_floor(scorer: RegressorScore) -> None:
         result = scorer.score(["the house", " ", "a dog"], ["", "the house", "a dog"])
     assert result.segments[:2].tolist() == [-2.0, -2.0]
     assert result.empty.tolist() == [True, True, False]
+    with pytest.warns(UserWarning, match="blank|empty"):
+        assert scorer.score([""], ["the house"]).segments.tolist() == [-2.0]
 
 
 def test_the_best_of_several_references_counts(scorer: RegressorScore) -> None:

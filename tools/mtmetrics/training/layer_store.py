@@ -22,7 +22,8 @@ _TEXTS_PER_SAVE = 512
 class LayerStore:
     """Word pieces of distinct texts with the outputs of all layers, in float16, memory-mapped.
 
-    An interrupted computation goes on where it was; a later run with the same encoder, cut and texts finds the file.
+    An interrupted computation goes on where it was; a later run with the same encoder, cut and texts finds the file. Two runs must not
+    compute it at the same time.
 
     Args:
         folder: where the files lie.
