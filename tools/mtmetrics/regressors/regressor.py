@@ -160,4 +160,6 @@ class Regressor(
     def _save_pretrained(self, save_directory: Path) -> None:
         """Stores the weights in float16: `PyTorchModelHubMixin` would store what they are computed in."""
         half = {name: values.detach().to("cpu", torch.float16).contiguous() for name, values in self.state_dict().items()}
-        save_file(half, save_directory / "model.safetensors", metadata={"format": "pt"})
+        path = save_directory / "model.safetensors"
+        save_file(half, path, metadata={"format": "pt"})
+        path.chmod(0o644)  # whoever can read the folder, whatever the library thinks
