@@ -6,8 +6,8 @@ import evaluate
 import mtmetrics.modules
 
 _DESCRIPTION = """
-DistilScore is the cosine of the sentence vectors of a translation and its source, in a multilingual sentence encoder that was distilled
-from an English one. No reference is needed; references can be used instead of sources.
+DistilScore is the cosine of the sentence vectors of a translation and its source, in a multilingual sentence encoder that was
+distilled from an English one. No reference is needed; references can be used instead of sources.
 """
 
 _CITATION = """

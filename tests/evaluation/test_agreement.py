@@ -44,6 +44,9 @@ def test_score_and_parts_are_correlated_with_the_judgements(agreements):
     assert first.pearson["score"].value == pytest.approx(0.6)
     assert first.pearson["negated"].value == pytest.approx(-0.6)
     assert first.pearson["flat"].reason == "the scores are constant"
+    low, high = first.ranges["score"]
+    assert low < high
+    assert first.ranges["negated"] == (-high, -low)
 
 
 def test_mean_over_files(agreements):

@@ -14,7 +14,7 @@ from mtmetrics.inputs import InputReport
 def agreement(file: str, value: float) -> Agreement:
     reason = "constant" if np.isnan(value) else None
     correlations = {"score": Correlation(value, reason), "part": Correlation(value / 2, reason)}
-    return Agreement(file, "de-en", 5, correlations, "s|v:0", InputReport(5))
+    return Agreement(file, "de-en", 5, correlations, {}, "s|v:0", InputReport(5))
 
 
 STUDIES = {1: [agreement("a", 0.2), agreement("b", 0.4)], 2: [agreement("a", 0.5), agreement("b", float("nan"))]}

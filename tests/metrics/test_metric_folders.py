@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import importlib
 import re
 import shutil
 from pathlib import Path
@@ -14,6 +15,7 @@ import mtmetrics
 import mtmetrics.artifacts.presets as presets
 from mtmetrics.integrations.install import install
 from mtmetrics.layout import metric_names, metric_scripts
+from mtmetrics.scorers.load import LOADERS
 
 pytestmark = pytest.mark.parametrize("name", metric_names())
 
@@ -124,14 +126,21 @@ def test_averages_in_the_card(name):
     assert rows
 
 
+def keys(table, place=()):
+    """The keys of a table and of the tables in it."""
+    return {(*place, name) for name in table}.union(
+        *(keys(value, (*place, name)) for name, value in table.items() if isinstance(value, dict)),
+    )
+
+
 def test_preset_in_the_card(name, tmp_path):
+    """It shows every key of the preset `paper`, and none that the metric does not know."""
     card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
     [text] = re.findall(r"^```toml\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "preset.toml").write_text(text, encoding="utf-8")
-    shown, shipped = (presets.load_preset(name, preset).settings for preset in (tmp_path, "paper"))
-    assert shown.keys() >= shipped.keys() - {"description"}
-    for table in ("encoder", "score", "maps"):
-        assert shown[table].keys() >= shipped[table].keys()
+    shown, shipped = (presets.load_preset(name, preset) for preset in (tmp_path, "paper"))
+    assert keys(shipped.settings) - {("description",)} <= keys(shown.settings)
+    shown.refuse_unknown(importlib.import_module(LOADERS[name].__module__)._TABLES)
 
 
 def test_requirements_name_this_package(name):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import mtmetrics
-from mtmetrics.errors import MTMetricsError
+from mtmetrics.errors import InputError, MTMetricsError
 
 _OFFLINE_VARIABLES = ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE")
 
@@ -130,21 +130,45 @@ def _presets() -> Iterator[Finding]:
 
 
 def _load_preset(metric: str, name: str) -> None:
+    from mtmetrics.scorers.comparison import COMPARISONS
     from mtmetrics.scorers.load import load_scorer
     from mtmetrics.scorers.pool import ModelPool
 
-    load_scorer(metric, preset=name, lang_pair="de-en", pool=ModelPool(local_files_only=True)).score(["Guten Tag."], ["Good day."])
+    comparison = COMPARISONS[metric]
+    # Where nothing is compared by default, a preset may know one of the two only.
+    choices = [{comparison.option: value} for value in comparison.values.values()] if comparison.option and not comparison.usual else [{}]
+    refused: InputError | None = None
+    for options in choices:
+        try:
+            scorer = load_scorer(metric, preset=name, lang_pair="de-en", pool=ModelPool(local_files_only=True), **options)
+        except InputError as error:
+            refused = error
+        else:
+            scorer.score(["Guten Tag."], ["Good day."])
+            return
+    if refused is not None:
+        raise refused
 
 
 def _is_bundled(metric: str, name: str) -> bool:
+    """Whether all models that a preset names ship with the package."""
     from mtmetrics.artifacts.catalog import catalog
     from mtmetrics.artifacts.presets import load_preset
 
     try:
-        entry = catalog().get(load_preset(metric, name).settings.get("encoder", {}).get("model"))
+        entries = catalog()
+        models = list(_models(load_preset(metric, name).settings))
     except MTMetricsError:
         return True
-    return entry is not None and entry.bundled
+    return all(model in entries and entries[model].bundled for model in models)
+
+
+def _models(table: dict[str, Any]) -> Iterator[str]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _models(value)
+        elif key in ("model", "words", "sentences"):
+            yield value
 
 
 def _module_cache() -> Iterator[Finding]:

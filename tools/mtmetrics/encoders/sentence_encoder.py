@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, sentence_model
+from mtmetrics.encoders.cache import EncodedText, TextCache
 from mtmetrics.encoders.device import Devices, pick_devices, torch_dtype
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import MTMetricsError
 
 _BATCH = 32
+_CACHE_BYTES = 32 * 2**20
 
 
 def is_sentence_transformer(folder: Path) -> bool:
@@ -73,6 +75,7 @@ class SentenceTransformerEncoder:
         self._model = sentence_model(folder, str(pick_devices(device)[0]), dtype)
         self._model.eval()
         self.dim: int = self._model.get_embedding_dimension()
+        self._cache = TextCache(_CACHE_BYTES)
 
     def encode(self, texts: Sequence[str]) -> PackedTokens:
         """One vector per distinct text.
@@ -82,13 +85,24 @@ class SentenceTransformerEncoder:
         """
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         index = np.fromiter((distinct[text] for text in texts), dtype=np.int64, count=len(texts))
-        if not distinct:
-            return PackedTokens.of_texts(np.zeros((0, self.dim), dtype=np.float32), index, np.zeros(0, dtype=bool))
-        vectors = self._model.encode(list(distinct), batch_size=_BATCH, show_progress_bar=False, convert_to_tensor=True)
-        vectors = vectors.float().cpu().numpy()
+        found = {text: self._cache.get(text) for text in distinct}
+        missing = [text for text, encoded in found.items() if encoded is None]
+        for text, encoded in zip(missing, self._compute(missing), strict=True):
+            found[text] = encoded
+            self._cache.put(text, encoded)
+        encoded = [text for text in found.values() if text is not None]
+        vectors = np.concatenate([text.vectors for text in encoded]) if encoded else np.zeros((0, self.dim), dtype=np.float32)
+        return PackedTokens.of_texts(vectors, index, np.array([text.truncated for text in encoded], dtype=bool))
+
+    def _compute(self, texts: list[str]) -> list[EncodedText]:
+        if not texts:
+            return []
+        vectors = self._model.encode(texts, batch_size=_BATCH, show_progress_bar=False, convert_to_tensor=True).float().cpu().numpy()
         if not np.isfinite(vectors).all():
             raise MTMetricsError(f"encoder {self.name}: overflows in {self.dtype}; use dtype='float32'")
-        return PackedTokens.of_texts(vectors, index, self._cut(list(distinct)))
+        nothing = np.zeros(0, dtype=np.int64)
+        cut = self._cut(texts)
+        return [EncodedText(vectors[row : row + 1], nothing, nothing, bool(cut[row])) for row in range(len(texts))]
 
     def _cut(self, texts: list[str]) -> np.ndarray:
         limit = self._model.max_seq_length

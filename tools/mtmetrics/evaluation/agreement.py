@@ -23,6 +23,7 @@ class Agreement:
         lang_pair: such as ``"de-en"``.
         segments: number of segments.
         pearson: ``"score"``, and each named part of the score -> its Pearson correlation with the human judgements.
+        ranges: ``"score"``, and each part -> its lowest and highest value among segments without a blank side.
         signature: one line that pins the scores.
         report: counts of unusual segments.
     """
@@ -31,6 +32,7 @@ class Agreement:
     lang_pair: str
     segments: int
     pearson: dict[str, Correlation]
+    ranges: dict[str, tuple[float, float]]
     signature: str
     report: InputReport
 
@@ -47,7 +49,9 @@ def judge(scorer: Scorer, segments: JudgedSegments) -> Agreement:
     result = scorer.score(others, segments.predictions)
     columns: dict[str, np.ndarray] = {SCORE: result.segments, **result.parts}
     correlations = {name: pearson(values, segments.human) for name, values in columns.items()}
-    return Agreement(segments.file, segments.lang_pair, len(segments), correlations, result.signature, result.report)
+    known = {name: values[~result.empty] for name, values in columns.items()}
+    ranges = {name: (float(values.min()), float(values.max())) for name, values in known.items() if len(values)}
+    return Agreement(segments.file, segments.lang_pair, len(segments), correlations, ranges, result.signature, result.report)
 
 
 def mean_agreement(agreements: Sequence[Agreement]) -> dict[str, Correlation]:

@@ -60,6 +60,7 @@ def _as_json(agreements: Sequence[Agreement], about: Mapping[str, str], parts: b
             "lp": agreement.lang_pair,
             "n": agreement.segments,
             **_numbers(agreement.pearson, parts),
+            "range": {name: bounds for name, bounds in agreement.ranges.items() if parts or name == SCORE},
             "signature": agreement.signature,
             "report": agreement.report.as_dict(),
         }
