@@ -160,3 +160,31 @@ def test_fingerprint_follows_content_not_place(tiny_encoder: Path, tmp_path: Pat
     config = copy / "config.json"
     config.write_text(config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
     assert TokenEncoder(copy).fingerprint != TokenEncoder(tiny_encoder).fingerprint
+
+
+def test_a_mix_is_the_weighted_sum_of_the_layers(tiny_encoder: Path) -> None:
+    texts = ["the house is small", "a dog", "the house is small"]
+    layers = [TokenEncoder(tiny_encoder, layer=layer).encode(texts) for layer in (1, 2, 3)]
+    mix = np.array([[0.0, 0.0, 1.0], [0.5, -1.0, 2.0]])
+    mixed = TokenEncoder(tiny_encoder, mix=mix)
+    found = mixed.encode(texts)
+    expected = np.concatenate([sum(w * tokens.vectors for w, tokens in zip(row, layers, strict=True)) for row in mix], axis=1)
+    assert mixed.dim == 32
+    assert found.vectors == pytest.approx(expected, abs=1e-5)
+    assert mixed.encode(texts).vectors.tobytes() == found.vectors.tobytes()
+    with pytest.raises(InputError, match=r"needs rows of 3 weights"):
+        TokenEncoder(tiny_encoder, mix=np.ones((1, 2)))
+    with pytest.raises(InputError, match="and layer 2"):
+        TokenEncoder(tiny_encoder, mix=np.eye(3), layer=2)
+
+
+def test_max_pieces_does_not_count_special_tokens(tiny_encoder: Path) -> None:
+    tokens = TokenEncoder(tiny_encoder, max_pieces=3).encode(["the house is small", "the house is"])
+    assert tokens.lengths.tolist() == [5, 5]
+    assert tokens.truncated.tolist() == [True, False]
+
+
+def test_mixes_have_embedding_caches_of_their_own(tiny_encoder: Path, tmp_path: Path) -> None:
+    first = TokenEncoder(tiny_encoder, mix=np.array([[1.0, 0.0, 0.0]]), embedding_cache=tmp_path).encode(["a dog"])
+    second = TokenEncoder(tiny_encoder, mix=np.array([[0.0, 0.0, 1.0]]), embedding_cache=tmp_path).encode(["a dog"])
+    assert not np.allclose(first.vectors, second.vectors)

@@ -25,6 +25,7 @@ _METRIC_OPTIONS = (
     "normalize",
     "normalize_vectors",
     "special_tokens",
+    "regressor",
     "threads",
 )
 
@@ -36,7 +37,7 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--preset", default="paper", metavar="NAME|DIR", help="preset, or a folder with a preset.toml (default: %(default)s)"
     )
-    group.add_argument("--against", help="compare with the source or the reference (bertr, distilscore)")
+    group.add_argument("--against", help="compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)")
     group.add_argument("--setting", help="src-mt or mt-ref, compare with the source or the reference (sentsim)")
     override = parser.add_argument_group("instead of what the preset says; each metric has some of these")
     override.add_argument(
@@ -60,6 +61,7 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
         "--normalize-vectors", action="store_true", default=None, help="word vectors of length 1 for Word and Sentence Mover's Distance"
     )
     override.add_argument("--special-tokens", action="store_true", default=None, help="count special tokens as word pieces")
+    override.add_argument("--regressor", metavar="MODEL", help="another trained network: folder, bundled artifact or Hub repository")
     override.add_argument("--threads", type=int, help="solver threads (default: all cores)")
     add_model_options(parser)
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command group to the parser."""
-    from mtmetrics.training.config import DistilConfig, EncoderConfig, LMConfig
+    from mtmetrics.training.config import DistilConfig, EncoderConfig, LMConfig, RegressorConfig
 
     parser = subparsers.add_parser(
         "train",
-        help="train an encoder, a language model or a sentence encoder",
+        help="train an encoder, a language model, a sentence encoder or a regressor",
         description="Trains models on your own text. An interrupted run goes on when the same command is given again.",
     )
     kinds = parser.add_subparsers(title="what to train", metavar="MODEL", required=True)
@@ -75,6 +75,36 @@ def add_parser(subparsers: Any) -> None:
     models.add_argument("--student", required=True, metavar="MODEL", help="a multilingual encoder, e.g. mini-encoder; it is mean-pooled")
     distil.set_defaults(run=run_distil)
 
+    regressor = kinds.add_parser(
+        "regressor",
+        help="BiLSTM, BiLSTM with attention or ESIM, from human judgements",
+        description="Trains a network on the vectors of a frozen encoder to predict human judgements (Mathur et al., 2019).",
+    )
+    data = regressor.add_argument_group("data")
+    data.add_argument(
+        "--judged",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="JSON Lines: reference or ref (source or src), translation or mt, human or score",
+    )
+    data.add_argument("--valid", nargs="+", default=[], metavar="FILE", help="judged segments that decide when to stop")
+    data.add_argument("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2")
+    data.add_argument(
+        "--vectors", metavar="DIR", help="folder for the outputs of the encoder, to share between runs (default: WORK/vectors)"
+    )
+    _add_output(regressor)
+    settings = regressor.add_argument_group("settings")
+    settings.add_argument(
+        "--curve",
+        type=_numbers,
+        metavar="N,N,...",
+        help="instead of an artifact, make a table and a plot of the validation against that many training instances",
+    )
+    settings.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="a network each, averaged (default: 1)")
+    _add_settings(settings, RegressorConfig)
+    regressor.set_defaults(run=run_regressor)
+
 
 def _add_parallel(parser: argparse.ArgumentParser) -> Any:
     """Adds the group of data options, for trainings on parallel text."""
@@ -104,20 +134,29 @@ def _add_common(parser: argparse.ArgumentParser, data: Any, config: type) -> Non
         metavar="ORIGIN",
         help="leave out rows of these origins; a name may end in *",
     )
+    _add_output(parser)
+    settings = parser.add_argument_group("settings")
+    settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
+    _add_settings(settings, config)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--out", required=True, metavar="DIR", help="the artifact folder to make")
     output.add_argument("--overwrite", action="store_true", help="replace an existing one")
     output.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUT.work)")
     output.add_argument("--restart", action="store_true", help="discard what an earlier run left in the work folder")
-    settings = parser.add_argument_group("settings")
-    settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
+
+
+def _add_settings(settings: Any, config: type) -> None:
     for field in dataclasses.fields(config):
         flag = "--" + field.name.replace("_", "-")
         if isinstance(field.default, bool):
             settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"])
         else:
             text = f"{field.metadata['help']} (default: %(default)s)"
-            settings.add_argument(flag, type=type(field.default), default=field.default, metavar="N", help=text)
+            metavar = "NAME" if isinstance(field.default, str) else "N"
+            settings.add_argument(flag, type=type(field.default), default=field.default, metavar=metavar, help=text)
 
 
 def run_encoder(args: argparse.Namespace) -> int:
@@ -154,13 +193,38 @@ def run_distil(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run(args: argparse.Namespace) -> "Run":
+def run_regressor(args: argparse.Namespace) -> int:
+    """Trains a regressor, or draws its learning curve, and prints the folder."""
+    from mtmetrics.training.config import RegressorConfig
+    from mtmetrics.training.regressor import train_regressor
+    from mtmetrics.training.regressor_curve import train_curve
+
+    run = _run(args, args.seeds[0])
+    common = {"valid": args.valid, "seeds": args.seeds, "vectors": args.vectors, "config": _config(args, RegressorConfig)}
+    if args.curve is None:
+        print(train_regressor(run, args.judged, args.encoder, **common))
+    else:
+        print(train_curve(run, args.judged, args.encoder, args.curve, **common))
+    return 0
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: numbers joined by commas are needed, such as 500,1000") from None
+
+
+def _run(args: argparse.Namespace, seed: int | None = None) -> "Run":
     from mtmetrics.training.loop import Run
 
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
-    return Run(args.out, seed=args.seed, work=args.work, overwrite=args.overwrite, restart=args.restart)
+    return Run(args.out, seed=args.seed if seed is None else seed, work=args.work, overwrite=args.overwrite, restart=args.restart)
 
 
 def _common(args: argparse.Namespace, config: type) -> dict[str, Any]:
-    values = {field.name: getattr(args, field.name) for field in dataclasses.fields(config)}
-    return {"exclude": args.exclude_origin, "config": config(**values)}
+    return {"exclude": args.exclude_origin, "config": _config(args, config)}
+
+
+def _config(args: argparse.Namespace, config: type) -> Any:
+    return config(**{field.name: getattr(args, field.name) for field in dataclasses.fields(config)})

@@ -1,6 +1,8 @@
-"""Reads one hidden state of an encoder and drops the layers above it."""
+"""Reads hidden states of an encoder: one of them, the layers above it dropped, or weighted sums of all."""
 
 from typing import Any
+
+import numpy as np
 
 from mtmetrics.errors import InputError
 
@@ -53,3 +55,31 @@ class LayerTap:
             return result.last_hidden_state if self._whole else self._state
         finally:
             self._state = None  # also after an error: where memory ran out, it is needed
+
+
+class LayerMix:
+    """Runs a `transformers` encoder once and returns weighted sums of the outputs of its layers.
+
+    Args:
+        network: the model.
+        mix: (C, layers) weights; the embeddings are not among the layers.
+    """
+
+    def __init__(self, network: Any, mix: np.ndarray) -> None:
+        self._network = network
+        self._mix = mix.tolist()
+
+    def __call__(self, **inputs: Any) -> Any:
+        """The (batch, tokens, C * d) sums, one after the other, for the keyword inputs of the model."""
+        import torch
+
+        states = self._network(**inputs, output_hidden_states=True).hidden_states[1:]
+        sums = []
+        for row in self._mix:
+            # One sum grows in place: as tensors of their own, the products would take the memory of all layers again.
+            total = torch.zeros_like(states[0])
+            for weight, state in zip(row, states, strict=True):
+                if weight:
+                    total.add_(state, alpha=weight)
+            sums.append(total)
+        return torch.cat(sums, -1)

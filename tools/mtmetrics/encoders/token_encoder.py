@@ -1,4 +1,4 @@
-"""Turns texts into packed token vectors of one layer of a transformer encoder."""
+"""Turns texts into packed token vectors: of one layer of a transformer encoder, or mixed from all of them."""
 
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
@@ -11,7 +11,7 @@ from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_fol
 from mtmetrics.encoders.cache import EncodedText, TextCache
 from mtmetrics.encoders.device import Devices, pick_devices, torch_dtype
 from mtmetrics.encoders.embedding_cache import EmbeddingCache
-from mtmetrics.encoders.layers import LayerTap
+from mtmetrics.encoders.layers import LayerMix, LayerTap
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.encoders.runner import BatchRunner, replicate
 from mtmetrics.encoders.words import text_words, word_table
@@ -43,6 +43,9 @@ class TokenEncoder:
     Args:
         model: folder, name of a bundled artifact, or Hub repository of any `transformers` encoder.
         layer: hidden state to return; 0 is the embedding layer, None the last layer.
+        mix: instead of one layer, (C, layers) weights over all layers but the embeddings: a vector is then C weighted sums of them, one
+            after the other, all from one pass. An identity matrix returns every layer.
+        max_pieces: texts are cut at that many word pieces, special tokens not counted, where the model itself reads more.
         revision: Hub revision.
         device: ``"auto"`` (CUDA, then MPS, then CPU), a device, or several of them, see `mtmetrics.encoders.device.pick_devices`; each of
             several devices gets a copy of the model and its share of the batches.
@@ -54,7 +57,7 @@ class TokenEncoder:
         local_files_only: never ask the Hub.
 
     Raises:
-        InputError: an unknown layer, device or dtype, or a batch size below 1.
+        InputError: an unknown layer, device or dtype, a mix of another number of layers, or a batch size below 1.
         ArtifactError: the model cannot be found or loaded.
         MTMetricsError: the model does not fit into memory, or the embedding cache cannot be used.
     """
@@ -64,6 +67,8 @@ class TokenEncoder:
         model: str | Path,
         *,
         layer: int | None = None,
+        mix: np.ndarray | None = None,
+        max_pieces: int | None = None,
         revision: str | None = None,
         device: Devices = "auto",
         dtype: str = "float32",
@@ -85,10 +90,15 @@ class TokenEncoder:
         self.layer = depth if layer is None else layer
         if isinstance(self.layer, bool) or not isinstance(self.layer, int) or not 0 <= self.layer <= depth:
             raise InputError(f"layer {layer!r}: {self.name} has the layers 0 (embeddings) to {depth}")
-        self.dim: int = network.config.hidden_size
+        self.mix = None if mix is None else np.asarray(mix, dtype=np.float64)
+        if self.mix is not None and (layer is not None or self.mix.ndim != 2 or self.mix.shape[1] != depth):
+            raise InputError(f"mix: {self.name} needs rows of {depth} weights and no layer, got shape {self.mix.shape} and layer {layer}")
+        self.dim: int = network.config.hidden_size * (1 if self.mix is None else len(self.mix))
         self.max_length = _max_length(self.tokenizer, network.config)
+        if max_pieces is not None:
+            self.max_length = min(self.max_length, positive("max_pieces", max_pieces) + self.tokenizer.num_special_tokens_to_add())
         described = f"encoder {self.name}"
-        taps = [LayerTap(replica, self.layer) for replica in replicate(described, network.eval(), devices)]
+        taps = [self._tap(replica) for replica in replicate(described, network.eval(), devices)]
         self._runner = BatchRunner(described, taps, devices, batch_tokens, pad=self.tokenizer.pad_token_id or 0)
         self.counts = EncodingCounts()
         self._cache = TextCache(cache_bytes)
@@ -96,6 +106,9 @@ class TokenEncoder:
         if embedding_cache is not None:
             self._stored = EmbeddingCache(embedding_cache, self.label, self._identity(devices), self.dim)
         self._word_table: np.ndarray | None = None
+
+    def _tap(self, network: Any) -> LayerTap | LayerMix:
+        return LayerTap(network, self.layer) if self.mix is None else LayerMix(network, self.mix)
 
     @property
     def word_table(self) -> np.ndarray:
@@ -171,7 +184,7 @@ class TokenEncoder:
         """Fills in the vectors of texts whose tokens are there."""
         ids = [packed.token_ids[rows] for rows in texts]
 
-        def compute(tap: LayerTap, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+        def compute(tap: LayerTap | LayerMix, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
             states = tap(input_ids=batch, attention_mask=mask).float().cpu().numpy()
             for state, number in zip(states, numbers, strict=True):
                 vectors = state[: len(ids[number])]
@@ -190,7 +203,7 @@ class TokenEncoder:
 
         return {
             "model": self.fingerprint,
-            "layer": self.layer,
+            "layer": self.layer if self.mix is None else self.mix.tolist(),
             "dtype": self.dtype,
             "max_length": self.max_length,
             "devices": sorted({device.type for device in devices}),

@@ -60,4 +60,7 @@ COMPARISONS: dict[str, Comparison] = {
     "sentsim": Comparison({"sources": "src-mt", "references": "mt-ref"}, "setting"),
     "distilscore": Comparison({"sources": "source", "references": "reference"}, "against", "sources"),
     "bertr": Comparison({"sources": "source", "references": "reference"}, "against", "references"),
+    "bilstm": Comparison({"sources": "source", "references": "reference"}, "against", "references"),
+    "bilstm_attention": Comparison({"sources": "source", "references": "reference"}, "against", "references"),
+    "esim": Comparison({"sources": "source", "references": "reference"}, "against", "references"),
 }

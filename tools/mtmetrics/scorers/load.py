@@ -1,5 +1,6 @@
 """Finds the scorer of a metric by name."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from mtmetrics.inputs import choice
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.loaders.bertr import load_bertr
 from mtmetrics.scorers.loaders.distilscore import load_distilscore
+from mtmetrics.scorers.loaders.regressor import load_regressor
 from mtmetrics.scorers.loaders.sentsim import load_sentsim
 from mtmetrics.scorers.loaders.xmoverscore import load_xmoverscore
 
@@ -17,6 +19,9 @@ LOADERS: dict[str, Callable[..., Scorer]] = {
     "sentsim": load_sentsim,
     "distilscore": load_distilscore,
     "bertr": load_bertr,
+    "bilstm": functools.partial(load_regressor, "bilstm"),
+    "bilstm_attention": functools.partial(load_regressor, "bilstm_attention"),
+    "esim": functools.partial(load_regressor, "esim"),
 }
 
 

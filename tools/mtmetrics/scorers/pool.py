@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.encoders.base import Encoder
 from mtmetrics.encoders.device import Devices
@@ -41,13 +43,23 @@ class ModelPool:
         self.local_files_only = local_files_only
         self._loaded: dict[tuple[object, ...], Any] = {}
 
-    def encoder(self, model: str, *, layer: int | None, revision: str | None = None) -> TokenEncoder:
-        """The encoder at a layer."""
+    def encoder(
+        self,
+        model: str,
+        *,
+        layer: int | None = None,
+        revision: str | None = None,
+        mix: np.ndarray | None = None,
+        max_pieces: int | None = None,
+    ) -> TokenEncoder:
+        """The encoder at a layer, or with a mix of its layers."""
         return self._once(
-            ("encoder", model, layer, revision),
+            ("encoder", model, layer, revision, max_pieces, None if mix is None else (mix.shape, mix.tobytes())),
             lambda: TokenEncoder(
                 model,
                 layer=layer,
+                mix=mix,
+                max_pieces=max_pieces,
                 revision=revision,
                 device=self.device,
                 dtype=self.dtype,

@@ -78,3 +78,28 @@ class DistilConfig:
     checkpoint_every: int = _setting(500, "steps between checkpoints")
     evaluate_every: int = _setting(500, "steps between evaluations")
     bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+
+
+@dataclass(frozen=True)
+class RegressorConfig:
+    """Network and schedule of a regressor; the defaults are those of Mathur et al. (2019) and their code."""
+
+    architecture: str = _setting("esim", "bilstm, bilstm_attention or esim")
+    against: str = _setting("reference", "compare translations with the reference or with the source")
+    hidden: int = _setting(300, "width of the LSTM states, per direction")
+    dropout: float = _setting(0.5, "dropout of LSTM inputs and of the regressor over the pooled states")
+    max_pieces: int = _setting(100, "texts are cut at that many word pieces")
+    features: str = _setting(
+        "none", "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, length, joined by +"
+    )
+    feature_layers: str = _setting("last", "layers that features are computed from, such as 2+4+6")
+    ranking: float = _setting(0.0, "weight of a hinge loss over the pairs of a batch, beside the squared error")
+    standardise: bool = _setting(False, "give the judgements of each file mean 0 and deviation 1")
+    batch: int = _setting(32, "pairs per step")
+    learning_rate: float = _setting(4e-4, "of Adam; halved after every epoch in which the validation does not get better")
+    gradient_norm: float = _setting(10.0, "gradients are cut at that norm")
+    epochs: int = _setting(75, "at most so many passes over the data")
+    patience: int = _setting(4, "stop after so many epochs without a better validation")
+    held_back_per_mille: int = _setting(
+        100, "of thousand texts to compare with, so many are kept for validation, where no --valid is given"
+    )

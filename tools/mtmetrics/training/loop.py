@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.errors import InputError
@@ -34,7 +34,7 @@ class Run:
         self.overwrite = overwrite
         self.restart = restart
 
-    def open(self, config: "Schedule", settings: dict[str, Any], files: Sequence[str | Path]) -> dict[str, Any]:
+    def open(self, config: Any, settings: dict[str, Any], files: Sequence[str | Path]) -> dict[str, Any]:
         """Opens the work folder: a new one, or one that the same settings and files began.
 
         Args:
@@ -51,7 +51,7 @@ class Run:
         """
         if self.output.exists() and not self.overwrite:
             raise InputError(f"{self.output} exists already; choose another folder or pass --overwrite")
-        if config.steps < config.warmup_steps + config.decay_steps:
+        if isinstance(config, Schedule) and config.steps < config.warmup_steps + config.decay_steps:
             raise InputError(f"{config.steps} steps are fewer than {config.warmup_steps} of warm-up and {config.decay_steps} of decay")
         settings = {"seed": self.seed, "config": dataclasses.asdict(config), **settings}
         files_as_found = fingerprint_files(files)
@@ -100,8 +100,9 @@ def fingerprint_files(paths: Sequence[str | Path]) -> dict[str, str]:
     return result
 
 
+@runtime_checkable
 class Schedule(Protocol):
-    """What the settings of every training have in common."""
+    """What the settings of every training with `transformers.Trainer` have in common."""
 
     steps: int
     warmup_steps: int

@@ -1,0 +1,128 @@
+"""Learned metrics: batching changes nothing, blank sides, several references, and what does not fit together is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.regressors.regressor import Regressor
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.regressor import RegressorScore
+
+REFERENCES = ["the house is small", "i see a dog", "the cat sleeps", "a tree stands there"]
+PREDICTIONS = ["a house is small .", "not", "the cat sleeps", "there is the large tree and a dog i see"]
+
+
+def artifact(folder: Path, encoder: Path, **options: object) -> Path:
+    """A regressor with random weights."""
+    torch.manual_seed(3)
+    plain = TokenEncoder(encoder)
+    settings = {"architecture": "esim", "against": "reference", "encoder": str(encoder), "encoder_fingerprint": plain.fingerprint}
+    network = Regressor(**{**settings, "depth": 3, "width": 16, "hidden": 5, "members": 2, "features": ["f1"], "floor": -2.0, **options})
+    with torch.no_grad():
+        for member in network.members:
+            member.mix.scores.normal_()
+            member.mix.gamma.fill_(3.0)
+    network.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def scorer(tmp_path: Path, tiny_encoder: Path) -> RegressorScore:
+    return load_scorer("esim", regressor=str(artifact(tmp_path / "esim", tiny_encoder)))
+
+
+def test_each_segment_scores_as_if_alone(scorer: RegressorScore, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = scorer.score(REFERENCES, PREDICTIONS).segments
+    alone = [scorer.score([reference], [prediction]).system for reference, prediction in zip(REFERENCES, PREDICTIONS, strict=True)]
+    assert together == pytest.approx(alone, abs=1e-5)
+    assert np.ptp(together) > 0.01
+    monkeypatch.setattr("mtmetrics.scorers.regressor._LINES", 3)
+    results = scorer.score_systems(REFERENCES, {"a": PREDICTIONS, "b": REFERENCES})
+    assert results["a"].segments == pytest.approx(together, abs=1e-5)
+    assert results["b"].segments[2] == pytest.approx(together[2], abs=1e-5)
+
+
+def test_the_members_read_their_own_mix(scorer: RegressorScore, tiny_encoder: Path) -> None:
+    """The same by hand: every layer, mixed and read member by member."""
+    layers = TokenEncoder(tiny_encoder, mix=np.eye(3)).encode([REFERENCES[0], PREDICTIONS[0]])
+    network, last = scorer.network, TokenEncoder(tiny_encoder).encode([REFERENCES[0], PREDICTIONS[0]])
+    sides = []
+    for text in (0, 1):
+        states = layers.vectors[layers.rows(text)][1:-1].reshape(-1, 3, 16)
+        sides.append([torch.from_numpy(np.einsum("nld,l->nd", states, row).astype(np.float32))[None] for row in network.mixes()[:2]])
+    from mtmetrics.regressors.features import pair_features
+
+    features = torch.from_numpy(pair_features(["f1"], [last], np.array([0]), np.array([1])))
+    lengths = tuple(torch.tensor([side[0].shape[1]]) for side in sides)
+    with torch.no_grad():
+        scores = [member(sides[0][number], sides[1][number], lengths, features).item() for number, member in enumerate(network.members)]
+    assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).system == pytest.approx(np.mean(scores), abs=1e-5)
+
+
+def test_blank_sides_get_the_floor(scorer: RegressorScore) -> None:
+    with pytest.warns(UserWarning, match="blank|empty"):
+        result = scorer.score(["the house", " ", "a dog"], ["", "the house", "a dog"])
+    assert result.segments[:2].tolist() == [-2.0, -2.0]
+    assert result.empty.tolist() == [True, True, False]
+    with pytest.warns(UserWarning, match="blank|empty"):
+        assert scorer.score([""], ["the house"]).segments.tolist() == [-2.0]
+
+
+def test_the_best_of_several_references_counts(scorer: RegressorScore) -> None:
+    single = [scorer.score([reference], ["the house"]).system for reference in REFERENCES]
+    assert scorer.score([REFERENCES], ["the house"]).system == pytest.approx(max(single), abs=1e-5)
+
+
+def test_long_texts_are_cut_and_counted(tmp_path: Path, tiny_encoder: Path) -> None:
+    short = load_scorer("esim", regressor=str(artifact(tmp_path / "short", tiny_encoder, max_pieces=4)))
+    with pytest.warns(UserWarning, match="cut"):
+        result = short.score([REFERENCES[0] + " . . . not"], [REFERENCES[0]])
+    assert result.report.truncated == 1
+    assert result.system == pytest.approx(short.score(REFERENCES[:1], REFERENCES[:1]).system, abs=1e-6)
+
+
+def test_signature(scorer: RegressorScore) -> None:
+    assert scorer.signature.startswith("esim|against:reference|reg:esim#")
+    assert f"|enc:{scorer.encoder.label}#{scorer.encoder.fingerprint}|dtype:fp32|" in scorer.signature
+
+
+def test_another_encoder_is_refused(tmp_path: Path, tiny_encoder: Path) -> None:
+    folder = artifact(tmp_path / "other", tiny_encoder, encoder_fingerprint="00000000")
+    with pytest.raises(ArtifactError, match="trained on the encoder .*#00000000, not on"):
+        load_scorer("esim", regressor=str(folder))
+
+
+def test_an_encoder_that_is_not_found_may_lie_elsewhere(tmp_path: Path, tiny_encoder: Path) -> None:
+    folder = artifact(tmp_path / "moved", tiny_encoder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"encoder": "gone"}))
+    with pytest.raises(ArtifactError, match="pass encoder=DIR"):
+        load_scorer("esim", regressor=str(folder))
+    load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder))
+
+
+def test_what_the_regressor_is_not_for_is_refused(tmp_path: Path, tiny_encoder: Path) -> None:
+    folder = str(artifact(tmp_path / "source", tiny_encoder, against="source"))
+    assert load_scorer("esim", regressor=folder).compares == "sources"
+    with pytest.raises(InputError, match="compares with sources; pass sources"):
+        load_scorer("esim", regressor=folder, against="reference")
+    with pytest.raises(ArtifactError, match="of the metric esim, not bilstm"):
+        load_scorer("bilstm", regressor=folder)
+    with pytest.raises(ArtifactError, match=r"preset paper: holds no network .*'mtmetrics train regressor"):
+        load_scorer("esim", preset="paper")
+
+
+def test_a_damaged_artifact_is_one_message(tmp_path: Path, tiny_encoder: Path) -> None:
+    folder = artifact(tmp_path / "damaged", tiny_encoder)
+    (folder / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(ArtifactError, match="cannot be loaded as regressor"):
+        load_scorer("esim", regressor=str(folder))
+    folder = artifact(tmp_path / "other-config", tiny_encoder)
+    (folder / "config.json").write_text('{"architecture": "esim"}')
+    with pytest.raises(ArtifactError, match=r"config\.json is not that of a regressor"):
+        load_scorer("esim", regressor=str(folder))

@@ -1,0 +1,225 @@
+"""Training of regressors: it learns, goes on after an interruption with the same weights, and writes a whole artifact."""
+
+import csv
+import dataclasses
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from mtmetrics.cli.main import main
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.training import regressor_loop
+from mtmetrics.training.config import RegressorConfig
+from mtmetrics.training.layer_store import LayerStore
+from mtmetrics.training.loop import Run
+from mtmetrics.training.regressor import TrainingData, draw, train_regressor
+from mtmetrics.training.regressor_data import read_judged_pairs, split
+from mtmetrics.training.regressor_loop import train_member
+
+WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
+TINY = RegressorConfig(hidden=6, batch=4, epochs=3, learning_rate=1e-2, held_back_per_mille=300)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty references of five words, translations that keep some of them, judged by how many they keep."""
+    rng = random.Random(3)
+    rows = []
+    for _ in range(60):
+        reference = rng.sample(WORDS, 5)
+        kept = rng.randint(0, 5)
+        translation = reference[:kept] + rng.sample(["1", "2", "3", ".", "!", "stands"], 5 - kept)
+        rows.append({"ref": " ".join(reference), "src": "x", "mt": " ".join(translation), "score": kept / 5})
+    path = tmp_path_factory.mktemp("judged") / "de-en.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("architecture", ["bilstm", "bilstm_attention", "esim"])
+def test_learns_a_dozen_pairs_by_heart(architecture: str, judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    config = RegressorConfig(architecture=architecture, hidden=16, dropout=0.0, learning_rate=5e-3, epochs=30, patience=30, batch=2)
+    run, encoder = Run(tmp_path / "out"), str(tiny_encoder)
+    data = TrainingData(run, [judged], encoder, valid=[], seeds=[1], vectors=None, config=config)
+    dozen = data.train_rows.take(np.arange(12))
+    best, history = train_member(data.create, dozen, dozen, config, 1, tmp_path / "state.pt")
+    assert history[-1]["loss"] < history[0]["loss"] / 5
+    # What was learnt is there when the scorer reads the texts.
+    data.save(tmp_path / "saved", [best])
+    scorer = load_scorer(architecture, regressor=str(tmp_path / "saved"), encoder=encoder)
+    pairs = data.train_pairs.take(np.arange(12))
+    assert pearson(scorer.score(pairs.others, pairs.translations).segments, pairs.human).value > 0.95
+
+
+def test_artifact_scores_as_it_was_validated(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    config = dataclasses.replace(TINY, features="f1+length", feature_layers="1+3", ranking=0.5)
+    folder = train_regressor(Run(tmp_path / "out"), [judged], str(tiny_encoder), seeds=[4, 5], config=config)
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors", "training.json", "training_log.csv"]
+    record = json.loads((folder / "training.json").read_text())
+    assert record["config"]["architecture"] == "esim"
+    assert record["seeds"] == [4, 5]
+    assert sum(record["rows"]["train"].values()) + sum(record["rows"]["validation"].values()) == 60
+    with open(folder / "training_log.csv", newline="") as stream:
+        log = list(csv.DictReader(stream))
+    assert [(row["seed"], row["epoch"]) for row in log] == [(seed, str(epoch)) for seed in "45" for epoch in range(1, 4)]
+    best = [max(float(row["pearson"]) for row in log if row["seed"] == seed) for seed in "45"]
+    assert list(record["result"]["seeds"].values()) == pytest.approx(best, abs=1e-5)
+    assert record["result"]["spread"]["lowest"] == pytest.approx(min(best), abs=1e-5)
+
+    _, valid = split(read_judged_pairs([judged], "reference"), 300)
+    scores = load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder)).score(valid.others, valid.translations).segments
+    assert pearson(scores, valid.human).value == pytest.approx(record["result"]["pearson"], abs=2e-3)
+
+
+def test_goes_on_where_it_was_stopped(judged: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = dataclasses.replace(TINY, features="f1")
+    train_regressor(Run(tmp_path / "whole"), [judged], str(tiny_encoder), seeds=[1, 2], config=config)
+    forward, calls = regressor_loop._forward, []
+
+    def stopping(*arguments: object) -> object:
+        calls.append(1)
+        if len(calls) in (5, 30):
+            raise KeyboardInterrupt
+        return forward(*arguments)
+
+    monkeypatch.setattr(regressor_loop, "_forward", stopping)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            train_regressor(Run(tmp_path / "parts"), [judged], str(tiny_encoder), seeds=[1, 2], config=config)
+        assert not (tmp_path / "parts").exists()
+    train_regressor(Run(tmp_path / "parts"), [judged], str(tiny_encoder), seeds=[1, 2], config=config)
+    whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(values, parts[name]) for name, values in whole.items())
+    assert (tmp_path / "whole" / "training_log.csv").read_text() == (tmp_path / "parts" / "training_log.csv").read_text()
+
+
+def test_layers_are_computed_once_and_go_on_after_an_interruption(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = TokenEncoder(tiny_encoder, mix=np.eye(3), cache_bytes=0)
+    texts = ["the house", "a dog sleeps", "i", "there is not a tree", "cat"]
+    monkeypatch.setattr("mtmetrics.training.layer_store._TEXTS_PER_SAVE", 2)
+    encode, calls = encoder.encode, []
+
+    def stopping(part: list[str]) -> object:
+        calls.append(part)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return encode(part)
+
+    monkeypatch.setattr(encoder, "encode", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        LayerStore(tmp_path, encoder, texts)
+    [layers] = tmp_path.glob("*.layers")
+    with open(layers, "ab") as stream:
+        stream.write(b"half a row")
+    store = LayerStore(tmp_path, encoder, texts)
+    LayerStore(tmp_path, encoder, texts)
+    assert calls == [texts[:2], texts[2:4], texts[2:4], texts[4:]]
+    expected = encode(texts)
+    assert store.vectors.reshape(-1, 48) == pytest.approx(expected.vectors, abs=2e-3)
+    assert store.lengths.tolist() == (expected.lengths - 2).tolist()
+    pieces = store.pieces(np.array([3, 0]))
+    assert pieces.shape == (5 + 2, 3, 16)
+    assert pieces[5:, 2].numpy() == pytest.approx(expected.vectors[expected.rows(0)][1:-1, 32:], abs=2e-3)
+    assert store.layer(2, np.array([3])).vectors == pytest.approx(expected.vectors[expected.rows(3)][:, 16:32], abs=2e-3)
+
+
+def test_split_keeps_equal_references_together(tmp_path: Path) -> None:
+    path = tmp_path / "de-en.jsonl"
+    rows = [{"reference": f"Text {number // 3}.", "translation": f"t {number}", "human": number} for number in range(90)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    train, valid = split(read_judged_pairs([path], "reference"), 300)
+    assert len(train) + len(valid) == 90
+    assert not set(train.others) & set(valid.others)
+    assert all(valid.others.count(text) == 3 for text in valid.others)
+
+
+def test_ranking_loss_by_hand() -> None:
+    human = torch.tensor([1.0, 0.0, 0.05])
+    # Two ordered pairs (0 over 1, 0 over 2); 1 and 2 are judged too much alike.
+    assert regressor_loop.ranking_loss(torch.tensor([0.3, 0.0, 0.25]), human).item() == pytest.approx((0.0 + 0.05) / 2)
+    assert regressor_loop.ranking_loss(torch.tensor([0.0, 0.2, -1.0]), human).item() == pytest.approx((0.3 + 0.0) / 2)
+
+
+def test_judgements_are_standardised_file_by_file(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for path, scale in zip(paths, (1, 100), strict=True):
+        path.write_text("".join(json.dumps({"ref": "r", "mt": "t", "score": value * scale}) + "\n" for value in (1, 2, 3)))
+    pairs = read_judged_pairs(paths, "reference", standardise=True)
+    assert pairs.human[:3] == pytest.approx(pairs.human[3:])
+    assert (pairs.human[:3].mean(), pairs.human[:3].std()) == pytest.approx((0, 1))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"mt": "t", "score": 1}, "no field 'reference' or 'ref'"),
+        ({"ref": 1, "mt": "t", "score": 1}, "reference must be a string, got 1"),
+        ({"ref": "r", "mt": "t", "score": "good"}, "must be a finite number, got 'good'"),
+        ({"ref": "r", "mt": "t", "score": float("nan")}, "must be a finite number, got nan"),
+    ],
+)
+def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(json.dumps({"ref": "r", "mt": "t", "score": 1}) + "\n" + json.dumps(row) + "\n")
+    with pytest.raises(InputError, match=f"bad.jsonl, line 2: .*{message}"):
+        read_judged_pairs([path], "reference")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"architecture": "tree"}, "architecture"),
+        ({"features": "f1+bleu"}, "features 'f1\\+bleu'"),
+        ({"features": "f1", "feature_layers": "0+4"}, "feature_layers '0\\+4'"),
+        ({"epochs": 0}, "epochs"),
+        ({"dropout": 1.0}, "dropout 1.0"),
+    ],
+)
+def test_bad_settings_are_named(setting: dict, message: str, judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        train_regressor(Run(tmp_path / "out"), [judged], str(tiny_encoder), config=dataclasses.replace(TINY, **setting))
+    assert not (tmp_path / "out.work").exists()
+
+
+def test_command(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", "regressor", "--judged", str(judged), "--encoder", str(tiny_encoder), "--out", str(tmp_path / "out")]
+    small = ["--architecture", "bilstm", "--hidden", "4", "--epochs", "1", "--held-back-per-mille", "300", "--seeds", "7"]
+    assert main([*arguments, *small]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'out'}\n"
+    assert main([*arguments, *small]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_curve(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", "regressor", "--judged", str(judged), "--encoder", str(tiny_encoder), "--hidden", "4", "--epochs", "2"]
+    arguments += ["--held-back-per-mille", "300", "--seeds", "1", "2", "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--curve", "12,500"]) == 2
+    assert "pass numbers from 2 to" in capsys.readouterr().err
+    assert main([*arguments, "--restart", "--curve", "30,12"]) == 0
+    folder = tmp_path / "out"
+    with open(folder / "curve.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["instances"], row["seed"]) for row in rows] == [("12", "1"), ("12", "2"), ("30", "1"), ("30", "2")]
+    means = json.loads((folder / "training.json").read_text())["result"]
+    assert means["12"] == pytest.approx((float(rows[0]["pearson"]) + float(rows[1]["pearson"])) / 2)
+    assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
+    # Three steps of four pairs, and eight.
+    with open(folder / "training_log.csv", newline="") as stream:
+        assert {row["instances"] for row in csv.DictReader(stream)} == {"12", "30"}
+
+
+def test_without_matplotlib_the_plot_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr("mtmetrics.evaluation.heatmap.importlib.util.find_spec", lambda name: None)
+    with caplog.at_level("INFO"):
+        draw({"a": {1: 0.5}}, tmp_path / "curve.png", title="t", x_label="x")
+    assert "mtmetrics[plot]" in caplog.text
+    assert not (tmp_path / "curve.png").exists()
