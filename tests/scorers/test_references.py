@@ -134,6 +134,7 @@ def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenE
 def test_min_max() -> None:
     assert min_max(np.array([0.0, 2.0, 5.0]), 1.0, 3.0).tolist() == [0.0, 0.5, 1.0]
     assert min_max(np.array([2.0, 2.0]), 2.0, 2.0).tolist() == [0.5, 0.5]
+    assert min_max(np.array([1.0, 1.0 + 1e-8]), 1.0, 1.0 + 1e-8).tolist() == [0.5, 0.5]
 
 
 def test_sentsim_settings(encoder: TokenEncoder) -> None:
@@ -206,6 +207,10 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
     with pytest.raises(InputError, match="setting is missing"):
         load_scorer("sentsim", preset=both)
     assert "|norm:fixed(0:1,0:1)|" in load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed").signature
+    for option in ({"layer": 1}, {"normalize_vectors": True}):
+        with pytest.raises(InputError, match="pass normalize='batch' too"):
+            load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed", **option)
+        assert load_scorer("sentsim", preset=both, setting="src-mt", **option).normalize == "batch"
     assert "|parts:sss+wmd|" in load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd").signature
     with pytest.raises(InputError, match="both say what is combined"):
         load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd", parts="sss")

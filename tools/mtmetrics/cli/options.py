@@ -58,7 +58,10 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
     override.add_argument("--drop-rate", type=float, help="share of flows that partial transport drops")
     override.add_argument("--normalize", help="batch (by the extremes of the call) or fixed (by bounds of the preset)")
     override.add_argument(
-        "--normalize-vectors", action="store_true", default=None, help="word vectors of length 1 for Word and Sentence Mover's Distance"
+        "--normalize-vectors",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="word vectors of length 1 for Word and Sentence Mover's Distance",
     )
     override.add_argument("--special-tokens", action="store_true", default=None, help="count special tokens as word pieces")
     override.add_argument("--regressor", metavar="MODEL", help="another trained network: folder, bundled artifact or Hub repository")

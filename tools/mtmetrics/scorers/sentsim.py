@@ -46,13 +46,16 @@ PARTS: dict[str, Part] = {
     # Sentence Mover's Distance: between mean token vectors (App. A.1).
     "smd": Part(True, None),
 }
+# Vectors are float32: what differs by less is equal.
+_NOISE = 1e-6
 # The two combinations that the paper recommends.
 VARIANTS = {"bertscore": "sss+bertscore", "wmd": "sss+wmd"}
 
 
 def min_max(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """(n,) values scaled so that `low` becomes 0 and `high` becomes 1, cut there; all 0.5 where the two are equal."""
-    return np.full(len(values), 0.5) if low == high else np.clip((values - low) / (high - low), 0.0, 1.0)
+    """(n,) values scaled so that `low` becomes 0 and `high` becomes 1, cut there; all 0.5 where the two differ by rounding noise alone."""
+    noise = _NOISE * max(1.0, abs(low), abs(high))
+    return np.full(len(values), 0.5) if high - low <= noise else np.clip((values - low) / (high - low), 0.0, 1.0)
 
 
 class SentSim(Scorer):

@@ -61,15 +61,23 @@ def load_sentsim(
     elif variant is not None:
         raise InputError(f"variant {variant!r} and parts {parts!r} both say what is combined; pass one of them")
     pool = pool or ModelPool()
-    layer = table.get("layer") if layer is None else layer
+    normalize = normalize or score.get("normalize", "batch")
+    usual = {"layer": table.get("layer"), "normalize_vectors": score.get("normalize_vectors", False)}
+    asked = {"layer": layer, "normalize_vectors": normalize_vectors}
+    for name, value in asked.items():
+        if normalize == "fixed" and value not in (None, usual[name]):
+            raise InputError(
+                f"{name} {value!r}: the bounds of preset {bundle.name} belong to {name} {usual[name]}; pass normalize='batch' too"
+            )
+    layer, normalize_vectors = (usual[name] if value is None else value for name, value in asked.items())
     return SentSim(
         pool.encoder(bundle.path(table["words"]), layer=layer, revision=table.get("words_revision")),
         pool.sentence_encoder(bundle.path(table["sentences"]), revision=table.get("sentences_revision")),
         parts=parts,
         setting=chosen,
-        normalize=normalize or score.get("normalize", "batch"),
+        normalize=normalize,
         bounds=bundle.settings.get("bounds", {}).get(chosen),
-        normalize_vectors=score.get("normalize_vectors", False) if normalize_vectors is None else normalize_vectors,
+        normalize_vectors=normalize_vectors,
         lang_pair=lang_pair,
         threads=threads,
     )
