@@ -11,14 +11,15 @@ from mtmetrics.scorers.regressor import RegressorScore
 
 # Names of the published classes, and ours.
 NAMES = {
-    "_encoder._module.": "pairs.encoder.lstm.",
-    "_inference_encoder._module.": "pairs.composer.lstm.",
+    "_encoder._module.": "pairs.encoder.",
+    "_inference_encoder._module.": "pairs.composer.",
     "_projection_feedforward._linear_layers.0.": "pairs.projection.",
     "_output_feedforward._linear_layers.0.": "inner.",
     "_output_feedforward._linear_layers.1.": "outer.",
     "_text_field_embedder.mix.gamma": "mix.gamma",
 }
 UNUSED = "_output_logit."
+REVERSE = "_reverse"
 LAYER = "_text_field_embedder.mix.scalar_parameters."
 PREDICTION, LOSS = 1e-5, 1e-4
 
@@ -31,7 +32,10 @@ def regressor(case: Case, **options: object) -> Regressor:
     for name, values in stored.items():
         start = next((start for start in NAMES if name.startswith(start)), None)
         if start is not None:
-            state[NAMES[start] + name.removeprefix(start)] = values
+            rest = name.removeprefix(start)
+            if "_module." in start:
+                rest = f"backwards.{rest.removesuffix(REVERSE)}" if rest.endswith(REVERSE) else f"forwards.{rest}"
+            state[NAMES[start] + rest] = values
         else:
             assert name.startswith((UNUSED, LAYER)), name
     scores = [stored[name] for name in sorted(stored) if name.startswith(LAYER)]
@@ -46,8 +50,8 @@ def regressor(case: Case, **options: object) -> Regressor:
             "encoder": "none",
             "encoder_fingerprint": "00000000",
             "depth": len(state["mix.scores"]),
-            "width": state["pairs.encoder.lstm.weight_ih_l0"].shape[1],
-            "hidden": state["pairs.encoder.lstm.weight_hh_l0"].shape[1],
+            "width": state["pairs.encoder.forwards.weight_ih_l0"].shape[1],
+            "hidden": state["pairs.encoder.forwards.weight_hh_l0"].shape[1],
             "dropout": 0.0,
             "pooling": case.params.get("aggr_type") or "both",
             **options,

@@ -41,11 +41,23 @@ def test_sequence_dropout_drops_an_entry_everywhere() -> None:
 
 
 def test_first_weights_of_the_lstm() -> None:
-    lstm = layers.BiLSTM(6, 4).lstm
-    assert lstm.bias_hh_l0.tolist() == [0.0] * 4 + [1.0] * 4 + [0.0] * 8
-    assert not lstm.bias_ih_l0_reverse.any()
-    recurrent = lstm.weight_hh_l0_reverse
+    lstm = layers.BiLSTM(6, 4)
+    assert lstm.forwards.bias_hh_l0.tolist() == [0.0] * 4 + [1.0] * 4 + [0.0] * 8
+    assert not lstm.backwards.bias_ih_l0.any()
+    recurrent = lstm.backwards.weight_hh_l0
     assert torch.allclose(recurrent.T @ recurrent, torch.eye(4), atol=1e-5)
+
+
+def test_lstm_is_that_of_torch() -> None:
+    torch.manual_seed(0)
+    lstm, expected = layers.BiLSTM(6, 4), torch.nn.LSTM(6, 4, batch_first=True, bidirectional=True)
+    for direction, end in ((lstm.forwards, ""), (lstm.backwards, "_reverse")):
+        for name, values in direction.named_parameters():
+            getattr(expected, name + end).data.copy_(values)
+    sequences, lengths = torch.randn(3, 5, 6), torch.tensor([5, 1, 3])
+    found = lstm(sequences, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        assert torch.allclose(found[row, :length], expected(sequences[row : row + 1, :length])[0][0], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["bilstm", "attention", "esim"])

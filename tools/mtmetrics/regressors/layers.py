@@ -43,7 +43,10 @@ class SequenceDropout(nn.Module):
 
 
 class BiLSTM(nn.Module):
-    """A bidirectional LSTM that never sees padding.
+    """A bidirectional LSTM that never sees padding before the end of a text.
+
+    The second direction reads each text turned round within its own length, so that padding comes last for both. Packed sequences would
+    do the same, but their backward pass on a CPU fills an array as large as the whole batch for every position.
 
     Args:
         inputs: width of the vectors.
@@ -52,8 +55,9 @@ class BiLSTM(nn.Module):
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(inputs, hidden, batch_first=True, bidirectional=True)
-        for name, values in self.lstm.named_parameters():
+        self.forwards = nn.LSTM(inputs, hidden, batch_first=True)
+        self.backwards = nn.LSTM(inputs, hidden, batch_first=True)
+        for name, values in [*self.forwards.named_parameters(), *self.backwards.named_parameters()]:
             if "weight_ih" in name:
                 nn.init.xavier_uniform_(values)
             elif "weight_hh" in name:
@@ -64,10 +68,13 @@ class BiLSTM(nn.Module):
                     nn.init.ones_(values.data[hidden : 2 * hidden])  # the forget gate
 
     def forward(self, sequences: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """(B, T, 2 hidden) states of (B, T, d) sequences of the given (B,) lengths of at least 1; zeros behind their ends."""
-        packed = nn.utils.rnn.pack_padded_sequence(sequences, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        states, _ = self.lstm(packed)
-        return nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=sequences.shape[1])[0]
+        """(B, T, 2 hidden) states of (B, T, d) sequences of the given (B,) lengths; what stands behind their ends means nothing."""
+        positions = torch.arange(sequences.shape[1], device=sequences.device)
+        turned = lengths[:, None] - 1 - positions
+        turned = torch.where(turned < 0, positions, turned)
+        rows = torch.arange(len(sequences), device=sequences.device)[:, None]
+        states = self.backwards(sequences[rows, turned])[0][rows, turned]
+        return torch.cat([self.forwards(sequences)[0], states], -1)
 
 
 def states_of_both(lstm: BiLSTM, sides: Sequence[torch.Tensor], lengths: Sequence[torch.Tensor]) -> list[torch.Tensor]:
