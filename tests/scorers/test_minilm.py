@@ -21,7 +21,15 @@ def pool() -> ModelPool:
 
 
 @pytest.mark.parametrize(
-    ("metric", "preset"), [("bertr", "minilm"), ("distilscore", "minilm"), ("sentsim", "minilm"), ("esim", "esim-minilm")]
+    ("metric", "preset"),
+    [
+        ("bertr", "minilm"),
+        ("distilscore", "minilm"),
+        ("sentsim", "minilm"),
+        ("esim", "esim-minilm"),
+        ("bilstm_attention", "bilstm-attention-minilm"),
+        ("bilstm", "bilstm-minilm"),
+    ],
 )
 def test_good_translations_score_higher(metric: str, preset: str, pool: ModelPool) -> None:
     scorer = load_scorer(metric, preset=preset, lang_pair="de-en", pool=pool)
