@@ -96,6 +96,13 @@ def test_several_systems_share_the_encoding(tiny_encoder: Path) -> None:
     encoder = TokenEncoder(tiny_encoder, cache_bytes=0)
     BERTR(encoder).score_systems(REFERENCES, {"a": PREDICTIONS, "b": REFERENCES})
     assert encoder.counts.computed == len({*REFERENCES, *PREDICTIONS})
+    encoder = TokenEncoder(tiny_encoder, cache_bytes=0)
+    apart = SentSim(encoder, MeanPooledEncoder(TokenEncoder(tiny_encoder)), setting="mt-ref")
+    shared = SentSim(encoder, MeanPooledEncoder(encoder), setting="mt-ref")
+    expected = apart.score(REFERENCES, PREDICTIONS).segments
+    encoder.counts.computed = 0
+    assert shared.score(REFERENCES, PREDICTIONS).segments == pytest.approx(expected, abs=1e-6)
+    assert encoder.counts.computed == len({*REFERENCES, *PREDICTIONS})
 
 
 def test_sentsim_by_hand(encoder: TokenEncoder) -> None:

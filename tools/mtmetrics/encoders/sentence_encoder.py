@@ -37,7 +37,10 @@ class MeanPooledEncoder:
 
     def encode(self, texts: Sequence[str]) -> PackedTokens:
         """One vector per distinct text."""
-        tokens = self.tokens.encode(texts)
+        return self.pool(self.tokens.encode(texts))
+
+    def pool(self, tokens: PackedTokens) -> PackedTokens:
+        """The same from tokens that are encoded already."""
         return PackedTokens.of_texts(tokens.means(), tokens.index, tokens.truncated)
 
 

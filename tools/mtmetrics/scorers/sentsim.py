@@ -9,6 +9,7 @@ import numpy as np
 
 from mtmetrics.encoders.base import Encoder
 from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice, positive
@@ -161,10 +162,11 @@ class SentSim(Scorer):
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         texts = [text for column in (others, *systems) for text in column]
-        wanted = {"sss" if name == "sss" else "words" for name in self.parts}
-        encoders = {"sss": self.sentences, "words": self.words}
         # One call for all texts of an encoder, so that none is encoded twice, whatever the cache holds.
-        encoded = {name: encoder.encode(texts) for name, encoder in encoders.items() if name in wanted}
+        encoded = {"words": self.words.encode(texts)} if set(self.parts) != {"sss"} else {}
+        if "sss" in self.parts:
+            pooled = isinstance(self.sentences, MeanPooledEncoder) and self.sentences.tokens is self.words and "words" in encoded
+            encoded["sss"] = self.sentences.pool(encoded["words"]) if pooled else self.sentences.encode(texts)
         columns = [
             {name: tokens.take(slice(first, first + len(others))) for name, tokens in encoded.items()}
             for first in range(0, len(texts), len(others))
