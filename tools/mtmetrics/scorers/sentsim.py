@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mtmetrics.encoders.base import Encoder
+from mtmetrics.encoders.layer_view import LayerView
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
 from mtmetrics.encoders.token_encoder import TokenEncoder
@@ -84,7 +85,7 @@ class SentSim(Scorer):
 
     def __init__(
         self,
-        words: TokenEncoder,
+        words: TokenEncoder | LayerView,
         sentences: Encoder,
         *,
         parts: str = VARIANTS["bertscore"],
@@ -162,11 +163,7 @@ class SentSim(Scorer):
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         texts = [text for column in (others, *systems) for text in column]
-        # One call for all texts of an encoder, so that none is encoded twice, whatever the cache holds.
-        encoded = {"words": self.words.encode(texts)} if set(self.parts) != {"sss"} else {}
-        if "sss" in self.parts:
-            pooled = isinstance(self.sentences, MeanPooledEncoder) and self.sentences.tokens is self.words and "words" in encoded
-            encoded["sss"] = self.sentences.pool(encoded["words"]) if pooled else self.sentences.encode(texts)
+        encoded = self._encoded(texts)
         columns = [
             {name: tokens.take(slice(first, first + len(others))) for name, tokens in encoded.items()}
             for first in range(0, len(texts), len(others))
@@ -182,6 +179,19 @@ class SentSim(Scorer):
                 segments = np.sum([-values if PARTS[name].falls else values for name, values in parts.items()], axis=0)
             results.append(ChunkScores(segments, parts, truncated, empty))
         return results
+
+    def _encoded(self, texts: list[str]) -> dict[str, PackedTokens]:
+        """Words and sentences of all texts; one pass where both come from one model, so that no text is encoded twice."""
+        if set(self.parts) == {"sss"}:
+            return {"sss": self.sentences.encode(texts)}
+        pooled = self.sentences.tokens if isinstance(self.sentences, MeanPooledEncoder) else None
+        if isinstance(self.words, LayerView) and isinstance(pooled, LayerView) and pooled.tokens is self.words.tokens:
+            both = self.words.tokens.encode(texts)
+            return {"words": self.words.view(both), "sss": self.sentences.pool(pooled.view(both))}
+        encoded = {"words": self.words.encode(texts)}
+        if "sss" in self.parts:
+            encoded["sss"] = self.sentences.pool(encoded["words"]) if pooled is self.words else self.sentences.encode(texts)
+        return encoded
 
     def _sss(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
         x, y = other["sss"], prediction["sss"]

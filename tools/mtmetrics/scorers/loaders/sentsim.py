@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from mtmetrics.artifacts.models import model_folder, model_size
 from mtmetrics.artifacts.presets import Preset, load_preset
+from mtmetrics.encoders.base import Encoder
+from mtmetrics.encoders.sentence_encoder import is_mean_pooled
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.scorers.loaders.common import languages
@@ -70,9 +73,10 @@ def load_sentsim(
                 f"{name} {value!r}: the bounds of preset {bundle.name} belong to {name} {usual[name]}; pass normalize='batch' too"
             )
     layer, normalize_vectors = (usual[name] if value is None else value for name, value in asked.items())
+    words, sentences = _encoders(bundle, pool, table, layer)
     return SentSim(
-        pool.encoder(bundle.path(table["words"]), layer=layer, revision=table.get("words_revision")),
-        pool.sentence_encoder(bundle.path(table["sentences"]), revision=table.get("sentences_revision")),
+        words,
+        sentences,
         parts=parts,
         setting=chosen,
         normalize=normalize,
@@ -81,6 +85,17 @@ def load_sentsim(
         lang_pair=lang_pair,
         threads=threads,
     )
+
+
+def _encoders(bundle: Preset, pool: ModelPool, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:
+    """The encoders of words and of sentences, as one where the model is the same."""
+    names = [(bundle.path(table[key]), table.get(f"{key}_revision")) for key in ("words", "sentences")]
+    (words, revision), (sentences, sentences_revision) = names
+    if names[0] == names[1] and type(layer) is int and layer > 0:
+        folder = model_folder(words, revision=revision, local_files_only=pool.local_files_only)
+        if is_mean_pooled(folder) and layer <= model_size(folder)[1]:
+            return pool.words_and_sentences(words, layer=layer, revision=revision)
+    return pool.encoder(words, layer=layer, revision=revision), pool.sentence_encoder(sentences, revision=sentences_revision)
 
 
 def _setting(bundle: Preset, setting: Any) -> Setting:
