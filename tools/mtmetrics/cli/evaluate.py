@@ -78,7 +78,8 @@ def _scorers(args: argparse.Namespace, files: "list[JudgedSegments]", pool: "Mod
 
 def _compare_layers(args: argparse.Namespace, files: "list[JudgedSegments]", pool: "ModelPool", about: dict[str, str]) -> int:
     from mtmetrics.evaluation.agreement import judge
-    from mtmetrics.evaluation.curves import require_matplotlib, save_curves
+    from mtmetrics.evaluation.curves import save_curves
+    from mtmetrics.evaluation.heatmap import require_matplotlib
     from mtmetrics.evaluation.layers import chosen_layers, curves, render_layers
     from mtmetrics.evaluation.report import undefined
 

@@ -1,5 +1,6 @@
 """Writes results while they arrive: JSON Lines, TSV and Parquet a chunk at a time, JSON at the end."""
 
+import abc
 import contextlib
 import json
 import sys
@@ -29,7 +30,7 @@ def pick_format(name: str | None, out: str | None) -> str:
     return name or suffix
 
 
-class Writer:
+class Writer(abc.ABC):
     """Takes the results of chunk after chunk, one result per system, then what sums up each system.
 
     Args:
@@ -42,9 +43,9 @@ class Writer:
         self.parts = parts
         self.segment = 0
 
+    @abc.abstractmethod
     def add(self, results: list["MetricResult"]) -> None:
         """Writes a chunk."""
-        raise NotImplementedError
 
     def finish(self, summaries: list[dict[str, Any]]) -> None:
         """Writes the summaries: ``mean_score``, ``signature``, ``report`` and what else was asked for."""

@@ -75,6 +75,10 @@ class PackedTokens:
         offsets = np.concatenate([[0], np.cumsum(self.lengths[texts])])
         return dataclasses.replace(chosen, offsets=offsets, index=index, truncated=self.truncated[texts])
 
+    def split(self, size: int) -> list["PackedTokens"]:
+        """Every `size` inputs apart, such as columns of texts that were encoded in one call."""
+        return [self.take(slice(first, first + size)) for first in range(0, len(self.index), size)]
+
     def normalized(self) -> "PackedTokens":
         """L2-normalised vectors; a zero vector stays zero."""
         norms = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors))[:, None]

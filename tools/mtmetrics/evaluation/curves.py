@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.artifacts.files import atomic_path
-from mtmetrics.evaluation.heatmap import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["draw_curves", "require_matplotlib", "save_curves"]
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -90,11 +90,11 @@ class BERTR(Scorer):
     def _packed(self, others: list[str], systems: list[list[str]]) -> Iterator[PackedTokens]:
         # One call for all texts, so that none is encoded twice, whatever the cache holds.
         tokens = self.encoder.encode([text for column in (others, *systems) for text in column])
-        first = tokens.take(slice(len(others)))
+        first, *columns = tokens.split(len(others))
         remapping = self.remapping
         yield (first if remapping is None else first.with_vectors(remapping.apply)).normalized()
-        for number in range(1, len(systems) + 1):
-            yield tokens.take(slice(number * len(others), (number + 1) * len(others))).normalized()
+        for column in columns:
+            yield column.normalized()
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return 0.0, {}

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import numpy as np
+
 from mtmetrics.encoders.base import Encoder
 from mtmetrics.inputs import choice
 from mtmetrics.matching.sentences import cosines
@@ -55,7 +57,7 @@ class DistilScore(Scorer):
         for number in range(1, len(rows)):
             similarity = cosines(packed.vectors[rows[0]], packed.vectors[rows[number]])
             truncated = packed.truncated[rows[0]] | packed.truncated[rows[number]]
-            results.append(ChunkScores(similarity, {}, truncated, similarity != similarity))
+            results.append(ChunkScores(similarity, {}, truncated, np.isnan(similarity)))
         return results
 
     def _floor(self) -> tuple[float, dict[str, float]]:

@@ -164,10 +164,8 @@ class SentSim(Scorer):
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         texts = [text for column in (others, *systems) for text in column]
         encoded = self._encoded(texts)
-        columns = [
-            {name: tokens.take(slice(first, first + len(others))) for name, tokens in encoded.items()}
-            for first in range(0, len(texts), len(others))
-        ]
+        apart = {name: tokens.split(len(others)) for name, tokens in encoded.items()}
+        columns = [dict(zip(apart, column, strict=True)) for column in zip(*apart.values(), strict=True)]
         results = []
         for column in columns[1:]:
             parts = {name: self._measures[name](self, columns[0], column) for name in self.parts}

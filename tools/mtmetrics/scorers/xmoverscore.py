@@ -241,8 +241,7 @@ class XMoverScore(Scorer):
         else:
             columns = [sources, *systems]
         tokens = self.target_encoder.encode([text for column in columns for text in column])
-        for first in range(0, len(columns) * len(sources), len(sources)):
-            yield tokens.take(slice(first, first + len(sources)))
+        yield from tokens.split(len(sources))
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
         if self.similarity != "mover":

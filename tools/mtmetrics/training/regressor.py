@@ -10,7 +10,8 @@ import numpy as np
 from mtmetrics.artifacts.files import new_folder
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.evaluation.curves import require_matplotlib, save_curves
+from mtmetrics.evaluation.curves import save_curves
+from mtmetrics.evaluation.heatmap import require_matplotlib
 from mtmetrics.inputs import choice, positive
 from mtmetrics.training import loop, recording
 from mtmetrics.training.config import RegressorConfig
