@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-import mtmetrics.scorers.load
+import mtmetrics.evaluation.specs
 import mtmetrics.scorers.pool
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.correlation import pearson
@@ -117,11 +117,11 @@ def test_tables(evaluate, data, style, columns):
         ({"human": "good"}, "line 5, field 'human': a finite number is needed, got 'good'"),
         ({"human": float("nan")}, "line 5, field 'human': a finite number is needed, got nan"),
         ({"source": 3}, "line 5, field 'source': a string is needed, got 3"),
-        ({"lp": "fi-en"}, "line 5, field 'lp': 'fi-en', but the lines before have 'de-en'"),
+        ({"lp": "german"}, "line 5, field 'lp': language pair 'german'"),
     ],
 )
 def test_a_bad_row_in_the_last_file_stops_before_anything_is_scored(evaluate, data, monkeypatch, changes, message):
-    monkeypatch.setattr(mtmetrics.scorers.load, "load_scorer", lambda *_, **__: pytest.fail("scoring began"))
+    monkeypatch.setattr(mtmetrics.evaluation.specs, "load_scorer", lambda *_, **__: pytest.fail("scoring began"))
     code, out, err = evaluate("--data", data(), data("bad.jsonl", **changes))
     assert (code, out) == (2, "")
     assert message in err
