@@ -183,8 +183,8 @@ def test_several_metrics_and_columns_in_one_table(table):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "| metric | de-en | fi-en | average |"
-    assert [line.split(" | ")[0] for line in lines[2:5]] == ["| chrf", "| prediction_length", "| sentbleu"]
-    assert lines[4] == "| sentbleu | **1.000** | **1.000** | **1.000** |"
+    assert [line.split(" | ")[0] for line in lines[2:5]] == ["| chrf", "| prediction_length", "| sentbleu (column)"]
+    assert lines[4] == "| sentbleu (column) | **1.000** | **1.000** | **1.000** |"
     chrf = load_scorer("chrf").score([text[:9] for text in PREDICTIONS], PREDICTIONS)
     assert lines[2].split(" | ")[1].rstrip(" †") == f"{pearson(chrf.segments, HUMAN).value:.3f}"
     assert any(line.startswith("chrf: chrf|") for line in lines)
@@ -264,6 +264,8 @@ def test_the_published_sentence_bleu(capsys):
         (["--metric", "chrf", "--metric", "bleurt"], "metric 'bleurt'"),
         (["--metric", "chrf", "--metric", "bertr:mini:layer"], "NAME:PRESET:option=value"),
         (["--metric", "chrf", "--metric", "ter", "--layer", "2"], "option layer: for which metric?"),
+        (["--column", "sentbleu", "--coefficient", "tau"], "coefficient 'tau': must be one of pearson, spearman"),
+        (["--column", "sentbleu", "--significance", "t"], "significance 't': must be one of williams, perm-both, none"),
         (["--column", "nothing"], "no column of numbers 'nothing'; there are: sentbleu"),
         (["--recipe", "nothing"], "recipe 'nothing': must be one of"),
         (["--recipe", "zhao2020-table1", "--metric", "chrf"], "--recipe names its own rows"),

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.pool import ModelPool
 
 _FORMATS = ("json", "markdown", "latex", "csv", "tsv")
-_COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c", "darr", "acc23")
 _USUAL_METRIC = "xmoverscore"
 
 
@@ -67,20 +66,20 @@ def add_parser(subparsers: Any) -> None:
     )
     group.add_argument(
         "--coefficient",
-        choices=_COEFFICIENTS,
         default="pearson",
-        help="darr (of raw scores, WMT's 25 points) and acc23 (pairwise accuracy with tie calibration) need several translations of a "
-        "source (default: %(default)s)",
+        metavar="NAME",
+        help="pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw scores, 25 points apart) "
+        "or acc23 (pairwise accuracy with tie calibration) (default: %(default)s)",
     )
     group.add_argument(
         "--group",
-        choices=("none", "item", "system"),
         default="none",
+        metavar="none|item|system",
         help="mean over the coefficients of each source segment, or of each system (default: %(default)s)",
     )
     group.add_argument(
         "--significance",
-        choices=("williams", "perm-both", "none"),
+        metavar="williams|perm-both|none",
         help="test the others against the best metric of each column, at 5 %% (default: williams for pearson, else none)",
     )
     group.add_argument("--ci", action="store_true", help="95 %% bootstrap intervals (1,000 resamples)")
@@ -222,7 +221,7 @@ def _entries(args: argparse.Namespace, specs: "list[MetricSpec]", recipe: "Recip
 
     if recipe is not None:
         return [row.entry(args.preset) for row in recipe.rows]
-    return [*(Entry(str(spec), spec) for spec in specs), *(Entry(name, column=name) for name in args.column)]
+    return [*(Entry(str(spec), spec) for spec in specs), *(Entry(f"{name} (column)", column=name) for name in args.column)]
 
 
 def _write_cards(args: argparse.Namespace) -> int:
