@@ -68,8 +68,8 @@ def add_parser(subparsers: Any) -> None:
         "--coefficient",
         default="pearson",
         metavar="NAME",
-        help="pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw scores, 25 points apart) "
-        "or acc23 (pairwise accuracy with tie calibration) (default: %(default)s)",
+        help="pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw scores, 25 points "
+        "apart) or acc23 (pairwise accuracy with tie calibration) (default: %(default)s)",
     )
     group.add_argument(
         "--group",
