@@ -146,5 +146,4 @@ def _kendall_c(x: np.ndarray, y: np.ndarray) -> float:
 def _kendall(x: np.ndarray, y: np.ndarray, variant: str) -> float:
     from scipy.stats import kendalltau
 
-    # Its p-value is not used: the exact one of small samples would only cost time.
-    return kendalltau(x, y, variant=variant, method="asymptotic").statistic
+    return kendalltau(x, y, variant=variant).statistic
