@@ -1,8 +1,8 @@
 """Measures the statistics of meta-evaluation: ``statistics_bench.py [--repeats N] [--json OUT]``.
 
 1,000 bootstrap resamples of 560 segments x 10 metrics and 1,000 permutations of two metrics, for each coefficient and for means over
-items, on made-up scores. Each should take under 2 s on one core: run it with ``OMP_NUM_THREADS=1``. The same work one
-coefficient at a time stands beside it. Exit code 0 whatever the numbers say: a busy machine is no failure.
+items, on made-up scores. Each should take under 2 s on one core: run it with ``OMP_NUM_THREADS=1``. The same bootstrap, one coefficient
+at a time, stands beside it. Exit code 0 whatever the numbers say: a busy machine is no failure.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, seconds in alternating(contenders, args.repeats).items():
         report.add(name, seconds, "s", at_most=_SECONDS)
     for name in COEFFICIENTS:
-        # A tenth of the resamples: the loop is slow, and each of its rounds costs the same.
+        # A tenth of the resamples: each round of the loop costs the same.
         plain = alternating({name: lambda name=name: plain_bootstrap(scores, human, name, _RESAMPLES // 10)}, repeats=1, warm_up=False)
         report.add(f"the same bootstrap, one coefficient at a time: {name}", 10 * plain[name], "s")
     report.finish(args.json)

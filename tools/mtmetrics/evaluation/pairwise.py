@@ -91,7 +91,7 @@ def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Sequence[Any
     metric, people = (column[first] - column[second] for column in columns.values.values())
     pairs = sizes * (sizes - 1) / 2
     weights = 1 / (pairs[groups[first]] * compared)
-    ordered = weights * ((np.sign(metric) == np.sign(people)) & (people != 0))
+    ordered = weights * (np.sign(metric) == np.sign(people))
     accuracy, epsilon = _calibrated(np.abs(metric), ordered, weights * (people == 0))
     return TieCalibrated(Correlation(accuracy, None, *left_out), epsilon)
 
