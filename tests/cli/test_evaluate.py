@@ -190,6 +190,15 @@ def test_several_metrics_and_columns_in_one_table(table):
     assert any(line.startswith("chrf: chrf|") for line in lines)
 
 
+def test_one_language_pair_of_a_file_with_several(capsys, tmp_path):
+    rows = [{"lp": pair, "source": "x", "translation": "y", "human": i, "given": i} for pair in ("de-en", "fi-en") for i in range(3)]
+    path = tmp_path / "both.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for arguments, pairs in ([], ["de-en", "fi-en"]), (["--lp", "fi-en"], ["fi-en"]):
+        assert main(["evaluate", "--column", "given", *arguments, "--data", str(path)]) == 0
+        assert [column["lp"] for column in json.loads(capsys.readouterr().out)["columns"]] == pairs
+
+
 def test_preset_counts_for_metrics_that_name_none(preset, table):
     code, out, _ = table("--metric", f"xmoverscore:{preset}:lm=none", "--metric", "xmoverscore::ngram=1", "--preset", str(preset))
     assert code == 0
@@ -266,6 +275,9 @@ def test_the_published_sentence_bleu(capsys):
         (["--metric", "chrf", "--metric", "ter", "--layer", "2"], "option layer: for which metric?"),
         (["--column", "sentbleu", "--coefficient", "tau"], "coefficient 'tau': must be one of pearson, spearman"),
         (["--column", "sentbleu", "--significance", "t"], "significance 't': must be one of williams, perm-both, none"),
+        (["--recipe", "zhao2020-table1", "--coefficient", "spearman"], "the paper's numbers are pearson of each segment"),
+        (["--recipe", "zhao2020-table1", "--level", "system"], "the paper's numbers are pearson of each segment"),
+        (["--column", "sentbleu", "--data-root", "x"], "--data-root belongs to --cards"),
         (["--column", "nothing"], "no column of numbers 'nothing'; there are: sentbleu"),
         (["--recipe", "nothing"], "recipe 'nothing': must be one of"),
         (["--recipe", "zhao2020-table1", "--metric", "chrf"], "--recipe names its own rows"),

@@ -93,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.cards is not None:
         return _write_cards(args)
+    if args.data_root is not None:
+        raise InputError("--data-root belongs to --cards; --data takes whole paths")
     if args.plot is not None and args.layers is None:
         raise InputError("--plot draws the correlation against the layer; pass --layers too")
     measure = Measure(args.coefficient, args.group)
@@ -178,7 +180,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
 
 
 def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure") -> int:
-    from mtmetrics.evaluation.measure import Judgements
+    from mtmetrics.evaluation.measure import PEARSON, Judgements
     from mtmetrics.evaluation.metric_report import render_metrics
     from mtmetrics.evaluation.metric_table import check_table, metric_table, undefined, usual_test
     from mtmetrics.evaluation.recipes import load_recipe
@@ -187,6 +189,8 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
     test = args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
     recipe = None if args.recipe is None else load_recipe(args.recipe)
+    if recipe is not None and (measure != PEARSON or args.level not in (None, recipe.level)):
+        raise InputError(f"--recipe {recipe.name}: the paper's numbers are pearson of each {recipe.level}; leave out other choices")
     files = _judged(args, recipe)
     entries = _entries(args, specs, recipe)
     result = run_metrics(
