@@ -42,13 +42,15 @@ def test_a_folder(tmp_path):
     write(tmp_path)
     finnish = [row | {"lp": "fi-en"} for row in HUMAN], [row | {"lp": "fi-en"} for row in OUTPUTS]
     write(tmp_path, *finnish, name="fi-en")
-    (tmp_path / "ru-en.jsonl").write_text("no outputs beside it\n")
+    (tmp_path / "ru-en.jsonl").write_text(json.dumps(HUMAN[0]) + "\n")
     assert [pair.lang_pair for pair in read_judged_systems(tmp_path)] == ["de-en", "fi-en"]
     assert [pair.lang_pair for pair in read_judged_systems(tmp_path, lang_pair="fi-en")] == ["fi-en"]
     with pytest.raises(InputError, match="no language pair tr-en; there are: de-en, fi-en"):
         read_judged_systems(tmp_path, lang_pair="tr-en")
     with pytest.raises(InputError, match=r"ru-en\.jsonl: no ru-en\.outputs\.jsonl or \.gz beside it"):
         read_judged_systems(tmp_path / "ru-en.jsonl")
+    with pytest.raises(InputError, match=r"none\.jsonl: no such file"):
+        read_judged_systems(tmp_path / "none.jsonl")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: holds no XX-YY\.jsonl with XX-YY\.outputs\.jsonl"):
         read_judged_systems(tmp_path / "empty")
