@@ -15,9 +15,11 @@ Source: https://github.com/google-research/mt-metrics-eval, "File organization a
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
 
 from mtmetrics.artifacts.files import make_folder, write_atomic
 from mtmetrics.errors import InputError
@@ -111,17 +113,19 @@ class EvalSet:
         """
         return self._scores(self.root / "human-scores" / f"{self.lang_pair}.{name}.{level}.score", level)
 
-    def metric_scores(self, level: Level) -> dict[str, Scores]:
-        """The scores of metrics that lie in the folder: ``METRIC-REFS`` -> system -> values; not every metric scores every system.
+    def metric_scores(self) -> dict[str, Scores]:
+        """The scores of segments by metrics that lie in the folder: ``METRIC-REFS`` -> system -> n values, as they stand there.
+
+        Not every metric scores every system, and not every score is finite.
 
         Raises:
             InputError: as `human_scores`.
         """
-        end = f".{level}.score"
+        end = ".seg.score"
         files = sorted((self.root / "metric-scores" / self.lang_pair).glob(f"*{end}"))
-        return {path.name.removesuffix(end): self._scores(path, level) for path in files}
+        return {path.name.removesuffix(end): self._scores(path, "seg", finite=False) for path in files}
 
-    def _scores(self, path: Path, level: Level) -> Scores:
+    def _scores(self, path: Path, level: Level, *, finite: bool = True) -> Scores:
         scores: Scores = {}
         for number, line in enumerate(iter_lines(path), 1):
             if not line.strip():
@@ -130,68 +134,108 @@ class EvalSet:
             cells = line.split()
             if len(cells) != 2:
                 raise InputError(f"{where}: a system and its score are needed, got {line!r:.60}")
-            if cells[0] not in self.outputs:
-                raise InputError(f"{where}: no system {cells[0]!r} in system-outputs/{self.lang_pair}")
-            scores.setdefault(cells[0], []).append(_number(cells[1], where))
+            system, score = cells
+            if system not in self.outputs:
+                raise InputError(f"{where}: no system {system!r} in system-outputs/{self.lang_pair}")
+            value = _number(score, where)
+            if finite and value is not None and not math.isfinite(value):
+                raise InputError(f"{where}: a finite number or None is needed, got {score!r}")
+            scores.setdefault(system, []).append(value)
         expected = 1 if level == "sys" else len(self.sources)
         for system, values in scores.items():
             if len(values) != expected:
                 raise InputError(f"{path}: {len(values)} scores of the system {system!r}, {expected} are needed")
         return scores
 
-    def write_metric_scores(
-        self, metric: str, references: str, scores: Mapping[str, Sequence[float]], *, overwrite: bool = False
-    ) -> list[Path]:
-        """Writes the scores of a metric, with which mt-metrics-eval can compare it; the system score is the mean over the segments.
+    def compared_references(self, references: str) -> list[str]:
+        """The names of the references that a metric compares with, of which it scores none.
+
+        Args:
+            references: names joined by dots, ``"src"`` for none or ``"all"``.
+
+        Raises:
+            InputError: there is no such reference.
+        """
+        names = {SOURCES_ONLY: [], ALL_REFERENCES: list(self.references)}.get(references, references.split("."))
+        for name in names:
+            self.reference(name)
+        return names
+
+    def scored_systems(self, references: str) -> dict[str, list[str]]:
+        """The outputs that a metric has to score: system -> n translations; all but the references that it compares with.
+
+        Args:
+            references: as `compared_references`.
+
+        Raises:
+            InputError: there is no such reference.
+        """
+        compared = self.compared_references(references)
+        return {system: texts for system, texts in self.outputs.items() if system not in compared}
+
+    def metric_files(self, metric: str, references: str, *, overwrite: bool = False) -> dict[Level, Path]:
+        """Where scores of a metric are written to, by level.
 
         Args:
             metric: its name.
-            references: names of the references that it compares with, joined by dots; ``"src"`` or ``"all"``.
-            scores: system -> n finite scores, higher is better, for every system but the references that are compared with.
+            references: as `compared_references`.
+            overwrite: the files may exist.
+
+        Raises:
+            InputError: a name cannot be used, or the files exist.
+        """
+        if not metric or metric.startswith(".") or not set(metric).isdisjoint("/\\ \t\n"):
+            raise InputError(
+                f"metric name {metric!r}: it becomes the name of a file; no blank, no slash and no '.' at the start are allowed"
+            )
+        self.compared_references(references)
+        folder = self.root / "metric-scores" / self.lang_pair
+        files: dict[Level, Path] = {level: folder / f"{metric}-{references}.{level}.score" for level in ("seg", "sys")}
+        for path in files.values():
+            if path.exists() and not overwrite:
+                raise InputError(f"{path} exists already; choose another name or pass --overwrite")
+        return files
+
+    def write_metric_scores(
+        self, metric: str, references: str, scores: Mapping[str, Sequence[float]], *, overwrite: bool = False
+    ) -> dict[Level, Path]:
+        """Writes the scores of a metric, so that mt-metrics-eval compares it with others; a system's score is the mean over its segments.
+
+        Args:
+            metric: its name.
+            references: as `compared_references`.
+            scores: system -> n finite scores, higher is better; the systems are those of `scored_systems`.
             overwrite: replace scores of that name.
 
         Returns:
-            The two files, of segments and of systems.
+            The files, by level.
 
         Raises:
-            InputError: a name cannot be used, systems or scores are missing or too many, a score is not finite, or the files exist.
+            InputError: systems or scores are missing or too many, a score is not finite, or as `metric_files`.
             MTMetricsError: the place cannot be written.
         """
-        if not metric or "/" in metric or "\\" in metric or metric.startswith("."):
-            raise InputError(
-                f"metric name {metric!r}: it becomes part of the name of a file, so it cannot be empty, start with '.' or hold a slash"
-            )
-        self._check_scores(references, scores)
-        folder = self.root / "metric-scores" / self.lang_pair
-        rows: dict[Level, list[str]] = {
+        files = self.metric_files(metric, references, overwrite=overwrite)
+        self._check_scores(self.scored_systems(references), scores)
+        lines: dict[Level, list[str]] = {
             "seg": [f"{system}\t{float(value)!r}\n" for system, values in scores.items() for value in values],
-            "sys": [f"{system}\t{math.fsum(values) / len(values)!r}\n" for system, values in scores.items()],
+            "sys": [f"{system}\t{float(np.mean(values))!r}\n" for system, values in scores.items()],
         }
-        files = {folder / f"{metric}-{references}.{level}.score": "".join(lines) for level, lines in rows.items()}
-        for path in files:
-            if path.exists() and not overwrite:
-                raise InputError(f"{path} exists already; choose another name or pass --overwrite")
-        make_folder(folder)
-        for path, text in files.items():
-            write_atomic(path, text)
-        return list(files)
+        for level, path in files.items():
+            make_folder(path.parent)
+            write_atomic(path, "".join(lines[level]))
+        return files
 
-    def _check_scores(self, references: str, scores: Mapping[str, Sequence[float]]) -> None:
-        compared = {SOURCES_ONLY: [], ALL_REFERENCES: list(self.references)}.get(references, references.split("."))
-        for name in compared:
-            self.reference(name)
-        needed = [system for system in self.outputs if system not in compared]
-        for system in needed:
-            if system not in scores:
-                raise InputError(f"{self.root}: no scores for the system {system!r}; mt-metrics-eval needs all of {', '.join(needed)}")
+    def _check_scores(self, systems: Collection[str], scores: Mapping[str, Sequence[float]]) -> None:
+        if scores.keys() != set(systems):
+            raise InputError(
+                f"{self.root}: scores of {', '.join(scores) or 'no system'}, but mt-metrics-eval needs those of {', '.join(systems)}"
+            )
         for system, values in scores.items():
-            if system not in needed:
-                raise InputError(f"{self.root}: scores for {system!r}, which is no system of {self.lang_pair}, or compared with itself")
             if len(values) != len(self.sources):
-                raise InputError(f"{self.root}: {len(values)} scores for the system {system!r}, but there are {len(self.sources)} segments")
+                raise InputError(f"{self.root}: {len(values)} scores of the system {system!r}, but there are {len(self.sources)} segments")
             for number, value in enumerate(values, 1):
-                if value is None or not math.isfinite(value):
-                    raise InputError(f"{self.root}: score {number} of the system {system!r} is {value}; a finite number is needed")
+                if not math.isfinite(value):
+                    raise InputError(f"{self.root}: score {number} of the system {system!r} is {value}, a finite number is needed")
 
 
 def _parallel(source_file: Path, lines: int, path: Path) -> list[str]:
@@ -202,12 +246,7 @@ def _parallel(source_file: Path, lines: int, path: Path) -> list[str]:
 
 
 def _number(cell: str, where: str) -> float | None:
-    if cell == "None":
-        return None
     try:
-        value = float(cell)
+        return None if cell == "None" else float(cell)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f"{where}: a finite number or None is needed, got {cell!r:.60}")
-    return value
+        raise InputError(f"{where}: a number or None is needed, got {cell!r:.60}") from None

@@ -81,7 +81,7 @@ def _segments(pair: EvalSet, name: str) -> JudgedSegments:
         human=_array(human, systems, count),
         items=[str(number) for number in range(1, count + 1)] * len(systems),
         raw_human=None if raw is None else _array(raw, systems, count),
-        columns={metric: _column(scores, systems, count) for metric, scores in pair.metric_scores("seg").items()},
+        columns={metric: _column(scores, systems, count) for metric, scores in pair.metric_scores().items()},
     )
 
 

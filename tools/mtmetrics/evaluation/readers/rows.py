@@ -63,7 +63,7 @@ class _Columns:
         names = fields.NAMES["translation"]
         # Another name is meant literally; the usual one has the variants of other layouts.
         self._translation = names if prediction_field == names[0] else (prediction_field,)
-        self._known: dict[tuple[str, ...], dict[str, str | None]] = {}
+        self._known: dict[tuple[str, ...], tuple[dict[str, str | None], list[str]]] = {}
         self.sources: list[str] = []
         self.predictions: list[str] = []
         self.references: list[str | None] = []
@@ -75,7 +75,7 @@ class _Columns:
         self.texts: set[str] = set()
 
     def add(self, row: Row, where: str) -> None:
-        names = self._names_in(row, where)
+        names, others = self._names_in(row, where)
         self.sources.append(fields.text(row, names["source"], where))
         self.predictions.append(fields.text(row, names["translation"], where))
         self.references.append(_optional(fields.text, row, names["reference"], where))
@@ -84,10 +84,10 @@ class _Columns:
         for column, name in ((self.human, names["human"]), (self.raw, names["raw"])):
             value = _optional(fields.number, row, name, where)
             column.append(np.nan if value is None else value)
-        self._add_others(row, set(names.values()))
+        self._add_others(row, others)
 
-    def _names_in(self, row: Row, where: str) -> dict[str, str | None]:
-        """The name that each field has in a row; looked up once for all rows of the same fields."""
+    def _names_in(self, row: Row, where: str) -> tuple[dict[str, str | None], list[str]]:
+        """The name that each field has in a row, and the other names in it; looked up once for all rows of the same fields."""
         keys = tuple(row)
         if keys not in self._known:
             names = {field: fields.field_name(row, field) for field in fields.NAMES}
@@ -95,14 +95,15 @@ class _Columns:
             for field in ("source", "translation", "human"):
                 if names[field] is None:
                     raise fields.missing(row, self._translation if field == "translation" else fields.NAMES[field], where)
-            self._known[keys] = names
+            self._known[keys] = names, [name for name in row if name not in names.values()]
         return self._known[keys]
 
-    def _add_others(self, row: Row, read: set[str | None]) -> None:
+    def _add_others(self, row: Row, names: list[str]) -> None:
         before = len(self.sources) - 1
-        for name, value in row.items():
-            if name in read or name in self.texts:
+        for name in names:
+            if name in self.texts:
                 continue
+            value = row[name]
             if value is None or fields.is_number(value):
                 self.others.setdefault(name, [None] * before).append(value)
             else:

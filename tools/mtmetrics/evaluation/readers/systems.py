@@ -39,10 +39,10 @@ def read(path: Path, *, reference_field: str) -> JudgedSystems:
     Raises:
         InputError: a file is missing or empty, a row lacks a field or holds something else, or a system has no translation.
     """
+    lang_pair, human = _judgements(path)
     outputs_file = _outputs_file(path)
     if outputs_file is None:
         raise InputError(f"{path}: no {_stem(path)}.outputs.jsonl or .gz beside it, which holds what the systems wrote")
-    lang_pair, human = _judgements(path)
     sources: list[str] = []
     references: list[str | None] = []
     outputs: dict[str, list[str]] = {system: [] for system in human}
