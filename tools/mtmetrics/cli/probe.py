@@ -80,7 +80,7 @@ def _run_preference(args: argparse.Namespace) -> int:
     from mtmetrics.evaluation.preference import preference_table, preferences
     from mtmetrics.evaluation.word_order import Dictionary, coverage, random_order
 
-    sources, references, *own = map(list, zip(*_read(args, args.predictions), strict=True))
+    sources, references, *own = map(list, zip(*_drawn(_read(args, args.predictions), args), strict=True))
     modified = {"random order": [random_order(text, args.seed) for text in references]}
     about = _about(args) | {"sentences": len(sources)}
     if args.word_pairs is not None:
@@ -103,7 +103,7 @@ def _run_preference(args: argparse.Namespace) -> int:
 def _run_matching(args: argparse.Namespace) -> int:
     from mtmetrics.evaluation.retrieval import distinct_pairs, match, matching_table, nearest_candidates, random_candidates
 
-    sources, targets = map(list, zip(*distinct_pairs(_read(args)), strict=True))
+    sources, targets = map(list, zip(*_drawn(distinct_pairs(_read(args)), args), strict=True))
     pool = model_pool(args)
     if args.nearest is None:
         candidates = random_candidates(len(sources), args.candidates, args.seed)
@@ -124,14 +124,13 @@ def _run_matching(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[list[str]]:
+def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
     """Distinct rows of a source, its translation, and the modified sentences of the user; nothing is loaded before they are there.
 
     Raises:
         InputError: the arguments name no or contradicting files, or a file cannot be read or is empty; matplotlib is absent.
     """
     from mtmetrics.evaluation.heatmap import require_matplotlib
-    from mtmetrics.inputs import positive
     from mtmetrics.textio import iter_parallel, iter_table, table_keys
 
     if args.plot is not None:
@@ -145,12 +144,19 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[list[s
         keys = table_keys(args.file)
         rows = iter_table(args.file, ("source", "target" if keys is not None and "reference" not in keys else "reference"))
     # The sets of people's judgements have a row for each translation of a source.
-    distinct = [list(row) for row in dict.fromkeys(map(tuple, rows))]
+    distinct = list(dict.fromkeys(map(tuple, rows)))
     if not distinct:
         raise InputError(f"{args.file or args.sources}: empty; there are no sentence pairs")
-    if args.sentences is None or positive("--sentences", args.sentences) >= len(distinct):
-        return distinct
-    return random.Random(args.seed).sample(distinct, args.sentences)
+    return distinct
+
+
+def _drawn(rows: list[Any], args: argparse.Namespace) -> list[Any]:
+    """As many of the rows as --sentences asks for."""
+    from mtmetrics.inputs import positive
+
+    if args.sentences is None or positive("--sentences", args.sentences) >= len(rows):
+        return rows
+    return random.Random(args.seed).sample(rows, args.sentences)
 
 
 def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "Scorer":

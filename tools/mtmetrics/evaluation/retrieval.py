@@ -26,19 +26,20 @@ class Matching(NamedTuple):
     result: MetricResult
 
 
-def distinct_pairs(pairs: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
+def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The first pair of each source and of each target, since a second right answer would count as a wrong one.
 
     Raises:
         InputError: fewer than two are left.
     """
-    kept: list[tuple[str, str]] = []
-    seen: tuple[set[str], set[str]] = (set(), set())
+    kept = []
+    sources: set[str] = set()
+    targets: set[str] = set()
     for source, target in pairs:
-        if source not in seen[0] and target not in seen[1]:
+        if source not in sources and target not in targets:
             kept.append((source, target))
-            seen[0].add(source)
-            seen[1].add(target)
+            sources.add(source)
+            targets.add(target)
     if len(kept) < 2:
         raise InputError(f"sentence pairs: at least 2 with different sources and targets are needed, got {len(kept)}")
     return kept
@@ -103,12 +104,16 @@ def match(
         targets: their n translations.
         candidates: (n, k) numbers of targets, the right one first, see `random_candidates` and `nearest_candidates`. Precision among k
             candidates is at least what it would be among all.
-        cutoffs: each N of Precision@N.
+        cutoffs: each N of Precision@N, below k.
         wrap: wraps the iteration over all n * k pairs of texts, for a progress bar.
 
     Raises:
-        InputError: the columns are empty or of unequal length, or a cutoff is below 1.
+        InputError: the columns are empty or of unequal length, or there is no such cutoff.
     """
+    most = candidates.shape[1] - 1
+    for cutoff in cutoffs:
+        if positive("cutoff", cutoff) > most:
+            raise InputError(f"cutoff {cutoff}: among {most + 1} candidates all translations are found by then; at most {most}")
     checked = check(sources=sources, targets=targets)
     rows = ((checked[0][source], checked[1][target]) for source, row in enumerate(candidates) for target in row)
     [result] = scorer.score_stream(chunked(wrap(rows)))
@@ -126,16 +131,12 @@ def precision_at(scores: np.ndarray, cutoff: int) -> float:
 
     Args:
         scores: (n, k) scores of the candidates, the right one first.
-        cutoff: N.
-
-    Raises:
-        InputError: N is below 1.
+        cutoff: N, at least 1.
 
     Example:
         >>> precision_at(np.array([[0.9, 0.1, 0.2], [0.5, 0.7, 0.5]]), 1), precision_at(np.array([[0.5, 0.7, 0.5]]), 2)
         (0.5, 0.5)
     """
-    positive("cutoff", cutoff)
     right, others = scores[:, :1], scores[:, 1:]
     better, equal = (others > right).sum(1), (others == right).sum(1)
     return float(np.clip((cutoff - better) / (equal + 1), 0.0, 1.0).mean())
