@@ -46,7 +46,7 @@ def test_preference(probe, files, tiny_preset):
     assert code == 0
     shown = json.loads(out)
     assert shown["coverage"] == 4 / 16
-    assert "words.tsv has 25.0% of the words of the sources" in err
+    assert "25.0% of the words of the sources have a translation" in err
     assert [each["modification"] for each in shown["preferences"]] == ["random order", "word by word", files["own"]]
     scorer = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en")
     plain = scorer.score(SOURCES, REFERENCES).segments
@@ -62,6 +62,22 @@ def test_preference(probe, files, tiny_preset):
     assert shown["preferences"][1]["differences"][0] == 0.0
     assert shown["signature"] == scorer.signature
     assert shown["report"]["segments"] == 16
+
+
+def test_words_of_parallel_text_translate_too(probe, files, tiny_encoder, monkeypatch):
+    asked = []
+
+    def align(pairs, aligner, *, wrap):
+        asked.append((pairs[0], aligner.name))
+        return [("das", "the"), ("das", "that"), ("das", "that"), ("ist", "is")]
+
+    monkeypatch.setattr("mtmetrics.mining.word_pairs.words_from_sentences", align)
+    words = ("--parallel", files["parallel.jsonl"], "--aligner", str(tiny_encoder))
+    mined, both = (
+        json.loads(probe("preference", files["rows.tsv"], *words, *more)[1]) for more in ([], ["--word-pairs", files["words.tsv"]])
+    )
+    assert (mined["coverage"], both["coverage"]) == (2 / 16, 4 / 16)
+    assert asked[0] == ((SOURCES[0].split(), REFERENCES[0].split()), str(tiny_encoder))
 
 
 def test_ways_in_are_the_same_and_repeated_rows_count_once(probe, files):

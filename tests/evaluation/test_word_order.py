@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.word_order import Dictionary, Literal, coverage, random_order, words
+from mtmetrics.evaluation.word_order import Dictionary, Literal, bare_words, coverage, random_order, read_word_pairs, words
 
 PAIRS = [("der", "of"), ("der", "the"), ("Hund", "dog"), ("Hund", "hound"), ("schläft", "sleeps"), ("nicht", "not"), ("ja", "yes")]
 
@@ -66,17 +66,22 @@ def test_coverage() -> None:
     assert coverage([Literal("", 0, 0)]) == 0.0
 
 
+def test_bare_words() -> None:
+    assert bare_words('To be, "or" - «not»。') == ["To", "be", "or", "not"]
+
+
 def test_reading(tmp_path: Path) -> None:
     path = tmp_path / "de-en.tsv.gz"
     path.write_bytes(gzip.compress(b"Hund\tdog\twiktionary\nja \tyes\n"))
-    assert Dictionary.read(path).translate("Hund ja").text == "Dog yes"
+    assert read_word_pairs(path) == [("Hund", "dog"), ("ja", "yes")]
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "empty"), ("a\tb\nHund\n", "line 2: a word and its translation"), ("a\t \n", "line 1: a word")]
+    ("text", "message"),
+    [("", "empty"), ("a\tb\nHund\n", "line 2: 1 column.*word TAB translation"), ("a\t \n", "line 1: a word and its translation")],
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text(text)
     with pytest.raises(InputError, match=f"pairs.tsv.*{message}"):
-        Dictionary.read(path)
+        read_word_pairs(path)

@@ -40,7 +40,12 @@ def add_parser(subparsers: Any) -> None:
     preference.add_argument(
         "-t", "--predictions", metavar="FILE", nargs="+", default=[], help="modified sentences of your own, one per line; needs -s and -r"
     )
-    preference.add_argument("--word-pairs", metavar="FILE", help="TSV of words and their translations, for word-by-word translations")
+    literal = preference.add_argument_group("word-by-word translations, from either or both")
+    literal.add_argument("--word-pairs", nargs="+", default=[], metavar="FILE", help="TSV of words and their translations")
+    literal.add_argument(
+        "--parallel", nargs="+", default=[], metavar="FILE", help="parallel text whose words are aligned: JSONL (source, target) or TSV"
+    )
+    literal.add_argument("--aligner", default="mini-encoder", metavar="MODEL", help="encoder that aligns them (default: %(default)s)")
     preference.set_defaults(run=_run_preference)
     matching = probes.add_parser(
         "matching",
@@ -83,14 +88,16 @@ def _run_preference(args: argparse.Namespace) -> int:
     sources, references, *own = map(list, zip(*_drawn(_read(args, args.predictions), args), strict=True))
     modified = {"random order": [random_order(text, args.seed) for text in references]}
     about = _about(args) | {"sentences": len(sources)}
-    if args.word_pairs is not None:
-        dictionary = Dictionary.read(args.word_pairs, references)
+    pool = model_pool(args)
+    word_pairs = _word_pairs(args, pool)
+    if word_pairs:
+        dictionary = Dictionary(word_pairs, references)
         literal = [dictionary.translate(text) for text in sources]
         modified["word by word"] = [translation.text for translation in literal]
-        about |= {"word_pairs": args.word_pairs, "coverage": coverage(literal)}
-        print(f"{args.word_pairs} has {about['coverage']:.1%} of the words of the sources; the others stay as they are", file=sys.stderr)
+        about["coverage"] = coverage(literal)
+        print(f"{about['coverage']:.1%} of the words of the sources have a translation; the others stay as they are", file=sys.stderr)
     modified |= zip(args.predictions, own, strict=True)
-    found, result = preferences(_scorer(args, model_pool(args)), sources, references, modified)
+    found, result = preferences(_scorer(args, pool), sources, references, modified)
     found = [preference for preference in found if _is_shown(preference.measure, args)]
     _print(args, about | {"preferences": [preference.as_dict() for preference in found]}, result, preference_table(found))
     if args.plot is not None:
@@ -98,6 +105,22 @@ def _run_preference(args: argparse.Namespace) -> int:
 
         save_preferences(found, args.plot, title=f"{_name(args)}, {len(sources)} sentences: d > 0 where the modified one is preferred")
     return 0
+
+
+def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
+    """Words and their translations, from lists and from parallel text."""
+    from mtmetrics.evaluation.word_order import bare_words, read_word_pairs
+
+    found = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
+    if args.parallel:
+        from mtmetrics.mining.word_pairs import words_from_sentences
+        from mtmetrics.training.corpus import read_pairs
+
+        rows, _ = read_pairs(args.parallel)
+        sentences = [(bare_words(row.source), bare_words(row.target)) for row in rows]
+        wrap = functools.partial(progress, desc="aligning", unit=" batches")
+        found += words_from_sentences(sentences, pool.encoder(args.aligner), wrap=wrap)
+    return found
 
 
 def _run_matching(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mtmetrics.encoders.words import is_unspaced
 from mtmetrics.errors import InputError
-from mtmetrics.textio import iter_tsv
+from mtmetrics.textio import iter_table
 
 _PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"
 
@@ -24,6 +24,16 @@ def words(text: str) -> list[str]:
         ['To', 'be,', 'or', '是', '不', '是']
     """
     return "".join(f" {character} " if _stands_alone(character) else character for character in text).split()
+
+
+def bare_words(text: str) -> list[str]:
+    """The words of a text without the punctuation around them.
+
+    Example:
+        >>> bare_words('To be, "or" - not.')
+        ['To', 'be', 'or', 'not']
+    """
+    return [bare for word in words(text) if (bare := word.strip(_PUNCTUATION))]
 
 
 def random_order(text: str, seed: int) -> str:
@@ -61,7 +71,7 @@ class Dictionary:
     """
 
     def __init__(self, pairs: Iterable[tuple[str, str]], texts: Iterable[str] = ()) -> None:
-        frequency = Counter(word.strip(_PUNCTUATION).lower() for text in texts for word in words(text))
+        frequency = Counter(word.lower() for text in texts for word in bare_words(text))
         listed: dict[str, Counter[str]] = defaultdict(Counter)
         for source, target in pairs:
             listed[source][target] += 1
@@ -73,22 +83,6 @@ class Dictionary:
         # `max` keeps the first of equals, and a Counter the order of the file.
         self._best = {source: max(targets.items(), key=rank)[0] for source, targets in listed.items()}
         self._longest = max((len(source) for source in self._best if is_unspaced(source[0])), default=1)
-
-    @classmethod
-    def read(cls, path: str | Path, texts: Iterable[str] = ()) -> "Dictionary":
-        """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read.
-
-        Raises:
-            InputError: the file cannot be read or is empty, or a line has fewer than two words.
-        """
-        pairs = []
-        for number, columns in enumerate(iter_tsv(path), 1):
-            if len(columns) < 2 or not columns[0].strip() or not columns[1].strip():
-                raise InputError(f"{path}, line {number}: a word and its translation are needed, separated by a tab")
-            pairs.append((columns[0].strip(), columns[1].strip()))
-        if not pairs:
-            raise InputError(f"{path}: empty; there are no word pairs")
-        return cls(pairs, texts)
 
     def translate(self, text: str) -> Literal:
         """The word-by-word translation of a text; it begins with a capital letter where the text does."""
@@ -115,6 +109,22 @@ class Dictionary:
                 begin = whole.index(bare)
                 return size, whole[:begin] + target + whole[begin + len(bare) :]
         return 1, None
+
+
+def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
+    """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read.
+
+    Raises:
+        InputError: the file cannot be read or is empty, or a line has fewer than two words.
+    """
+    pairs = []
+    for number, (word, translation) in enumerate(iter_table(path, ("word", "translation"), jsonl=False), 1):
+        if not word.strip() or not translation.strip():
+            raise InputError(f"{path}, line {number}: a word and its translation are needed, one of them is blank")
+        pairs.append((word.strip(), translation.strip()))
+    if not pairs:
+        raise InputError(f"{path}: empty; there are no word pairs")
+    return pairs
 
 
 def coverage(literals: Iterable[Literal]) -> float:
