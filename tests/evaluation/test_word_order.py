@@ -8,7 +8,17 @@ import pytest
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.word_order import Dictionary, Literal, bare_words, coverage, random_order, read_word_pairs, words
 
-PAIRS = [("der", "of"), ("der", "the"), ("Hund", "dog"), ("Hund", "hound"), ("schläft", "sleeps"), ("nicht", "not"), ("ja", "yes")]
+PAIRS = [
+    ("der", "of"),
+    ("der", "the"),
+    ("Hund", "dog"),
+    ("Hund", "hound"),
+    ("schläft", "sleeps"),
+    ("nicht", "not"),
+    ("ja", "yes"),
+    ("3", "4"),
+    ("-", "x"),
+]
 
 
 def test_words_keep_their_punctuation_and_characters_stand_alone_where_there_are_no_spaces() -> None:

@@ -49,9 +49,13 @@ def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
 def _edges(d: np.ndarray) -> np.ndarray:
     """Edges of the bins, among them 0."""
     low, high = min(d.min(), 0.0), max(d.max(), 0.0)
-    # Where all is equal any width will do.
-    width = (high - low) / _BINS or 1.0
-    return width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)
+    if low == high:
+        return np.array([-1.0, 0.0, 1.0])
+    width = (high - low) / _BINS
+    edges = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)
+    # Rounding must not leave the extremes outside.
+    edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)
+    return edges
 
 
 def save_preferences(found: "Sequence[Preference]", path: str | Path, *, title: str) -> None:

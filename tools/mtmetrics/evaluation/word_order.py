@@ -60,10 +60,10 @@ class Literal(NamedTuple):
 class Dictionary:
     """Translates word by word, left to right, without regard to the context.
 
-    A word is looked up without the punctuation around it, as it is written and then in lower case; one that is not found stays as it is.
-    The paper takes the first translation that a web service offers. Word lists are in no such order, so of several translations the one
-    counts whose pair is listed most often (word pairs mined from text repeat themselves), then the one whose words are the most frequent in
-    `texts`, then the first.
+    A word is looked up without the punctuation around it, as it is written and then in lower case; one that is not found, or is a number,
+    stays as it is. The paper takes the first translation that a web service offers. Word lists are in no such order, so of several
+    translations the one counts whose pair is listed most often (word pairs mined from text repeat themselves), then the one whose words are
+    the most frequent in `texts`, then the first.
 
     Args:
         pairs: words and their translations; entries of several words on the source side are used for scripts without spaces alone.
@@ -91,9 +91,9 @@ class Dictionary:
         found = total = 0
         while rest:
             size, target = self._look_up(rest)
-            counted = sum(any(map(str.isalpha, word)) for word in rest[:size])
+            counted = sum(map(_has_letter, rest[:size]))
             total += counted
-            found += counted if target is not None else 0
+            found += 0 if target is None else counted
             translated.append(rest[0] if target is None else target)
             rest = rest[size:]
         result = _joined(translated)
@@ -105,7 +105,7 @@ class Dictionary:
             whole = "".join(rest[:size])
             bare = whole.strip(_PUNCTUATION)
             target = self._best.get(bare, self._best.get(bare.lower()))
-            if target is not None and bare:
+            if target is not None and _has_letter(bare):
                 begin = whole.index(bare)
                 return size, whole[:begin] + target + whole[begin + len(bare) :]
         return 1, None
@@ -138,6 +138,10 @@ def _joined(pieces: list[str]) -> str:
     """One text, with spaces but between characters of a script that knows none."""
     glued = [_stands_alone(left[-1]) and _stands_alone(right[0]) for left, right in itertools.pairwise(pieces)]
     return "".join(piece + ("" if glue else " ") for piece, glue in zip(pieces, [*glued, True], strict=False))
+
+
+def _has_letter(word: str) -> bool:
+    return any(map(str.isalpha, word))
 
 
 def _stands_alone(character: str) -> bool:
