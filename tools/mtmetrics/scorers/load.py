@@ -34,6 +34,15 @@ LOADERS: dict[str, Callable[..., Scorer]] = {
 _COMMON = ("preset", "lang_pair", "pool")
 
 
+def has_presets(metric: str) -> bool:
+    """Whether a preset changes anything about a metric.
+
+    Raises:
+        InputError: an unknown metric.
+    """
+    return "preset" in inspect.signature(LOADERS[choice("metric", metric, list(LOADERS))]).parameters
+
+
 def load_scorer(metric: str, **options: Any) -> Scorer:
     """The scorer of a metric by name.
 
