@@ -130,7 +130,7 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
         notes[0] += f" † marks values that are not significantly lower ({TEST_NAMES[table.test]}, p ≥ {ALPHA})."
     if any(cell.interval is not None for row in table.rows for cell in row.cells):
         notes[0] += " In brackets: 95 % bootstrap intervals (1,000 resamples)."
-    if any(row.accuracy is not None for row in table.rows):
+    if recipe is None and any(row.accuracy is not None for row in table.rows):
         notes[0] += " Accuracy: share of all pairs of systems that the metric orders as people do."
     if recipe is not None:
         notes.append(f"Published: {recipe.title}. {recipe.citation}")
