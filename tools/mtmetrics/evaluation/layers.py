@@ -6,7 +6,8 @@ from typing import Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.agreement import Agreement, mean_agreement
-from mtmetrics.evaluation.report import markdown, one_line, rounded, shown
+from mtmetrics.evaluation.report import rounded, shown
+from mtmetrics.evaluation.tables import markdown, tsv
 
 
 def chosen_layers(text: str, depth: int | None) -> list[int]:
@@ -60,7 +61,7 @@ def render_layers(studies: Mapping[int, Sequence[Agreement]], about: Mapping[str
     table = [["measure", "layer", *files, "mean"]]
     table += [[name, str(layer), *map(rounded, values)] for name, layers in lines.items() for layer, values in layers.items()]
     if style == "tsv":
-        return "\n".join("\t".join(one_line(cell) for cell in row) for row in table)
+        return tsv(table)
     return markdown(table, range(1, len(table[0])))
 
 

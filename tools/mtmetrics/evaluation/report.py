@@ -1,11 +1,12 @@
 """Prints how well a metric agrees with people: JSON with full precision, tab-separated and Markdown tables with three decimals."""
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mtmetrics.evaluation.agreement import SCORE, Agreement, mean_agreement
 from mtmetrics.evaluation.correlation import Correlation
+from mtmetrics.evaluation.tables import markdown, tsv
 
 
 def render(agreements: Sequence[Agreement], about: Mapping[str, str], style: str, *, parts: bool = False) -> str:
@@ -21,21 +22,8 @@ def render(agreements: Sequence[Agreement], about: Mapping[str, str], style: str
         return json.dumps(_as_json(agreements, about, parts), indent=2, ensure_ascii=False, allow_nan=False)
     table = _table(agreements, parts)
     if style == "tsv":
-        return "\n".join("\t".join(one_line(cell) for cell in row) for row in table)
+        return tsv(table)
     return markdown(table, range(2, len(table[0]) - 1))
-
-
-def markdown(table: Sequence[Sequence[str]], numbers: Container[int]) -> str:
-    """A Markdown table whose first row is its head.
-
-    Args:
-        table: rows of cells.
-        numbers: columns that hold numbers, which stand to the right.
-    """
-    # A bar would end the cell: signatures are full of them.
-    lines = ["| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in table]
-    lines.insert(1, "|" + "|".join("---:" if column in numbers else "---" for column in range(len(table[0]))) + "|")
-    return "\n".join(lines)
 
 
 def undefined(agreements: Sequence[Agreement], *, parts: bool = False) -> list[str]:
@@ -90,8 +78,3 @@ def rounded(correlation: Correlation | None) -> str:
     """A correlation with three decimals, or ``nan``."""
     # Adding 0.0 turns -0.000 into 0.000.
     return "nan" if correlation is None or correlation.reason is not None else f"{round(correlation.value, 3) + 0.0:.3f}"
-
-
-def one_line(text: str) -> str:
-    """The text with every run of white space as one space."""
-    return " ".join(text.split())
