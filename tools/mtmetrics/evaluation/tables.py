@@ -36,6 +36,8 @@ def latex(table: Table, numbers: Container[int]) -> str:
     """A LaTeX ``tabular`` whose first row is its head, with the rules of the package booktabs; arguments as `markdown`."""
     columns = "".join("r" if column in numbers else "l" for column in range(len(table[0])))
     rows = [" & ".join(latex_text(cell) for cell in row) + r" \\" for row in table]
+    # The command before would take a bracket or a star for an argument of its own.
+    rows = ["{}" + row if row.startswith(("[", "*")) else row for row in rows]
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule", r"\end{tabular}"])
 
 

@@ -1,0 +1,87 @@
+"""``mtmetrics compare``: which of several systems is better, and whether the difference is more than chance."""
+
+import argparse
+from typing import Any
+
+from mtmetrics.cli.metric_specs import add_metrics_options, metric_specs
+from mtmetrics.cli.options import metric_options, model_pool, progress
+from mtmetrics.cli.rows import add_row_options, choose_column
+from mtmetrics.cli.systems import Systems, read_systems
+from mtmetrics.errors import InputError
+
+_FORMATS = ("json", "markdown", "latex", "tsv", "csv")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="compare systems on one test set",
+        description="Scores the translations of several systems with one or several metrics, and prints the mean of each system with its "
+        "95 % bootstrap interval, its rank, the significance of the difference between every two systems, and clusters of systems that "
+        "cannot be told apart. Input: parallel files (-s, -r or both, and -t with a file per system), or one FILE of JSON Lines with the "
+        "keys source, reference, or both, and outputs, an object with the translation of each system.".replace("%", "%%"),
+    )
+    add_row_options(parser)
+    parser.add_argument(
+        "--test",
+        choices=("permutation", "bootstrap"),
+        default="permutation",
+        help="paired test between every two systems: permutation (approximate randomisation) or bootstrap (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--correction",
+        choices=("none", "holm"),
+        default="none",
+        help="of the p-values of a metric for the number of pairs of systems; WMT's clusters are made without (default: %(default)s)",
+    )
+    parser.add_argument("--resamples", type=int, default=1000, help="resamples of tests and intervals (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=12345, help="of the resamples (default: %(default)s)")
+    parser.add_argument(
+        "--format", choices=_FORMATS, default="json", help="json holds full precision, the tables 4 decimals (default: %(default)s)"
+    )
+    add_metrics_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Reads everything, scores all systems with each metric, and prints the comparison."""
+    specs = metric_specs(args)
+    systems = read_systems(args)
+    if len(systems.predictions) < 2:
+        raise InputError(
+            f"only one system ({', '.join(systems.predictions)}): pass -t with a file for each; for one system: mtmetrics score"
+        )
+    from mtmetrics.evaluation.compare import check_resampling, compare_systems
+    from mtmetrics.evaluation.comparison_report import render
+
+    resampling = {"correction": args.correction, "resamples": args.resamples, "seed": args.seed}
+    check_resampling(len(systems.predictions), **resampling)
+    pool = model_pool(args)
+    # Every metric is loaded before the first one scores, so that a bad option of the last one does not cost an hour.
+    loaded = {metric: _loaded(metric, spec, systems, pool) for metric, spec in specs.items()}
+    results, comparisons = {}, {}
+    for metric, (scorer, others) in progress(loaded.items(), desc="compare", unit=" metric"):
+        results[metric] = scorer.score_systems(others, systems.predictions)
+        scores = {name: result.segments for name, result in results[metric].items()}
+        comparisons[metric] = compare_systems(scores, test=args.test, **resampling)
+    print(render(comparisons, results, args.format))
+    return 0
+
+
+def _loaded(metric: str, spec: argparse.Namespace, systems: Systems, pool: Any) -> tuple[Any, list[Any]]:
+    """A metric, and the column that it compares with."""
+    from mtmetrics.scorers.load import load_scorer
+
+    try:
+        column, compared = choose_column(spec, systems.others)
+        options = metric_options(spec) | compared
+        scorer = load_scorer(options.pop("metric"), pool=pool, **options)
+    except InputError as error:
+        raise InputError(f"--metric {metric}: {error}") from None
+    if not scorer.independent:
+        raise InputError(
+            f"--metric {metric}: scores depend on the other segments of the same system here, so the means of systems cannot be compared; "
+            "pass --normalize fixed, with a preset that has bounds (sentsim: mini, minilm)"
+        )
+    return scorer, systems.others[column]
