@@ -68,7 +68,7 @@ def test_float32_scores_are_correlated_in_float64():
 
 @pytest.mark.parametrize(("scores", "human"), [([1, 2], [1, 2, 3]), ([[1, 2]], [[1, 2]])])
 def test_other_shapes_are_refused(scores, human):
-    with pytest.raises(InputError, match="two vectors of one length"):
+    with pytest.raises(InputError, match="must be vectors of one length"):
         pearson(scores, human)
 
 

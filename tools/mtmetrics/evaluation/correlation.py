@@ -1,64 +1,85 @@
 """How well scores agree with human judgements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from mtmetrics.errors import InputError
+from mtmetrics.evaluation.columns import Columns, Numbers, complete
 
 # Below this share of its size, the spread of a column is rounding noise and no signal.
 _NOISE = 1e-13
 
 
 class Correlation(NamedTuple):
-    """A correlation coefficient.
+    """A coefficient of agreement.
 
     Attributes:
-        value: in [-1, 1], or NaN where it is not defined.
+        value: in [-1, 1], accuracies in [0, 1]; NaN where it is not defined.
         reason: why it is not defined; None where it is.
+        left_out: segments without a score or without a judgement, which do not count.
+        undefined_groups: groups (items or systems) that an average leaves out, since nothing is defined for them.
     """
 
     value: float
     reason: str | None = None
+    left_out: int = 0
+    undefined_groups: int = 0
 
 
-def pearson(scores: np.ndarray | Sequence[float], human: np.ndarray | Sequence[float]) -> Correlation:
+def pearson(scores: Numbers, human: Numbers) -> Correlation:
     """Pearson's r: the cosine of the centred columns, in float64.
 
     Args:
-        scores: (n,) scores of a metric.
-        human: (n,) human judgements.
+        scores: (n,) scores of a metric; None leaves the segment out.
+        human: (n,) human judgements; None leaves the segment out.
 
     Returns:
-        r in [-1, 1]; NaN with its reason where a side is constant or not finite, or where n < 2.
+        r in [-1, 1]; NaN with its reason where a side is constant or not finite, or where fewer than 2 segments have both values.
 
     Raises:
-        InputError: the columns are not vectors of one length.
+        InputError: the columns are not vectors of numbers of one length.
 
     Example:
-        >>> pearson([1.0, 2.0, 3.0], [3.0, 2.0, 1.0])
-        Correlation(value=-1.0, reason=None)
-        >>> pearson([1.0, 1.0], [0.0, 1.0])
-        Correlation(value=nan, reason='the scores are constant')
+        >>> pearson([1.0, 2.0, 3.0, 4.0], [3.0, 2.0, 1.0, None])
+        Correlation(value=-1.0, reason=None, left_out=1, undefined_groups=0)
+        >>> pearson([1.0, 1.0], [0.0, 1.0]).reason
+        'the scores are constant'
     """
-    columns = {"scores": np.asarray(scores, dtype=np.float64), "human judgements": np.asarray(human, dtype=np.float64)}
-    shapes = [column.shape for column in columns.values()]
-    if shapes[0] != shapes[1] or len(shapes[0]) != 1:
-        raise InputError(f"scores and human judgements must be two vectors of one length, got the shapes {shapes[0]} and {shapes[1]}")
-    n = shapes[0][0]
-    if n < 2:
-        return Correlation(np.nan, f"a correlation needs at least 2 segments, there {'is' if n == 1 else 'are'} {n}")
-    units = []
-    for name, column in columns.items():
-        bad = np.flatnonzero(~np.isfinite(column))
-        if bad.size:
-            return Correlation(np.nan, f"the {name} hold {bad.size} values that are not finite, the first at index {bad[0]}")
-        unit = _unit(column)
-        if unit is None:
-            return Correlation(np.nan, f"the {name} are constant")
-        units.append(unit)
-    return Correlation(float(np.clip(units[0] @ units[1], -1.0, 1.0)))
+    return _coefficient(_pearson, scores, human)
+
+
+def spearman(scores: Numbers, human: Numbers) -> Correlation:
+    """Spearman's rho: Pearson's r of the ranks, where tied values share the mean of their ranks.
+
+    Arguments, results and errors are those of `pearson`.
+    """
+    return _coefficient(_spearman, scores, human)
+
+
+def kendall_b(scores: Numbers, human: Numbers) -> Correlation:
+    """Kendall's tau-b: (C - D) / sqrt((P - T_x)(P - T_y)) over the P pairs of segments, of which T are tied on one side.
+
+    Arguments, results and errors are those of `pearson`.
+    """
+    return _coefficient(_kendall_b, scores, human)
+
+
+def kendall_c(scores: Numbers, human: Numbers) -> Correlation:
+    """Kendall's (Stuart's) tau-c: 2 (C - D) m / (n^2 (m - 1)), m the smaller number of distinct values of the two columns.
+
+    Arguments, results and errors are those of `pearson`.
+    """
+    return _coefficient(_kendall_c, scores, human)
+
+
+COEFFICIENTS: dict[str, Callable[[Numbers, Numbers], Correlation]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+    "kendall-b": kendall_b,
+    "kendall-c": kendall_c,
+}
 
 
 def mean(correlations: Mapping[str, Correlation]) -> Correlation:
@@ -75,7 +96,7 @@ def mean(correlations: Mapping[str, Correlation]) -> Correlation:
     return Correlation(float(np.mean([correlation.value for correlation in correlations.values()])))
 
 
-def _unit(column: np.ndarray) -> np.ndarray | None:
+def unit(column: np.ndarray) -> np.ndarray | None:
     """The column centred and scaled to length 1, or None where it does not vary."""
     largest = np.abs(column).max()
     if largest == 0:
@@ -84,3 +105,46 @@ def _unit(column: np.ndarray) -> np.ndarray | None:
     centred = column - column.mean()
     length = np.linalg.norm(centred)
     return None if length <= _NOISE * np.linalg.norm(column) else centred / length
+
+
+def why_undefined(columns: Columns) -> str | None:
+    """Says why no coefficient is defined for the columns, or None where all are."""
+    n = int(columns.kept.sum())
+    if n < 2:
+        without = f", {columns.left_out} have no score or no judgement" if columns.left_out else ""
+        return f"a correlation needs at least 2 segments, there {'is' if n == 1 else 'are'} {n}{without}"
+    if reason := columns.not_finite:
+        return reason
+    return next((f"the {name} are constant" for name, column in columns.values.items() if unit(column) is None), None)
+
+
+def _coefficient(formula: Callable[[np.ndarray, np.ndarray], float], scores: Numbers, human: Numbers) -> Correlation:
+    columns = complete({"scores": scores, "human judgements": human})
+    if reason := why_undefined(columns):
+        return Correlation(np.nan, reason, columns.left_out)
+    return Correlation(float(np.clip(formula(*columns.values.values()), -1.0, 1.0)), None, columns.left_out)
+
+
+def _pearson(x: np.ndarray, y: np.ndarray) -> float:
+    return unit(x) @ unit(y)
+
+
+def _spearman(x: np.ndarray, y: np.ndarray) -> float:
+    from scipy.stats import rankdata
+
+    return _pearson(rankdata(x), rankdata(y))
+
+
+def _kendall_b(x: np.ndarray, y: np.ndarray) -> float:
+    return _kendall(x, y, "b")
+
+
+def _kendall_c(x: np.ndarray, y: np.ndarray) -> float:
+    return _kendall(x, y, "c")
+
+
+def _kendall(x: np.ndarray, y: np.ndarray, variant: str) -> float:
+    from scipy.stats import kendalltau
+
+    # Its p-value is not used: the exact one of small samples would only cost time.
+    return kendalltau(x, y, variant=variant, method="asymptotic").statistic

@@ -1,0 +1,180 @@
+"""Accuracy of a metric on pairs: of systems, and of translations of one item."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.columns import Columns, Numbers, codes, complete
+from mtmetrics.evaluation.correlation import Correlation
+from mtmetrics.evaluation.grouping import pairs_within
+from mtmetrics.evaluation.significance import SEED, sign_flips
+
+# Accuracies closer than this differ by rounding alone.
+_ROUNDING = 1e-12
+
+
+class TieCalibrated(NamedTuple):
+    """Pairwise accuracy with tie calibration.
+
+    Attributes:
+        accuracy: in [0, 1].
+        epsilon: largest difference of scores that counts as a tie; NaN where the accuracy is not defined.
+    """
+
+    accuracy: Correlation
+    epsilon: float
+
+
+def pairwise_accuracy(scores: Numbers, human: Numbers) -> Correlation:
+    """Share of the pairs of systems that metric and people order alike (Kocmi et al., 2021).
+
+    A pair that one side alone holds for tied is not ordered alike; a pair that both hold for tied is.
+
+    Args:
+        scores: (k,) scores of systems; None leaves the system out.
+        human: (k,) judgements of the same systems; None leaves the system out.
+
+    Returns:
+        In [0, 1]; NaN with its reason where fewer than 2 systems have both values, or a value is not finite.
+
+    Raises:
+        InputError: the columns are not vectors of numbers of one length.
+
+    Example:
+        >>> pairwise_accuracy([0.1, 0.2, 0.3, 0.4], [1, 3, 2, 4]).value  # one of six pairs is the wrong way round
+        0.8333333333333334
+    """
+    columns = complete({"scores": scores, "human judgements": human})
+    if reason := _too_few(int(columns.kept.sum())) or columns.not_finite:
+        return Correlation(np.nan, reason, columns.left_out)
+    first, second = np.triu_indices(int(columns.kept.sum()), 1)
+    metric, people = (np.sign(column[first] - column[second]) for column in columns.values.values())
+    return Correlation(float(np.mean(metric == people)), None, columns.left_out)
+
+
+def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Sequence[Any] | np.ndarray) -> TieCalibrated:
+    """Pairwise accuracy with tie calibration, acc_eq* (Deutsch, Foster and Freitag, 2023), "acc23" of the WMT metrics tasks.
+
+    Pairs are two translations of one item. The metric calls a pair tied where its scores differ by at most epsilon; it is right about a
+    pair where it orders it as people do, or calls it tied as people do. The accuracy is the mean over the items of the share of pairs that
+    the metric is right about; one epsilon is chosen for all items, the smallest of those with the highest accuracy. It is 0 or the
+    difference of a pair: the accuracy changes nowhere else. Items with fewer than two translations are left out and counted.
+
+    Args:
+        scores: (n,) scores of a metric; None leaves the translation out.
+        human: (n,) human judgements; None leaves the translation out.
+        items: (n,) what was translated; equal labels mean the same source segment.
+
+    Returns:
+        Accuracy in [0, 1] and epsilon; NaN with its reason where there is no pair, or a value is not finite.
+
+    Raises:
+        InputError: the columns are not vectors of numbers of one length.
+
+    Example:
+        >>> found = tie_calibrated_accuracy([0.50, 0.51, 0.90], [1, 1, 2], ["s1", "s1", "s1"])
+        >>> found.accuracy.value, round(found.epsilon, 6)
+        (1.0, 0.01)
+    """
+    columns = complete({"scores": scores, "human judgements": human})
+    if reason := columns.not_finite:
+        return TieCalibrated(Correlation(np.nan, reason, columns.left_out), np.nan)
+    groups = codes("items", items, columns.kept)
+    first, second = pairs_within(groups)
+    sizes = np.bincount(groups)
+    compared = int((sizes >= 2).sum())
+    left_out = columns.left_out, len(sizes) - compared
+    if not compared:
+        return TieCalibrated(Correlation(np.nan, "no item has two translations with a score and a judgement", *left_out), np.nan)
+    metric, people = (column[first] - column[second] for column in columns.values.values())
+    pairs = sizes * (sizes - 1) / 2
+    weights = 1 / (pairs[groups[first]] * compared)
+    # As epsilon passes the difference of a pair, the pair becomes tied: a gain where people call it tied, a loss where the order was right.
+    gains = weights * ((people == 0).astype(float) - (metric * people > 0))
+    order = np.argsort(np.abs(metric), kind="stable")
+    distances = np.abs(metric)[order]
+    ordered = weights[np.sign(metric) * np.sign(people) > 0].sum()
+    accuracies = ordered + np.concatenate([[0.0], np.cumsum(gains[order])])
+    epsilons = np.concatenate([[0.0], distances])
+    # Of equal epsilons the last one has all their pairs.
+    last = np.append(epsilons[1:] != epsilons[:-1], True)
+    accuracies, epsilons = accuracies[last], epsilons[last]
+    best = np.flatnonzero(accuracies >= accuracies.max() - _ROUNDING)[0]
+    return TieCalibrated(Correlation(float(np.clip(accuracies[best], 0.0, 1.0)), None, *left_out), float(epsilons[best]))
+
+
+def soft_pairwise_accuracy(
+    scores: Numbers,
+    human: Numbers,
+    items: Sequence[Any] | np.ndarray,
+    systems: Sequence[Any] | np.ndarray,
+    *,
+    resamples: int = 1000,
+    seed: int = SEED,
+) -> Correlation:
+    """Soft pairwise accuracy (Thompson et al., 2024): 1 - mean |p_human - p_metric| over the pairs of systems.
+
+    p is the one-sided p-value that one system of the pair is better, by a paired permutation test on the scores of segments. All pairs,
+    the metric and people share the same permutations. The items are those that every system has a score and a judgement for.
+
+    Args:
+        scores: (n,) scores of a metric; None where it is missing.
+        human: (n,) human judgements; None where it is missing.
+        items: (n,) what was translated.
+        systems: (n,) who translated.
+        resamples: number of permutations.
+        seed: of the draw.
+
+    Returns:
+        In [0, 1]; `left_out` counts the segments that do not count, also those of items that another system lacks. NaN with its reason
+        where there are fewer than 2 systems, no common item, or a value that is not finite.
+
+    Raises:
+        InputError: the columns are not vectors of one length, or a system has an item twice.
+    """
+    columns = complete({"scores": scores, "human judgements": human})
+    if reason := columns.not_finite:
+        return Correlation(np.nan, reason, columns.left_out)
+    tables = _tables(columns, items, systems)
+    system_count, item_count = tables[0].shape
+    left_out = len(columns.kept) - system_count * item_count
+    if reason := _too_few(system_count):
+        return Correlation(np.nan, reason, left_out)
+    if not item_count:
+        return Correlation(np.nan, "no item has a score and a judgement for every system", left_out)
+    first, second = np.triu_indices(system_count, 1)
+    # Less the mean of its item, a score is as large as the differences are: less is lost to rounding.
+    tables = [table - table.mean(0) for table in tables]
+    leads = [table.sum(1)[first] - table.sum(1)[second] - _ROUNDING * np.abs(table).sum() for table in tables]
+    counts = np.zeros((2, len(first)))
+    for flips in sign_flips(resamples, item_count, seed):
+        for count, table, lead in zip(counts, tables, leads, strict=True):
+            sums = flips @ table.T
+            count += (sums[:, first] - sums[:, second] >= lead).sum(0)
+    # p is (count + 1) / (resamples + 1), of which the 1 of both sides cancels.
+    return Correlation(float(1 - np.abs(counts[1] - counts[0]).mean() / (resamples + 1)), None, left_out)
+
+
+def _tables(columns: Columns, items: Sequence[Any] | np.ndarray, systems: Sequence[Any] | np.ndarray) -> list[np.ndarray]:
+    """Each column as a table (systems, items), of the items that every system has."""
+    row, item = codes("systems", systems, columns.kept), codes("items", items, columns.kept)
+    shape = row.max(initial=-1) + 1, item.max(initial=-1) + 1
+    cells, times = np.unique(row * shape[1] + item, return_counts=True)
+    if (times > 1).any():
+        positions = np.flatnonzero(columns.kept)[row * shape[1] + item == cells[times.argmax()]]
+        raise InputError(f"items and systems: segments {' and '.join(map(str, positions[:2]))} are of one system and one item")
+    common = np.bincount(item, minlength=shape[1]) == shape[0]
+    tables = [np.zeros(shape) for _ in columns.values]
+    for table, values in zip(tables, columns.values.values(), strict=True):
+        table[row, item] = values
+    return [table[:, common] for table in tables]
+
+
+def _too_few(systems: int) -> str | None:
+    return (
+        None
+        if systems >= 2
+        else f"pairs need at least 2 systems with a score and a judgement, there {'is' if systems == 1 else 'are'} {systems}"
+    )
