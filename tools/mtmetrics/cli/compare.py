@@ -1,13 +1,19 @@
 """``mtmetrics compare``: which of several systems is better, and whether the difference is more than chance."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.metric_specs import add_metrics_options, metric_specs
-from mtmetrics.cli.options import metric_options, model_pool, progress
-from mtmetrics.cli.rows import add_row_options, choose_column
+from mtmetrics.cli.options import model_pool, progress
+from mtmetrics.cli.rows import add_row_options
 from mtmetrics.cli.systems import Systems, read_systems
 from mtmetrics.errors import InputError
+from mtmetrics.scorers.comparison import COMPARISONS
+
+if TYPE_CHECKING:
+    from mtmetrics.evaluation.specs import MetricSpec
+    from mtmetrics.scorers.base import Scorer
+    from mtmetrics.scorers.pool import ModelPool
 
 _FORMATS = ("json", "markdown", "latex", "tsv", "csv")
 
@@ -59,29 +65,30 @@ def run(args: argparse.Namespace) -> int:
     check_resampling(len(systems.predictions), **resampling)
     pool = model_pool(args)
     # Every metric is loaded before the first one scores, so that a bad option of the last one does not cost an hour.
-    loaded = {metric: _loaded(metric, spec, systems, pool) for metric, spec in specs.items()}
+    scorers = {name: _loaded(name, spec, args, systems, pool) for name, spec in specs.items()}
     results, comparisons = {}, {}
-    for metric, (scorer, others) in progress(loaded.items(), desc="compare", unit=" metric"):
-        results[metric] = scorer.score_systems(others, systems.predictions)
-        scores = {name: result.segments for name, result in results[metric].items()}
-        comparisons[metric] = compare_systems(scores, test=args.test, **resampling)
+    for name, scorer in progress(scorers.items(), desc="compare", unit=" metric"):
+        results[name] = scorer.score_systems(systems.others[scorer.compares], systems.predictions)
+        scores = {system: result.segments for system, result in results[name].items()}
+        comparisons[name] = compare_systems(scores, test=args.test, **resampling)
     print(render(comparisons, results, args.format))
     return 0
 
 
-def _loaded(metric: str, spec: argparse.Namespace, systems: Systems, pool: Any) -> tuple[Any, list[Any]]:
-    """A metric, and the column that it compares with."""
-    from mtmetrics.scorers.load import load_scorer
-
+def _loaded(name: str, spec: "MetricSpec", args: argparse.Namespace, systems: Systems, pool: "ModelPool") -> "Scorer":
+    """A metric that compares with a column that is there."""
+    comparison = COMPARISONS.get(spec.metric)
+    given = list(systems.others)
     try:
-        column, compared = choose_column(spec, systems.others)
-        options = metric_options(spec) | compared
-        scorer = load_scorer(options.pop("metric"), pool=pool, **options)
+        # Where both columns are there, the preset knows which one it is made for.
+        if comparison is not None and len(given) == 1:
+            spec = spec.filled(None, comparison.choose(spec.metric, given, dict(spec.options).get(comparison.option or ""))[1])
+        scorer = spec.load(pool, args.lp)
     except InputError as error:
-        raise InputError(f"--metric {metric}: {error}") from None
+        raise InputError(f"--metric {name}: {error}") from None
     if not scorer.independent:
         raise InputError(
-            f"--metric {metric}: scores depend on the other segments of the same system here, so the means of systems cannot be compared; "
+            f"--metric {name}: scores depend on the other segments of the same system here, so the means of systems cannot be compared; "
             "pass --normalize fixed, with a preset that has bounds (sentsim: mini, minilm)"
         )
-    return scorer, systems.others[column]
+    return scorer

@@ -2,12 +2,12 @@
 
 import argparse
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.comparison import COMPARISONS, Column, Comparison
+from mtmetrics.scorers.comparison import COMPARISONS, Column
 from mtmetrics.textio import iter_parallel, iter_table, iter_tsv, table_keys
 
 KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
@@ -53,11 +53,16 @@ def read_rows(args: argparse.Namespace) -> Rows:
         InputError: the arguments name no or contradicting files, or not what the metric compares with; a file is missing, empty, or its
             first row cannot be used.
     """
+    comparison = COMPARISONS.get(args.metric)
+    if comparison is None:
+        raise InputError(f"metric {args.metric!r}: must be one of {', '.join(COMPARISONS)}")
+    asked = getattr(args, comparison.option) if comparison.option else None
     require_files(args)
     if args.file is not None:
-        column, options, rows = _file_rows(args)
+        column, options, rows = _file_rows(args.file, args.metric, asked)
         return Rows([args.file], not_empty(rows, args.file), options)
-    column, options = choose_column(args, [column for column in KEYS if getattr(args, column)])
+    given = [column for column in KEYS if getattr(args, column)]
+    column, options = comparison.choose(args.metric, given, asked)
     others = [args.sources] if column == "sources" else args.references
     lines = iter_parallel([*others, *args.predictions])
     several = len(others)
@@ -65,17 +70,8 @@ def read_rows(args: argparse.Namespace) -> Rows:
     return Rows(system_names(args.predictions), not_empty(rows, others[0]), options)
 
 
-def choose_column(args: argparse.Namespace, given: Collection[str]) -> tuple[Column, dict[str, Any]]:
-    """The column that the metric compares with, and what tells its loader so.
-
-    Raises:
-        InputError: there is no such metric, or as `mtmetrics.scorers.comparison.Comparison.choose`.
-    """
-    return _comparison(args).choose(args.metric, given, _asked(args))
-
-
 def require_files(args: argparse.Namespace) -> None:
-    """Refuses arguments that name no files or contradicting ones.
+    """Refuses arguments that name no files, or contradicting ones.
 
     Raises:
         InputError: they do.
@@ -87,44 +83,33 @@ def require_files(args: argparse.Namespace) -> None:
 
 
 def system_names(paths: Sequence[str]) -> list[str]:
-    """The names of the files without folder and suffix, or all of it where that is not enough to tell them apart."""
+    """The names of the files without folder and suffix; the whole path where that is not enough to tell them apart."""
     stems = [Path(path).stem for path in paths]
     return [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)]
 
 
-def _comparison(args: argparse.Namespace) -> Comparison:
-    comparison = COMPARISONS.get(args.metric)
-    if comparison is None:
-        raise InputError(f"metric {args.metric!r}: must be one of {', '.join(COMPARISONS)}")
-    return comparison
-
-
-def _asked(args: argparse.Namespace) -> Any:
-    """The value of the option that says what the metric compares with; None where it has no such option."""
-    option = _comparison(args).option
-    return getattr(args, option) if option else None
-
-
-def _file_rows(args: argparse.Namespace) -> tuple[Column, dict[str, Any], Iterator[list[str]]]:
-    path = args.file
+def _file_rows(path: str, metric: str, asked: Any) -> tuple[Column, dict[str, Any], Iterator[list[str]]]:
+    comparison = COMPARISONS[metric]
     keys = table_keys(path)
     if keys is not None:
-        column, options = choose_column(args, [column for column, key in KEYS.items() if key in keys])
+        given = [column for column, key in KEYS.items() if key in keys]
+        column, options = comparison.choose(metric, given, asked)
         return column, options, iter_table(path, (KEYS[column], "translation"))
     lines = iter_tsv(path)
     first = next(lines, None)
     whole = len(first) > 2 if first is not None else False
     # Two columns hold what the metric compares with and the prediction; three hold source, prediction and reference.
-    column, options = choose_column(args, list(KEYS) if whole else [_column_of_two(args)])
+    given = list(KEYS) if whole else [_column_of_two(metric, asked)]
+    column, options = comparison.choose(metric, given, asked)
     places = (2, 1) if whole and column == "references" else (0, 1)
     rows = lines if first is None else itertools.chain([first], lines)
     return column, options, _picked(rows, places, path)
 
 
-def _column_of_two(args: argparse.Namespace) -> Column:
-    comparison = _comparison(args)
-    if _asked(args) is not None:
-        return choose_column(args, list(KEYS))[0]
+def _column_of_two(metric: str, asked: Any) -> Column:
+    comparison = COMPARISONS[metric]
+    if asked is not None:
+        return comparison.choose(metric, list(KEYS), asked)[0]
     return comparison.usual or next(iter(comparison.values))
 
 

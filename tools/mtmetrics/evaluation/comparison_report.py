@@ -5,11 +5,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from mtmetrics.evaluation import table_styles
 from mtmetrics.evaluation.compare import ALPHA, SystemComparison
-from mtmetrics.evaluation.tables import RENDERERS
 from mtmetrics.scorers.base import MetricResult
 
-STYLES = ("json", *RENDERERS)
+STYLES = ("json", *table_styles.STYLES)
 
 
 def render(comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]], style: str) -> str:
@@ -23,14 +23,14 @@ def render(comparisons: Mapping[str, SystemComparison], results: Mapping[str, Ma
     """
     if style == "json":
         return json.dumps(_as_json(comparisons, results), indent=2, ensure_ascii=False, allow_nan=False)
-    if style in ("tsv", "csv"):
-        return RENDERERS[style](_flat(comparisons, results), ())
+    if style not in table_styles.FOR_READERS:
+        return table_styles.STYLES[style](_flat(comparisons, results), ())
     comment = "% " if style == "latex" else ""
     overview = _overview(comparisons)
-    blocks = [RENDERERS[style](overview, range(1, len(overview[0])))]
+    blocks = [table_styles.STYLES[style](overview, range(1, len(overview[0])))]
     for metric, comparison in comparisons.items():
         table = _p_values(comparison)
-        blocks += [f"{comment}p-values of {metric}:", RENDERERS[style](table, range(1, len(table[0])))]
+        blocks += [f"{comment}p-values of {metric}:", table_styles.STYLES[style](table, range(1, len(table[0])))]
     notes = [_method(next(iter(comparisons.values()))), *(f"{metric}: {_signature(systems)}" for metric, systems in results.items())]
     return "\n\n".join([*blocks, *(comment + note for note in notes)])
 
