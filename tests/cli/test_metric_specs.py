@@ -4,35 +4,44 @@ import argparse
 
 import pytest
 
-from mtmetrics.cli.metric_specs import add_metrics_options, metric_specs
+from mtmetrics.cli.metric_specs import metric_specs
+from mtmetrics.cli.options import add_metric_options
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.specs import MetricSpec
 
 
 def specs(*argv: str) -> dict[str, MetricSpec]:
     parser = argparse.ArgumentParser()
-    add_metrics_options(parser)
+    add_metric_options(parser, several=True)
     return metric_specs(parser.parse_args(argv))
 
 
-def test_each_metric_has_its_own_options_and_those_of_the_call() -> None:
-    found = specs(
-        *("--metric", "xmoverscore:mini:lm_weight=0.5,ngram=1", "--metric", "sentsim::normalize=fixed", "--metric", "bertr"),
-        *("--preset", "minilm", "--layer", "3", "--ngram", "2", "--combine", "sss+wmd"),
-    )
-    assert list(found) == ["xmoverscore:mini:lm_weight=0.5,ngram=1", "sentsim::normalize=fixed", "bertr"]
-    common = {"layer": 3, "ngram": 2, "parts": "sss+wmd"}
+def test_each_metric_has_its_own_preset_and_options() -> None:
+    found = specs("--metric", "xmoverscore:mini:lm_weight=0.5,ngram=1", "--metric", "sentsim::normalize=fixed", "--preset", "minilm")
+    assert list(found) == ["xmoverscore:mini:lm_weight=0.5,ngram=1", "sentsim::normalize=fixed"]
     assert [(spec.metric, spec.preset, dict(spec.options)) for spec in found.values()] == [
-        ("xmoverscore", "mini", common | {"lm_weight": 0.5, "ngram": 1}),
-        ("sentsim", "minilm", common | {"normalize": "fixed"}),
-        ("bertr", "minilm", common),
+        ("xmoverscore", "mini", {"lm_weight": 0.5, "ngram": 1}),
+        ("sentsim", "minilm", {"normalize": "fixed"}),
     ]
 
 
-def test_without_metric_it_is_xmoverscore_with_its_own_preset() -> None:
-    assert specs() == {"xmoverscore": MetricSpec("xmoverscore")}
+def test_a_single_metric_takes_the_options_of_the_command_for_what_it_does_not_say() -> None:
+    (spec,) = specs("--metric", "sentsim:mini:layer=2", "--combine", "sss+wmd", "--layer", "3").values()
+    assert (spec.metric, spec.preset, dict(spec.options)) == ("sentsim", "mini", {"layer": 2, "parts": "sss+wmd"})
 
 
-def test_a_metric_given_twice_is_refused() -> None:
-    with pytest.raises(InputError, match="--metric bertr: given twice"):
-        specs("--metric", "bertr", "--metric", "bertr")
+def test_without_metric_it_is_xmoverscore_as_in_other_commands() -> None:
+    assert specs() == {"xmoverscore": MetricSpec("xmoverscore", "paper")}
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--metric", "bertr", "--metric", "bertr"], "--metric bertr: given twice"),
+        (["--metric", "bertr", "--metric", "esim", "--layer", "1"], "option layer: for which metric"),
+        (["--metric", "bertr:mini:layer"], "'layer' cannot be used"),
+    ],
+)
+def test_refusals(argv: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        specs(*argv)

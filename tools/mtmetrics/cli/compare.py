@@ -3,8 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli.metric_specs import add_metrics_options, metric_specs
-from mtmetrics.cli.options import model_pool, progress
+from mtmetrics.cli.metric_specs import metric_specs
+from mtmetrics.cli.options import add_metric_options, model_pool, progress
 from mtmetrics.cli.rows import add_row_options
 from mtmetrics.cli.systems import Systems, read_systems
 from mtmetrics.errors import InputError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.pool import ModelPool
 
-_FORMATS = ("json", "markdown", "latex", "tsv", "csv")
+_FORMATS = ("json", "markdown", "latex", "csv", "tsv")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--format", choices=_FORMATS, default="json", help="json holds full precision, the tables 4 decimals (default: %(default)s)"
     )
-    add_metrics_options(parser)
+    add_metric_options(parser, several=True)
     parser.set_defaults(run=run)
 
 
@@ -89,6 +89,6 @@ def _loaded(name: str, spec: "MetricSpec", args: argparse.Namespace, systems: Sy
     if not scorer.independent:
         raise InputError(
             f"--metric {name}: scores depend on the other segments of the same system here, so the means of systems cannot be compared; "
-            "pass --normalize fixed, with a preset that has bounds (sentsim: mini, minilm)"
+            "use normalize=fixed, with a preset that has bounds (sentsim: mini, minilm)"
         )
     return scorer

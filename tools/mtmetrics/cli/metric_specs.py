@@ -1,47 +1,40 @@
 """Several metrics in one call: ``--metric NAME[:PRESET[:OPTION=VALUE,...]]``, as often as there are metrics."""
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mtmetrics.cli.options import DEFAULT_METRIC, add_model_options, add_scorer_options, metric_options
+from mtmetrics.cli.options import metric_options
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.evaluation.specs import MetricSpec
 
-
-def add_metrics_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the choice of metrics, their common preset and options, and how models are run."""
-    group = parser.add_argument_group("metrics")
-    group.add_argument(
-        "--metric",
-        action="append",
-        metavar="NAME[:PRESET[:OPTION=VALUE,...]]",
-        help="metric, its preset and options, such as sentsim:minilm or xmoverscore:mini:ngram=1,lm=none; may be given several times "
-        f"(default: {DEFAULT_METRIC})",
-    )
-    group.add_argument("--preset", metavar="NAME|DIR", help="preset of the metrics that name none (default: paper)")
-    add_scorer_options(parser)
-    add_model_options(parser)
+USUAL_METRIC = "xmoverscore"
 
 
-def metric_specs(args: argparse.Namespace) -> "dict[str, MetricSpec]":
-    """What the user wrote for each metric -> the metric, with the preset and options of the command for what it does not say itself.
+def metric_specs(args: argparse.Namespace, usual: Sequence[str] = (USUAL_METRIC,)) -> "dict[str, MetricSpec]":
+    """The metrics as the user names them, with --preset and, for a single metric, the other options.
 
     Args:
-        args: of a command with `add_metrics_options`.
+        args: of a command with ``add_metric_options(..., several=True)``.
+        usual: what is taken where the user names none.
+
+    Returns:
+        What the user wrote for each metric -> the metric.
 
     Raises:
-        InputError: a metric is given twice, or as `mtmetrics.evaluation.specs.MetricSpec.parse`.
+        InputError: a metric is given twice, options that could belong to several metrics, or as `MetricSpec.parse`.
     """
     from mtmetrics.evaluation.specs import MetricSpec
 
-    common = {name: value for name, value in metric_options(args).items() if value is not None}
-    for name in ("metric", "preset", "lang_pair"):
-        common.pop(name, None)
-    specs: dict[str, MetricSpec] = {}
-    for text in args.metric or [DEFAULT_METRIC]:
-        if text in specs:
-            raise InputError(f"--metric {text}: given twice")
-        specs[text] = MetricSpec.parse(text).filled(args.preset, common)
-    return specs
+    named = args.metric or [*usual]
+    twice = [text for text in named if named.count(text) > 1]
+    if twice:
+        raise InputError(f"--metric {twice[0]}: given twice")
+    own = ("metric", "preset", "lang_pair")
+    options = {name: value for name, value in metric_options(args).items() if value is not None and name not in own}
+    if len(named) != 1 and options:
+        name = next(iter(options))
+        raise InputError(f"option {name}: for which metric? Write it as in --metric {USUAL_METRIC}:{args.preset}:{name}=VALUE")
+    return {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mtmetrics.scorers.pool import ModelPool
 
-DEFAULT_METRIC = "xmoverscore"
 _METRIC_OPTIONS = (
     "against",
     "setting",
@@ -31,20 +30,26 @@ _METRIC_OPTIONS = (
 )
 
 
-def add_metric_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the choice of metric and preset, what overrides the preset, and how models are run."""
+def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Adds the choice of metric and preset, and what overrides the preset.
+
+    Args:
+        parser: of the command.
+        several: take `--metric` several times, with preset and options in its value.
+    """
     group = parser.add_argument_group("metric")
-    group.add_argument("--metric", default=DEFAULT_METRIC, help="metric (default: %(default)s)")
+    if several:
+        group.add_argument(
+            "--metric",
+            action="append",
+            metavar="NAME[:PRESET[:OPTION=VALUE,...]]",
+            help="metric, such as sentsim:mini:setting=mt-ref,variant=wmd; repeatable, each is run once (default: xmoverscore)",
+        )
+    else:
+        group.add_argument("--metric", default="xmoverscore", help="metric (default: %(default)s)")
     group.add_argument(
         "--preset", default="paper", metavar="NAME|DIR", help="preset, or a folder with a preset.toml (default: %(default)s)"
     )
-    add_scorer_options(parser)
-    add_model_options(parser)
-
-
-def add_scorer_options(parser: argparse.ArgumentParser) -> None:
-    """Adds what overrides the preset of a metric."""
-    group = parser.add_argument_group("what the metric compares with")
     group.add_argument("--against", help="compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)")
     group.add_argument("--setting", help="src-mt or mt-ref, compare with the source or the reference (sentsim)")
     override = parser.add_argument_group("instead of what the preset says; each metric has some of these")
@@ -74,6 +79,7 @@ def add_scorer_options(parser: argparse.ArgumentParser) -> None:
     override.add_argument("--special-tokens", action="store_true", default=None, help="count special tokens as word pieces")
     override.add_argument("--regressor", metavar="MODEL", help="another trained network: folder, bundled artifact or Hub repository")
     override.add_argument("--threads", type=int, help="solver threads (default: all cores)")
+    add_model_options(parser)
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
