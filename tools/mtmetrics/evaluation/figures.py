@@ -1,11 +1,12 @@
 """What the plots have in common: colours, axes, fonts, and files that are whole or absent."""
 
-from collections.abc import Iterable
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.artifacts.files import atomic_path
 from mtmetrics.errors import InputError
+from mtmetrics.evaluation.fonts import LabelFonts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,19 +36,14 @@ def plain_axes(axes: "Axes") -> None:
         axes.spines[side].set_visible(False)
 
 
-def use_fonts(figure: "Figure", labels: Iterable[str]) -> None:
-    """Gives all texts of a figure fonts that have the characters of the labels; a ``$`` in them is no formula.
+def set_fonts(figure: "Figure", fonts: LabelFonts) -> None:
+    """Gives all texts of a figure these fonts; a ``$`` in them is no formula.
 
     Warns:
         UserWarning: no font has some of the characters.
     """
-    import warnings
-
     from matplotlib.text import Text
 
-    from mtmetrics.evaluation.fonts import label_fonts
-
-    fonts = label_fonts(labels)
     if fonts.advice:
         warnings.warn(fonts.advice, UserWarning, stacklevel=3)
     for text in figure.findobj(Text):
