@@ -162,9 +162,9 @@ def test_judgements_are_standardised_file_by_file(tmp_path: Path) -> None:
     ("row", "message"),
     [
         ({"mt": "t", "score": 1}, "no field 'reference' or 'ref'"),
-        ({"ref": 1, "mt": "t", "score": 1}, "reference must be a string, got 1"),
-        ({"ref": "r", "mt": "t", "score": "good"}, "must be a finite number, got 'good'"),
-        ({"ref": "r", "mt": "t", "score": float("nan")}, "must be a finite number, got nan"),
+        ({"ref": 1, "mt": "t", "score": 1}, "field 'ref': a string is needed, got 1"),
+        ({"ref": "r", "mt": "t", "score": "good"}, "field 'score': a finite number is needed, got 'good'"),
+        ({"ref": "r", "mt": "t", "score": float("nan")}, "field 'score': a finite number is needed, got nan"),
     ],
 )
 def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:

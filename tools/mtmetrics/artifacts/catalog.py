@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.files import git_blob_file, sha256_file
+from mtmetrics.artifacts.files import git_blob_file, sha256_file, write_atomic
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
 
@@ -68,6 +68,21 @@ def _entry(name: str, table: dict[str, Any]) -> CatalogEntry:
     if "origin" in table:
         return CatalogEntry(name, table["kind"], None, None, table["bundled"], files, Origin(**table["origin"]))
     return CatalogEntry(name, table["kind"], table["repository"], table["revision"], table["bundled"], files)
+
+
+def record_checksum(path: Path) -> None:
+    """Puts the checksum of a bundled file that was changed on purpose into ``catalog.toml``.
+
+    Raises:
+        ArtifactError: the catalog does not list the file.
+    """
+    folder = bundled_artifacts()
+    name, _, file = path.relative_to(folder).as_posix().partition("/")
+    old = catalog()[name].files.get(file)
+    if old is None:
+        raise ArtifactError(f"{folder / 'catalog.toml'}: does not list {name}/{file}")
+    text = (folder / "catalog.toml").read_text(encoding="utf-8")
+    write_atomic(folder / "catalog.toml", text.replace(old, sha256_file(path)))
 
 
 def verify(name: str, folder: Path | None = None) -> Iterator[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import Correlation, mean
 from mtmetrics.evaluation.judged import JudgedSegments
-from mtmetrics.evaluation.measure import Judgements, Measure
+from mtmetrics.evaluation.measure import PEARSON, Judgements, Measure
 from mtmetrics.evaluation.scored import SCORE, compared_with
 from mtmetrics.inputs import InputReport
 from mtmetrics.scorers.base import Scorer
@@ -37,14 +37,14 @@ class Agreement:
     report: InputReport
 
 
-def judge(scorer: Scorer, segments: JudgedSegments, measure: Measure = Measure()) -> Agreement:
+def judge(scorer: Scorer, segments: JudgedSegments, measure: Measure = PEARSON) -> Agreement:
     """Scores the translations of a file and measures how the result agrees with the human judgements.
 
     Raises:
         InputError: the metric compares with references, and a segment has none.
     """
     result = scorer.score(compared_with(scorer, segments, scorer.signature), segments.predictions)
-    judgements = Judgements.of_segments(segments)
+    judgements = Judgements.of(segments)
     columns: dict[str, np.ndarray] = {SCORE: result.segments, **result.parts}
     correlations = {name: measure.of(judgements.take(values), judgements) for name, values in columns.items()}
     known = {name: values[~result.empty] for name, values in columns.items()}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation
 from mtmetrics.evaluation.darr import darr_kendall
 from mtmetrics.evaluation.grouping import correlate
@@ -40,8 +41,12 @@ class Judgements:
         return len(self.human)
 
     @classmethod
-    def of_segments(cls, segments: JudgedSegments) -> "Judgements":
-        """The judgements of segments."""
+    def of(cls, file: JudgedSegments | JudgedSystems) -> "Judgements":
+        """The judgements of segments, or of whole systems in the order of their outputs."""
+        return cls._of_systems(file) if isinstance(file, JudgedSystems) else cls._of_segments(file)
+
+    @classmethod
+    def _of_segments(cls, segments: JudgedSegments) -> "Judgements":
         rows = np.flatnonzero(segments.judged)
         raw = None
         if segments.raw_human is not None:
@@ -50,8 +55,7 @@ class Judgements:
         return cls(segments.file, segments.lang_pair, rows, segments.human[rows], items, systems, raw)
 
     @classmethod
-    def of_systems(cls, systems: JudgedSystems) -> "Judgements":
-        """The judgements of whole systems, in the order of their outputs."""
+    def _of_systems(cls, systems: JudgedSystems) -> "Judgements":
         names: list[str | None] = list(systems.outputs)
         human = np.array([systems.human[name] for name in systems.outputs], dtype=np.float64)
         return cls(systems.file, systems.lang_pair, np.arange(len(names)), human, None, names)
@@ -106,7 +110,13 @@ class Measure:
         return self.name if self.group == "none" else f"{self.name} by {self.group}"
 
     def groups(self, judgements: Judgements) -> Sequence[Any] | None:
-        """The label of each judged row's group; None where all belong together."""
+        """The label of each judged row's group; None where all belong together.
+
+        Raises:
+            InputError: there are groups of segments, but whole systems were judged.
+        """
+        if self.group != "none" and judgements.items is None:
+            raise InputError(f"group {self.group!r}: whole systems were judged; groups are of segments")
         return _GROUPS[self.group](judgements)
 
     def of(self, scores: Sequence[float | None] | np.ndarray, judgements: Judgements) -> Correlation:
@@ -114,3 +124,6 @@ class Measure:
         if self.name in _SPECIAL:
             return _SPECIAL[self.name](scores, judgements)
         return correlate(self.name, scores, judgements.human, groups=self.groups(judgements))
+
+
+PEARSON = Measure()

@@ -121,8 +121,10 @@ def _published_average(paper: RecipeRow, given: Sequence[str]) -> float | None:
 def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
     what = _COEFFICIENTS[table.measure.name]
     by = "" if table.measure.group == "none" else f", mean over the {table.measure.group}s"
-    notes = [f"{what}{by} with human judgements. The highest value of a column is bold."]
-    if table.test != "none":
+    notes = [f"{what}{by} with human judgements."]
+    if sum(bool(row.cells) for row in table.rows) > 1:
+        notes[0] += " The highest value of a column is bold."
+    if any(cell.p_value is not None for row in table.rows for cell in row.cells):
         notes[0] += f" † marks values that are not significantly lower ({TEST_NAMES[table.test]}, p ≥ {ALPHA})."
     if any(cell.interval is not None for row in table.rows for cell in row.cells):
         notes[0] += " In brackets: 95 % bootstrap intervals (1,000 resamples)."

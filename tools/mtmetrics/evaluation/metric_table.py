@@ -8,7 +8,7 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, mean
-from mtmetrics.evaluation.measure import Judgements, Measure
+from mtmetrics.evaluation.measure import PEARSON, Judgements, Measure
 from mtmetrics.evaluation.pairwise import pairwise_accuracy
 from mtmetrics.evaluation.resampling import CorrelationInterval, bootstrap_correlations, perm_both
 from mtmetrics.evaluation.scored import Scored
@@ -41,16 +41,16 @@ TEST_NAMES = {"williams": "Williams' test", "perm-both": "PERM-BOTH"}
 
 def usual_test(measure: Measure) -> str:
     """The test that marks a table where the user names none: Williams' for plain Pearson's r, which it is made for."""
-    return "williams" if measure == Measure() else "none"
+    return "williams" if measure == PEARSON else "none"
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class MetricCell:
     """One metric on one file.
 
     Attributes:
         correlation: with the judgements.
-        best: whether no metric is higher.
+        best: whether it is the highest of several metrics.
         p_value: of the test that the best metric is better than this one; None where none was made.
         interval: bootstrap interval of the correlation; None where none was asked for.
     """
@@ -66,7 +66,7 @@ class MetricCell:
         return self.p_value is not None and self.p_value.value >= ALPHA
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class MetricRow:
     """One metric on all files.
 
@@ -74,7 +74,7 @@ class MetricRow:
         scored: the scores, or why there are none.
         cells: one per file; none where the row was not scored.
         average: mean of the correlations.
-        best: whether no metric has a higher average.
+        best: whether its average is the highest of several metrics.
         accuracy: share of the pairs of systems of all files that the metric orders as people do; None for segments.
     """
 
@@ -124,22 +124,19 @@ def metric_table(
         InputError: the test or the intervals do not go with the measure.
     """
     check_table(measure, test, intervals=intervals)
-    rows = []
-    for row in scored:
-        correlations = [measure.of(*pair) for pair in _pairs(row, columns)] if row.scores else []
-        names = {f"{column.lang_pair} (file {number})": value for number, (column, value) in enumerate(zip(columns, correlations), 1)}
-        average = mean(names) if names else Correlation(np.nan, row.problem)
-        rows.append(MetricRow(row, [MetricCell(value) for value in correlations], average, accuracy=_accuracy(row, columns)))
-    table = MetricTable(list(columns), rows, measure, test)
-    present = [row for row in rows if row.cells]
-    for number in range(len(columns)):
-        _compare([row.cells[number] for row in present], [_pairs(row.scored, columns)[number] for row in present], measure, test)
-        if intervals:
-            _add_intervals([row.cells[number] for row in present], [_pairs(row.scored, columns)[number] for row in present], measure)
-    highest = max((row.average.value for row in present if row.average.reason is None), default=None)
-    for row in present:
-        row.best = row.average.value == highest
-    return table
+    present = [row for row in scored if row.scores]
+    by_column = [
+        _cells([column.take(row.scores[number]) for row in present], column, measure, test, intervals=intervals)
+        for number, column in enumerate(columns)
+    ]
+    averages = [mean({str(number): cell.correlation for number, cell in enumerate(cells, 1)}) for cells in zip(*by_column, strict=True)]
+    best = _highest(averages)
+    rows = iter(
+        MetricRow(row, list(cells), average, number in best, _accuracy(row, columns))
+        for number, (row, cells, average) in enumerate(zip(present, zip(*by_column, strict=True), averages, strict=True))
+    )
+    nothing = Correlation(np.nan, "the row was not scored")
+    return MetricTable(list(columns), [next(rows) if row.scores else MetricRow(row, [], nothing) for row in scored], measure, test)
 
 
 def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
@@ -148,7 +145,7 @@ def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
     Raises:
         InputError: they do not.
     """
-    if choice("significance", test, tuple(TESTS)) == "williams" and measure != Measure():
+    if choice("significance", test, tuple(TESTS)) == "williams" and measure != PEARSON:
         raise InputError(f"significance 'williams': Williams' test is for pearson without groups, not for {measure.label}; use perm-both")
     if test == "perm-both" and measure.name not in COEFFICIENTS:
         raise InputError(f"significance 'perm-both': compares {', '.join(COEFFICIENTS)}, not {measure.name}; use none")
@@ -161,47 +158,54 @@ def undefined(table: MetricTable) -> list[str]:
     return [
         f"{column.file} ({column.lang_pair}): no correlation for {row.scored.entry.title}: {cell.correlation.reason}"
         for row in table.rows
-        for column, cell in zip(table.columns, row.cells)
+        if row.cells
+        for column, cell in zip(table.columns, row.cells, strict=True)
         if cell.correlation.reason is not None
     ]
 
 
-def _pairs(row: Scored, columns: Sequence[Judgements]) -> list[tuple[list[float | None], Judgements]]:
-    return [(column.take(scores), column) for scores, column in zip(row.scores, columns, strict=True)]
+def _cells(scores: list[list[float | None]], column: Judgements, measure: Measure, test: str, *, intervals: bool) -> list[MetricCell]:
+    """The cells of a column of the table, one for each metric that has scores."""
+    correlations = [measure.of(values, column) for values in scores]
+    best = _highest(correlations)
+    p_values: list[PValue | None] = [None] * len(scores)
+    compare = TESTS[test]
+    if best and compare is not None:
+        leader = scores[min(best)]
+        others = [number for number, found in enumerate(correlations) if number not in best and found.reason is None]
+        for number in others:
+            p_values[number] = compare(leader, scores[number], column, measure)
+    around = _intervals(scores, column, measure) if intervals else [None] * len(scores)
+    cells = enumerate(zip(correlations, p_values, around, strict=True))
+    return [MetricCell(correlation, number in best, p_value, interval) for number, (correlation, p_value, interval) in cells]
+
+
+def _highest(correlations: Sequence[Correlation]) -> set[int]:
+    """Where the highest of several values stand."""
+    known = [correlation.value for correlation in correlations if correlation.reason is None]
+    return {number for number, found in enumerate(correlations) if found.value == max(known)} if len(known) > 1 else set()
+
+
+def _intervals(scores: list[list[float | None]], column: Judgements, measure: Measure) -> list[CorrelationInterval | None]:
+    """Metrics that score the same segments share the resamples; one that lacks a score somewhere does not cost the others a segment."""
+    alike: dict[tuple[bool, ...], list[int]] = {}
+    for number, values in enumerate(scores):
+        alike.setdefault(tuple(value is None for value in values), []).append(number)
+    found: list[CorrelationInterval | None] = [None] * len(scores)
+    for numbers in alike.values():
+        intervals = bootstrap_correlations([scores[number] for number in numbers], column.human, coefficient=measure.name)
+        for number, interval in zip(numbers, intervals, strict=True):
+            found[number] = interval
+    return found
 
 
 def _accuracy(row: Scored, columns: Sequence[Judgements]) -> Correlation | None:
-    """Pairwise accuracy over the systems of all files together, as Kocmi et al. (2021) count it."""
-    if not row.scores or any(column.items is not None for column in columns):
+    """Pairwise accuracy over the systems of all files together, as Kocmi et al. (2021) count it; None for segments."""
+    if any(column.items is not None for column in columns):
         return None
-    found = [pairwise_accuracy(scores, column.human) for scores, column in _pairs(row, columns)]
+    found = [pairwise_accuracy(column.take(scores), column.human) for scores, column in zip(row.scores, columns, strict=True)]
     reason = next((accuracy.reason for accuracy in found if accuracy.reason is not None), None)
     if reason is not None:
         return Correlation(np.nan, reason)
     pairs = [math.comb(len(column) - accuracy.left_out, 2) for accuracy, column in zip(found, columns, strict=True)]
     return Correlation(float(np.average([accuracy.value for accuracy in found], weights=pairs)))
-
-
-def _compare(cells: list[MetricCell], scores: list[tuple[list[float | None], Judgements]], measure: Measure, test: str) -> None:
-    """Marks the best cell of a column, and tests the others against it."""
-    known = [number for number, cell in enumerate(cells) if cell.correlation.reason is None]
-    if not known:
-        return
-    first = max(known, key=lambda number: cells[number].correlation.value)
-    compare = TESTS[test]
-    for number in known:
-        cells[number].best = cells[number].correlation.value == cells[first].correlation.value
-        if compare is not None and not cells[number].best:
-            cells[number].p_value = compare(scores[first][0], *scores[number], measure)
-
-
-def _add_intervals(cells: list[MetricCell], scores: list[tuple[list[float | None], Judgements]], measure: Measure) -> None:
-    """Metrics that score the same segments share the resamples; one that lacks a score somewhere does not cost the others a segment."""
-    alike: dict[tuple[bool, ...], list[int]] = {}
-    for number, (values, _) in enumerate(scores):
-        alike.setdefault(tuple(value is None for value in values), []).append(number)
-    for numbers in alike.values():
-        columns = [scores[number][0] for number in numbers]
-        found = bootstrap_correlations(columns, scores[numbers[0]][1].human, coefficient=measure.name)
-        for number, interval in zip(numbers, found, strict=True):
-            cells[number].interval = interval

@@ -67,11 +67,13 @@ class Run:
         files: judged segments, or judged systems.
         results: metric -> for each file its result on each system; judged segments count as one system.
         problems: metric -> why it could not be run.
+        lenient: whether a row without scores has a problem, instead of ending everything.
     """
 
     files: Sequence[Judged]
     results: Mapping[MetricSpec, list[list[MetricResult]]]
     problems: Mapping[MetricSpec, str]
+    lenient: bool = False
 
     def with_parts(self, entry: Entry) -> list[Entry]:
         """The row, and one more for each part of its score."""
@@ -84,6 +86,14 @@ class Run:
         Raises:
             InputError: there is no such column, or the metric has no such part.
         """
+        try:
+            return self._scored(entry)
+        except InputError as error:
+            if not self.lenient:
+                raise
+            return Scored(entry, [], problem=str(error))
+
+    def _scored(self, entry: Entry) -> Scored:
         if entry.column is not None:
             return Scored(entry, [_turned(_column(file, entry.column), entry.falls) for file in self.files])
         if entry.metric is None or entry.metric in self.problems:
@@ -146,7 +156,7 @@ def run_metrics(
         together = score_together([by_pair[file.lang_pair] for by_pair in scorers.values()], file)
         for spec, systems in zip(scorers, together, strict=True):
             results[spec].append(systems)
-    return Run(files, results, problems)
+    return Run(files, results, problems, lenient)
 
 
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:

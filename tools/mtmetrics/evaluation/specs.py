@@ -1,11 +1,12 @@
 """How a user names a metric: ``NAME``, ``NAME:PRESET`` or ``NAME:PRESET:option=value,...``."""
 
 import dataclasses
+import inspect
 from typing import Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.load import LOADERS, load_scorer
 from mtmetrics.scorers.pool import ModelPool
 
 _OWN = ("metric", "preset", "pool", "lang_pair")
@@ -59,9 +60,16 @@ class MetricSpec:
             parts.pop()
         return ":".join(parts)
 
-    def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
-        """The same metric, with a preset and options for what it does not say itself."""
-        return MetricSpec(self.metric, self.preset or preset, tuple((options | dict(self.options)).items()))
+    def filled(self, preset: str, options: dict[str, Any]) -> "MetricSpec":
+        """The same metric, with a preset, where it has presets, and options for what it does not say itself."""
+        takes = inspect.signature(LOADERS[self.metric]).parameters if self.metric in LOADERS else ()
+        return MetricSpec(
+            self.metric, self.preset or (preset if "preset" in takes else None), tuple((options | dict(self.options)).items())
+        )
+
+    def having(self, **options: Any) -> "MetricSpec":
+        """The same metric with other options."""
+        return dataclasses.replace(self, options=tuple((dict(self.options) | options).items()))
 
     def load(self, pool: ModelPool, lang_pair: str) -> Scorer:
         """The scorer of the metric for a language pair.

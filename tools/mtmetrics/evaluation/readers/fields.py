@@ -31,6 +31,31 @@ def missing(row: Mapping[str, Any], names: tuple[str, ...], where: str) -> Input
     return InputError(f"{where}: no field {' or '.join(map(repr, names))}; the row has: {', '.join(map(repr, row)) or 'no field at all'}")
 
 
+def required_text(row: Mapping[str, Any], field: str, where: str) -> str:
+    """The string that a row has for a field.
+
+    Raises:
+        InputError: the row has no such field, or something else is in it; names the place.
+    """
+    return text(row, _required(row, field, where), where)
+
+
+def required_number(row: Mapping[str, Any], field: str, where: str) -> float:
+    """The finite number that a row has for a field.
+
+    Raises:
+        InputError: as `required_text`.
+    """
+    return number(row, _required(row, field, where), where)
+
+
+def _required(row: Mapping[str, Any], field: str, where: str) -> str:
+    name = field_name(row, field)
+    if name is None:
+        raise missing(row, NAMES[field], where)
+    return name
+
+
 def text(row: Mapping[str, Any], name: str, where: str) -> str:
     """The string in a field of a row.
 

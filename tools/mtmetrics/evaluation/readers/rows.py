@@ -23,10 +23,10 @@ def collect(
         rows: place, for messages, and row; the names of its fields are those of `fields.NAMES`. A row has a source, a translation and a
             judgement, which may be None; reference, system, item and raw judgement may be missing or None.
         prediction_field: the field that holds the translation.
-        lang_pair: the pair of rows that do not name one; other pairs are left out.
+        lang_pair: the pair of rows that do not name one; other pairs are left out, so that nothing may be left.
 
     Raises:
-        InputError: there is no row (of that pair), or a field is missing or cannot be used; names place and field.
+        InputError: there is no row, or a field is missing or cannot be used; names place and field.
     """
     columns: dict[str, _Columns] = {}
     for where, row in rows:
@@ -35,22 +35,25 @@ def collect(
             raise fields.missing(row, fields.NAMES["lp"], where)
         pair = lang_pair if name is None else fields.text(row, name, where)
         if pair not in columns:
-            columns[pair] = _Columns(prediction_field)
-            _check_pair(pair, where if name is None else f"{where}, field {name!r}")
+            columns[checked_pair(pair, where)] = _Columns(prediction_field)
         if lang_pair in (None, pair):
             columns[pair].add(row, where)
     if not columns:
         raise InputError(f"{file}: holds no row, there is nothing to judge")
-    if lang_pair is not None and lang_pair not in columns:
-        raise InputError(f"{file}: no row of the language pair {lang_pair}; it has: {', '.join(columns)}")
     return [column.segments(file, pair) for pair, column in columns.items() if lang_pair in (None, pair)]
 
 
-def _check_pair(pair: str, where: str) -> None:
+def checked_pair(pair: str, where: str) -> str:
+    """Returns a language pair if it is one.
+
+    Raises:
+        InputError: it is not; names the place.
+    """
     try:
         language_pair(pair)
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(f"{where}, field 'lp': {error}") from None
+    return pair
 
 
 class _Columns:
@@ -60,6 +63,7 @@ class _Columns:
         names = fields.NAMES["translation"]
         # Another name is meant literally; the usual one has the variants of other layouts.
         self._translation = names if prediction_field == names[0] else (prediction_field,)
+        self._known: dict[tuple[str, ...], dict[str, str | None]] = {}
         self.sources: list[str] = []
         self.predictions: list[str] = []
         self.references: list[str | None] = []
@@ -71,11 +75,7 @@ class _Columns:
         self.texts: set[str] = set()
 
     def add(self, row: Row, where: str) -> None:
-        names = {field: fields.field_name(row, field) for field in fields.NAMES}
-        names["translation"] = next((name for name in self._translation if name in row), None)
-        for field in ("source", "translation", "human"):
-            if names[field] is None:
-                raise fields.missing(row, self._translation if field == "translation" else fields.NAMES[field], where)
+        names = self._names_in(row, where)
         self.sources.append(fields.text(row, names["source"], where))
         self.predictions.append(fields.text(row, names["translation"], where))
         self.references.append(_optional(fields.text, row, names["reference"], where))
@@ -85,6 +85,18 @@ class _Columns:
             value = _optional(fields.number, row, name, where)
             column.append(np.nan if value is None else value)
         self._add_others(row, set(names.values()))
+
+    def _names_in(self, row: Row, where: str) -> dict[str, str | None]:
+        """The name that each field has in a row; looked up once for all rows of the same fields."""
+        keys = tuple(row)
+        if keys not in self._known:
+            names = {field: fields.field_name(row, field) for field in fields.NAMES}
+            names["translation"] = next((name for name in self._translation if name in row), None)
+            for field in ("source", "translation", "human"):
+                if names[field] is None:
+                    raise fields.missing(row, self._translation if field == "translation" else fields.NAMES[field], where)
+            self._known[keys] = names
+        return self._known[keys]
 
     def _add_others(self, row: Row, read: set[str | None]) -> None:
         before = len(self.sources) - 1
