@@ -82,7 +82,7 @@ def _loaded(name: str, spec: "MetricSpec", args: argparse.Namespace, systems: Sy
     try:
         # Where both columns are there, the preset knows which one it is made for.
         if comparison is not None and len(given) == 1:
-            spec = spec.filled(None, comparison.choose(spec.metric, given, dict(spec.options).get(comparison.option or ""))[1])
+            spec = spec.having(**comparison.choose(spec.metric, given, dict(spec.options).get(comparison.option or ""))[1])
         scorer = spec.load(pool, args.lp)
     except InputError as error:
         raise InputError(f"--metric {name}: {error}") from None

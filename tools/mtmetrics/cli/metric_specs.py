@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 USUAL_METRIC = "xmoverscore"
 
 
-def metric_specs(args: argparse.Namespace, usual: Sequence[str] = (USUAL_METRIC,)) -> "dict[str, MetricSpec]":
+def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)) -> "dict[str, MetricSpec]":
     """The metrics as the user names them, with --preset and, for a single metric, the other options.
 
     Args:

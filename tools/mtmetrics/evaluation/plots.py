@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Lengths are in inches.
 _PANEL = (3.4, 3.0)
 _LONGEST_TITLE = 42
 _BAR, _GAP_OF_GROUPS = 0.22, 0.3
 _NARROWEST, _WIDEST = 5.0, 24.0
+_LETTER = 0.075
 # Grey for black, on which whiskers cannot be seen.
 _BAR_COLOURS = (*COLOURS[:-1], "#999999")
 _HATCHES = ("", "//", "..", "xx")
@@ -86,7 +88,8 @@ def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title
     """
     fonts = label_fonts([*bars, *groups, title, y_label])
     span = len(bars) * _BAR + _GAP_OF_GROUPS
-    figure = new_figure(min(_WIDEST, max(_NARROWEST, 1.2 + len(groups) * span)), 4.4)
+    legend = 0.6 + _LETTER * max(map(len, bars)) if len(bars) > 1 else 0.0
+    figure = new_figure(legend + min(_WIDEST, max(_NARROWEST, 1.2 + len(groups) * span)), 4.4)
     axes = figure.add_subplot()
     middles = np.arange(len(groups)) * span
     for number, (metric, row) in enumerate(bars.items()):
@@ -111,6 +114,7 @@ def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title
         for place in places[np.isnan(values)]:
             axes.text(place, 0.0, " n/a", rotation=90, ha="center", va="bottom", fontsize=8, color=QUIET)
     axes.set_xticks(middles, [fonts.shown(group) for group in groups])
+    axes.set_xlim(-0.75 * span, middles[-1] + 0.75 * span)
     axes.axhline(0.0, color=INK, linewidth=0.8)
     axes.set_title(fonts.shown(title), loc="left", fontsize=11, color=INK)
     axes.set_ylabel(fonts.shown(y_label))
@@ -144,7 +148,7 @@ def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
     side = _CELL * (min(grid.steps, _STEPS_WITH_NUMBERS) + 1)
     figure = new_figure(6.4, 4.2) if len(others) == 1 else new_figure(side + 2.2, side + 1.1)
     axes = figure.add_subplot()
-    axes.set_title(f"{fonts.shown(title)}\nweight of {first}: 1 - {' - '.join(others)}", loc="left", fontsize=10, color=INK)
+    axes.set_title(f"{fonts.shown(title)}\nweight of {first}: what is left of 1", loc="left", fontsize=10, color=INK)
     axes.set_xlabel(f"weight of {others[0]}")
     if len(others) == 1:
         _draw_line(axes, grid)
