@@ -35,8 +35,8 @@ def add_parser(subparsers: Any) -> None:
         "--data",
         nargs="+",
         metavar="FILE",
-        help="JSON Lines, plain or .gz, one language pair per file, with the fields lp, source, translation and human; and the other "
-        "layouts of judgements, see the README",
+        help="JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables with a header, MLQE-PE, folders of "
+        "files, mt-metrics-eval; for --level system judgements XX-YY.jsonl beside XX-YY.outputs.jsonl, or a folder of them",
     )
     what.add_argument(
         "--cards",
@@ -45,6 +45,7 @@ def add_parser(subparsers: Any) -> None:
         help="measure the tables of the metrics' cards again and write them (all metrics by default)",
     )
     parser.add_argument("--data-root", metavar="DIR", help="with --cards: the folder that the file names in the cards start at")
+    parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
     parser.add_argument("--field", default="translation", help="the field that holds the translation (default: %(default)s)")
     parser.add_argument("--column", action="append", default=[], metavar="NAME", help="judge scores that stand in the data; repeatable")
     parser.add_argument(
@@ -133,9 +134,9 @@ def _print_files(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure
 
 
 def _segments(args: argparse.Namespace) -> "list[JudgedSegments]":
-    from mtmetrics.evaluation.data import read_judged_segments
+    from mtmetrics.evaluation.data import read_judged
 
-    return [read_judged_segments(path, prediction_field=args.field) for path in args.data]
+    return [part for path in args.data for part in read_judged(path, prediction_field=args.field, lang_pair=args.pair)]
 
 
 def _scorers(spec: "MetricSpec", files: "list[JudgedSegments]", pool: "ModelPool") -> "dict[str, Scorer]":
@@ -211,7 +212,9 @@ def _judged(args: argparse.Namespace, recipe: "Recipe | None") -> "list[Judged]"
         return [*_segments(args)]
     from mtmetrics.evaluation.data import read_judged_systems
 
-    return [read_judged_systems(path) for path in args.data]
+    # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the judgements.
+    paths = [path for path in args.data if ".outputs.jsonl" not in path] or args.data
+    return [part for path in paths for part in read_judged_systems(path, lang_pair=args.pair)]
 
 
 def _entries(args: argparse.Namespace, specs: "list[MetricSpec]", recipe: "Recipe | None") -> "list[Entry]":

@@ -113,11 +113,14 @@ class Measure:
         """The label of each judged row's group; None where all belong together.
 
         Raises:
-            InputError: there are groups of segments, but whole systems were judged.
+            InputError: there are groups of segments, but whole systems were judged, or a segment names no system.
         """
         if self.group != "none" and judgements.items is None:
             raise InputError(f"group {self.group!r}: whole systems were judged; groups are of segments")
-        return _GROUPS[self.group](judgements)
+        labels = _GROUPS[self.group](judgements)
+        if labels is not None and None in labels:
+            raise InputError(f"group {self.group!r}: {judgements.file}: a segment has no {self.group}")
+        return labels
 
     def of(self, scores: Sequence[float | None] | np.ndarray, judgements: Judgements) -> Correlation:
         """The agreement of n scores with n judgements; None for a row without score, which is left out."""

@@ -70,21 +70,23 @@ def _table(table: MetricTable) -> Table:
 
 
 def _published_table(table: MetricTable, recipe: Recipe) -> Table:
-    """Beside each of our columns the paper's, then its columns for pairs that are not given; averages over the pairs that are given."""
+    """Beside each of our columns the paper's, the averages of both over the pairs that are given, then the paper's other columns."""
     given = [column.lang_pair for column in table.columns]
     places = {pair: given.index(pair) for pair in given}
     other = [pair for pair in recipe.pairs if pair not in places]
     head: list[Cell] = ["metric"]
     for label, pair in zip(table.labels, given, strict=True):
         head += [label, f"{pair} published"]
-    head += ["average", "average published", *(f"{pair} published" for pair in other), "average of all published"]
+    several = len(given) > 1
+    head += ["average", "average published"] if several else []
+    head += [*(f"{pair} published" for pair in other), "average of all published"]
     rows: list[list[Cell]] = [head]
     for row, paper in zip(table.rows, recipe.rows, strict=True):
         cells: list[Cell] = [paper.title]
         for own, pair in zip(_own_cells(table, row), given, strict=True):
             cells += [own, _optional(paper.published.get(pair))]
-        cells += [_average(row), _optional(_published_average(paper, given)), *(_optional(paper.published.get(pair)) for pair in other)]
-        rows.append([*cells, _optional(paper.average)])
+        cells += [_average(row), _optional(_published_average(paper, given))] if several else []
+        rows.append([*cells, *(_optional(paper.published.get(pair)) for pair in other), _optional(paper.average)])
     return rows
 
 

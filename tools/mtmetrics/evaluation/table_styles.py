@@ -33,6 +33,8 @@ _LATEX = {
     "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "†": r"$^{\dagger}$",
+    "≥": r"$\geq$",
 }
 
 
@@ -115,5 +117,5 @@ def _latex_cell(cell: Cell) -> str:
     text = latex_text(_plain(cell))
     if isinstance(cell, Marked):
         text = rf"\textbf{{{text}}}" if cell.bold else text
-        text += r"$^{\dagger}$" if cell.tied else ""
+        text += _LATEX["†"] if cell.tied else ""
     return text
