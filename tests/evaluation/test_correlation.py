@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.correlation import Correlation, mean, pearson
+from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, kendall_b, kendall_c, mean, pearson, spearman
 
 _COLUMN = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
 
@@ -19,6 +20,76 @@ def test_value_worked_out_by_hand():
 @pytest.mark.parametrize(("human", "value"), [([10, 20, 30], 1.0), ([3, 2, 1], -1.0), ([1, -2, 1], 0.0)])
 def test_extremes(human, value):
     assert pearson([1, 2, 3], human) == Correlation(pytest.approx(value, abs=1e-15), None)
+
+
+# Of the 6 pairs 3 are concordant, 1 is discordant, 1 is tied on each side; 3 distinct values on each side.
+_TIED = [1, 2, 2, 3], [1, 3, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "value"),
+    [
+        (spearman, 0.5),  # ranks less their mean: (-1.5, 0, 0, 1.5) and (-1.5, 1.5, 0, 0)
+        (kendall_b, 0.4),  # (3 - 1) / sqrt(5 * 5)
+        (kendall_c, 0.375),  # 2 * (3 - 1) * 3 / (16 * 2)
+    ],
+)
+def test_ties_worked_out_by_hand(coefficient, value):
+    assert coefficient(*_TIED).value == pytest.approx(value, abs=1e-15)
+
+
+_SCIPY = {
+    "pearson": lambda x, y: stats.pearsonr(x, y).statistic,
+    "spearman": lambda x, y: stats.spearmanr(x, y).statistic,
+    "kendall-b": lambda x, y: stats.kendalltau(x, y).statistic,
+    "kendall-c": lambda x, y: stats.kendalltau(x, y, variant="c").statistic,
+}
+
+
+@pytest.mark.parametrize("name", COEFFICIENTS)
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 4)), min_size=2, max_size=25))
+def test_agrees_with_scipy_on_ties(name, pairs):
+    x, y = np.array(pairs, dtype=float).T
+    result = COEFFICIENTS[name](x, y)
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert math.isnan(result.value)
+        assert "constant" in result.reason
+    else:
+        assert result.value == pytest.approx(_SCIPY[name](x, y), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["spearman", "kendall-b", "kendall-c"])
+@given(st.lists(st.floats(-100, 100), min_size=3, max_size=20, unique=True), st.integers(0, 2**32 - 1))
+def test_ranks_alone_count(name, scores, seed):
+    human = np.random.default_rng(seed).normal(size=len(scores))
+    ranked = stats.rankdata(scores)
+    assert COEFFICIENTS[name](ranked, human).value == pytest.approx(COEFFICIENTS[name](ranked**3, human).value, abs=1e-12)
+    assert COEFFICIENTS[name](-ranked, human).value == pytest.approx(-COEFFICIENTS[name](ranked, human).value, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", COEFFICIENTS)
+class TestEveryCoefficient:
+    def test_none_leaves_a_segment_out_and_is_counted(self, name):
+        scores, human = [1.0, None, 2.0, 3.0, 9.0], [2.0, 7.0, 1.0, 3.0, None]
+        result = COEFFICIENTS[name](scores, human)
+        assert result == COEFFICIENTS[name]([1.0, 2.0, 3.0], [2.0, 1.0, 3.0])._replace(left_out=2)
+        assert result.reason is None
+
+    @pytest.mark.parametrize(
+        ("scores", "human", "reason"),
+        [
+            ([None] * 4, [1.0, 2.0, 3.0, 4.0], "there are 0, 4 have no score or no judgement"),
+            ([0.5], [0.7], "there is 1"),
+            ([2.0, 2.0, 2.0], [1.0, 2.0, 3.0], "the scores are constant"),
+            ([1.0, 2.0, 3.0], [2.0, 2.0, None], "the human judgements are constant"),
+            ([1.0, math.nan, 3.0], [1.0, 2.0, 3.0], "the scores hold 1 values that are not finite, the first at index 1"),
+            ([None, 1.0, 3.0], [1.0, 2.0, -math.inf], "the first at index 2"),
+        ],
+    )
+    def test_what_is_not_defined_has_a_reason(self, name, scores, human, reason):
+        result = COEFFICIENTS[name](scores, human)
+        assert math.isnan(result.value)
+        assert reason in result.reason
 
 
 def test_two_segments_agree_fully_or_not_at_all():

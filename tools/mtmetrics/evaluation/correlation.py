@@ -1,6 +1,7 @@
 """How well scores agree with human judgements."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ def kendall_b(scores: Numbers, human: Numbers) -> Correlation:
 
     Arguments, results and errors are those of `pearson`.
     """
-    return _coefficient(_kendall_b, scores, human)
+    return _coefficient(partial(_kendall, variant="b"), scores, human)
 
 
 def kendall_c(scores: Numbers, human: Numbers) -> Correlation:
@@ -71,7 +72,7 @@ def kendall_c(scores: Numbers, human: Numbers) -> Correlation:
 
     Arguments, results and errors are those of `pearson`.
     """
-    return _coefficient(_kendall_c, scores, human)
+    return _coefficient(partial(_kendall, variant="c"), scores, human)
 
 
 COEFFICIENTS: dict[str, Callable[[Numbers, Numbers], Correlation]] = {
@@ -135,16 +136,7 @@ def _spearman(x: np.ndarray, y: np.ndarray) -> float:
     return _pearson(rankdata(x), rankdata(y))
 
 
-def _kendall_b(x: np.ndarray, y: np.ndarray) -> float:
-    return _kendall(x, y, "b")
-
-
-def _kendall_c(x: np.ndarray, y: np.ndarray) -> float:
-    return _kendall(x, y, "c")
-
-
 def _kendall(x: np.ndarray, y: np.ndarray, variant: str) -> float:
     from scipy.stats import kendalltau
 
-    # Its p-value is not used: the exact one of small samples would only cost time.
-    return kendalltau(x, y, variant=variant, method="asymptotic").statistic
+    return kendalltau(x, y, variant=variant).statistic

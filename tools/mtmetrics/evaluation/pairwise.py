@@ -91,18 +91,9 @@ def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Sequence[Any
     metric, people = (column[first] - column[second] for column in columns.values.values())
     pairs = sizes * (sizes - 1) / 2
     weights = 1 / (pairs[groups[first]] * compared)
-    # As epsilon passes the difference of a pair, the pair becomes tied: a gain where people call it tied, a loss where the order was right.
-    gains = weights * ((people == 0).astype(float) - (metric * people > 0))
-    order = np.argsort(np.abs(metric), kind="stable")
-    distances = np.abs(metric)[order]
-    ordered = weights[np.sign(metric) * np.sign(people) > 0].sum()
-    accuracies = ordered + np.concatenate([[0.0], np.cumsum(gains[order])])
-    epsilons = np.concatenate([[0.0], distances])
-    # Of equal epsilons the last one has all their pairs.
-    last = np.append(epsilons[1:] != epsilons[:-1], True)
-    accuracies, epsilons = accuracies[last], epsilons[last]
-    best = np.flatnonzero(accuracies >= accuracies.max() - _ROUNDING)[0]
-    return TieCalibrated(Correlation(float(np.clip(accuracies[best], 0.0, 1.0)), None, *left_out), float(epsilons[best]))
+    ordered = weights * (np.sign(metric) == np.sign(people))
+    accuracy, epsilon = _calibrated(np.abs(metric), ordered, weights * (people == 0))
+    return TieCalibrated(Correlation(accuracy, None, *left_out), epsilon)
 
 
 def soft_pairwise_accuracy(
@@ -157,6 +148,24 @@ def soft_pairwise_accuracy(
     return Correlation(float(1 - np.abs(counts[1] - counts[0]).mean() / (resamples + 1)), None, left_out)
 
 
+def _calibrated(distances: np.ndarray, ordered: np.ndarray, tied: np.ndarray) -> tuple[float, float]:
+    """The highest accuracy and the smallest epsilon that reaches it.
+
+    Args:
+        distances: (p,) absolute differences of the metric's scores.
+        ordered: (p,) what a pair adds to the accuracy where the metric does not call it tied.
+        tied: (p,) what it adds where the metric does.
+    """
+    order = np.argsort(distances, kind="stable")
+    epsilons = np.concatenate([[0.0], distances[order]])
+    # As epsilon grows past the distance of a pair, the pair becomes tied.
+    accuracies = ordered.sum() + np.concatenate([[0.0], np.cumsum((tied - ordered)[order])])
+    complete_steps = np.append(epsilons[1:] != epsilons[:-1], True)  # pairs of one distance become tied together
+    accuracies, epsilons = accuracies[complete_steps], epsilons[complete_steps]
+    best = np.flatnonzero(accuracies >= accuracies.max() - _ROUNDING)[0]
+    return float(np.clip(accuracies[best], 0.0, 1.0)), float(epsilons[best])
+
+
 def _tables(columns: Columns, items: Sequence[Any] | np.ndarray, systems: Sequence[Any] | np.ndarray) -> list[np.ndarray]:
     """Each column as a table (systems, items), of the items that every system has."""
     row, item = codes("systems", systems, columns.kept), codes("items", items, columns.kept)
@@ -173,8 +182,6 @@ def _tables(columns: Columns, items: Sequence[Any] | np.ndarray, systems: Sequen
 
 
 def _too_few(systems: int) -> str | None:
-    return (
-        None
-        if systems >= 2
-        else f"pairs need at least 2 systems with a score and a judgement, there {'is' if systems == 1 else 'are'} {systems}"
-    )
+    if systems >= 2:
+        return None
+    return f"pairs need at least 2 systems with a score and a judgement, there {'is' if systems == 1 else 'are'} {systems}"

@@ -75,11 +75,9 @@ def _signal(variance: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 def _held(column: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How often each sample holds each of the u distinct values, in ascending order (k, u); and which of them each point has (p,)."""
-    order = np.argsort(column, kind="stable")
-    _, starts, codes = np.unique(column[order], return_index=True, return_inverse=True)
-    which = np.empty(len(column), dtype=np.intp)
-    which[order] = codes
-    return np.add.reduceat(counts[:, order], starts, axis=1), which
+    _, which, repeats = np.unique(column, return_inverse=True, return_counts=True)
+    order = np.argsort(which, kind="stable")
+    return np.add.reduceat(counts[:, order], np.cumsum(repeats) - repeats, axis=1), which
 
 
 def _ranks(column: np.ndarray, counts: np.ndarray) -> np.ndarray:
