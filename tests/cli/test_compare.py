@@ -157,10 +157,10 @@ def test_bad_usage_is_one_line(compare, argv: list[str], code: int, message: str
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"source": "s", "outputs": {"good": "x"}}, "line 5: 'outputs' must be an object with the translations of good, bad, odd"),
-        ({"source": "s", "outputs": ["x"]}, "line 5: 'outputs' must be an object"),
-        ({"source": None, "outputs": dict.fromkeys(OUTPUTS, "x")}, "line 5: 'source' must be a string"),
-        ({"source": "s", "outputs": dict.fromkeys(OUTPUTS, 1)}, "line 5: output of 'good' must be a string, got 1"),
+        ({"source": "s", "outputs": {"good": "x"}}, "line 5, field 'outputs': an object, system name -> translation of good, bad, odd"),
+        ({"source": "s", "outputs": ["x"]}, "line 5, field 'outputs': an object"),
+        ({"source": None, "outputs": dict.fromkeys(OUTPUTS, "x")}, "line 5, field 'source': a string is needed, got null"),
+        ({"source": "s", "outputs": dict.fromkeys(OUTPUTS, 1)}, "line 5, field 'outputs', field 'good': a string is needed, got 1"),
     ],
 )
 def test_a_bad_row_of_outputs_is_named(compare, row: dict, message: str) -> None:

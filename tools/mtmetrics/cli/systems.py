@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from mtmetrics.cli.rows import KEYS, not_empty, require_files, system_names
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.comparison import Column
-from mtmetrics.textio import iter_jsonl, iter_parallel, table_keys
+from mtmetrics.textio import iter_parallel, table_keys
 
 
 class Systems(NamedTuple):
@@ -57,21 +57,17 @@ def _systems_of_file(path: str) -> Systems:
             f"{path}: several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each system, and "
             f"source or reference; the first row has: {', '.join(keys) or 'none of them'}; parallel files are passed with -s or -r, and -t"
         )
+    from mtmetrics.evaluation.readers import fields, jsonl
+
     others: dict[Column, list[Any]] = {column: [] for column in given}
     predictions: dict[str, list[str]] = {}
-    for number, row in iter_jsonl(path):
+    for where, row in jsonl.rows(path):
         outputs = row.get("outputs")
         if not isinstance(outputs, dict) or (predictions and outputs.keys() != predictions.keys()):
             wanted = f" of {', '.join(predictions)}, as in the first row" if predictions else ""
-            raise InputError(f"{path}, line {number}: 'outputs' must be an object with the translations{wanted}")
+            raise InputError(f"{where}, field 'outputs': an object, system name -> translation{wanted}, is needed")
         for column in given:
-            others[column].append(_text(row.get(KEYS[column]), f"{path}, line {number}: {KEYS[column]!r}"))
-        for name, text in outputs.items():
-            predictions.setdefault(name, []).append(_text(text, f"{path}, line {number}: output of {name!r}"))
+            others[column].append(fields.required_text(row, KEYS[column], where))
+        for name in outputs:
+            predictions.setdefault(name, []).append(fields.text(outputs, name, f"{where}, field 'outputs'"))
     return Systems(others, predictions)
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{where} must be a string, got {value!r}")
-    return value
