@@ -25,10 +25,12 @@ def add_parser(subparsers: Any) -> None:
         help="compare systems on one test set",
         description="Scores the translations of several systems with one or several metrics, and prints the mean of each system with its "
         "95 % bootstrap interval, its rank, the significance of the difference between every two systems, and clusters of systems that "
-        "cannot be told apart. Input: parallel files (-s, -r or both, and -t with a file per system), or one FILE of JSON Lines with the "
-        "keys source, reference, or both, and outputs, an object with the translation of each system.".replace("%", "%%"),
+        "cannot be told apart. Input: parallel files (-s, -r or both, and -t with a file per system), or one FILE of rows.",
     )
-    add_row_options(parser)
+    add_row_options(
+        parser,
+        one_file="JSON Lines, plain or .gz, with the keys source, reference or both, and outputs, an object: system name -> translation",
+    )
     parser.add_argument(
         "--test",
         choices=("permutation", "bootstrap"),

@@ -51,8 +51,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _add_plot(kinds: Any, name: str, what: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-    text = what.replace("%", "%%")
-    parser: argparse.ArgumentParser = kinds.add_parser(name, help=text, description=f"Draws {text}.")
+    # Unlike a description, help is a format.
+    parser: argparse.ArgumentParser = kinds.add_parser(name, help=what.replace("%", "%%"), description=f"Draws {what}.")
     parser.add_argument(
         "--data", nargs="+", required=True, metavar="FILE", help="human judgements, in any layout that mtmetrics evaluate reads"
     )

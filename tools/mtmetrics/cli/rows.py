@@ -27,9 +27,17 @@ class Rows(NamedTuple):
     options: dict[str, Any]
 
 
-def add_row_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the files to read and the language pair."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="TSV without a header, .jsonl or .parquet; - reads TSV from standard input")
+_ONE_FILE = "TSV without a header, .jsonl or .parquet; - reads TSV from standard input"
+
+
+def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ONE_FILE) -> None:
+    """Adds the files to read and the language pair.
+
+    Args:
+        parser: of the command.
+        one_file: what a single FILE holds.
+    """
+    parser.add_argument("file", nargs="?", metavar="FILE", help=one_file)
     parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
     parser.add_argument(
         "-t", "--predictions", metavar="FILE", nargs="+", help="one translation per line; several files are several systems"
