@@ -183,11 +183,20 @@ def test_several_metrics_and_columns_in_one_table(table):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "| metric | de-en | fi-en | average |"
-    assert [line.split(" | ")[0] for line in lines[2:5]] == ["| chrf", "| prediction_length", "| sentbleu"]
-    assert lines[4] == "| sentbleu | **1.000** | **1.000** | **1.000** |"
+    assert [line.split(" | ")[0] for line in lines[2:5]] == ["| chrf", "| prediction_length", "| sentbleu (column)"]
+    assert lines[4] == "| sentbleu (column) | **1.000** | **1.000** | **1.000** |"
     chrf = load_scorer("chrf").score([text[:9] for text in PREDICTIONS], PREDICTIONS)
     assert lines[2].split(" | ")[1].rstrip(" †") == f"{pearson(chrf.segments, HUMAN).value:.3f}"
     assert any(line.startswith("chrf: chrf|") for line in lines)
+
+
+def test_one_language_pair_of_a_file_with_several(capsys, tmp_path):
+    rows = [{"lp": pair, "source": "x", "translation": "y", "human": i, "given": i} for pair in ("de-en", "fi-en") for i in range(3)]
+    path = tmp_path / "both.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for arguments, pairs in ([], ["de-en", "fi-en"]), (["--lp", "fi-en"], ["fi-en"]):
+        assert main(["evaluate", "--column", "given", *arguments, "--data", str(path)]) == 0
+        assert [column["lp"] for column in json.loads(capsys.readouterr().out)["columns"]] == pairs
 
 
 def test_preset_counts_for_metrics_that_name_none(preset, table):
@@ -264,6 +273,11 @@ def test_the_published_sentence_bleu(capsys):
         (["--metric", "chrf", "--metric", "bleurt"], "metric 'bleurt'"),
         (["--metric", "chrf", "--metric", "bertr:mini:layer"], "NAME:PRESET:option=value"),
         (["--metric", "chrf", "--metric", "ter", "--layer", "2"], "option layer: for which metric?"),
+        (["--column", "sentbleu", "--coefficient", "tau"], "coefficient 'tau': must be one of pearson, spearman"),
+        (["--column", "sentbleu", "--significance", "t"], "significance 't': must be one of williams, perm-both, none"),
+        (["--recipe", "zhao2020-table1", "--coefficient", "spearman"], "the paper's numbers are pearson of each segment"),
+        (["--recipe", "zhao2020-table1", "--level", "system"], "the paper's numbers are pearson of each segment"),
+        (["--column", "sentbleu", "--data-root", "x"], "--data-root belongs to --cards"),
         (["--column", "nothing"], "no column of numbers 'nothing'; there are: sentbleu"),
         (["--recipe", "nothing"], "recipe 'nothing': must be one of"),
         (["--recipe", "zhao2020-table1", "--metric", "chrf"], "--recipe names its own rows"),

@@ -141,6 +141,28 @@ def test_definitions_that_cannot_be_used(tree: Path, old: str, new: str, message
         load_tables(path.parent)
 
 
+def test_a_part_that_the_metric_does_not_have(tree: Path) -> None:
+    path = tree / "metrics/thing/tables.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace('metric = "chrf"', 'metric = "chrf", part = "lm"'), encoding="utf-8")
+    with pytest.raises(ArtifactError, match="chrf: no part 'lm'; there are: score"):
+        cards.write_cards([], tree / "data", ModelPool())
+
+
+def test_a_measurement_that_two_metrics_show_is_stored_with_both(tree: Path) -> None:
+    shutil.copytree(tree / "metrics/thing", tree / "metrics/other")
+    (tree / "metrics/other/README.md").write_text(CARD.replace("thing", "other"), encoding="utf-8")
+    cards.write_cards(["thing"], tree / "data", ModelPool())
+    assert load_measurements(tree / "metrics/other") == load_measurements(tree / "metrics/thing") != {}
+    assert "old" not in (tree / "metrics/other/README.md").read_text(encoding="utf-8")
+
+
+def test_tables_that_nobody_defines_stay_as_they_are() -> None:
+    card = CARD + CARD.replace("thing", "else").replace("old\n", "")
+    assert cards.tables_in(card) == {"thing/lengths": "old", "else/lengths": ""}
+    assert cards.with_tables(card, {}) == card
+    assert cards.with_tables(card, {"else/lengths": "new"}) == card.replace("else/lengths -->\n", "else/lengths -->\nnew\n")
+
+
 def test_folders_without_tables_or_measurements(tree: Path) -> None:
     shutil.rmtree(tree / "metrics/thing")
     (tree / "metrics/thing").mkdir()

@@ -34,6 +34,12 @@ def test_options_that_cannot_be_used(text: str) -> None:
         MetricSpec.parse(text)
 
 
+@pytest.mark.parametrize("text", ["", ":mini", " :: "])
+def test_a_metric_needs_a_name(text: str) -> None:
+    with pytest.raises(InputError, match="has no name"):
+        MetricSpec.parse(text)
+
+
 def test_defaults_fill_what_is_not_said() -> None:
     asked = MetricSpec.parse("bertr::layer=1")
     assert asked.filled("mini", {"layer": 2, "against": "source"}) == MetricSpec("bertr", "mini", (("layer", 1), ("against", "source")))

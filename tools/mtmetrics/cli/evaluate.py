@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.pool import ModelPool
 
 _FORMATS = ("json", "markdown", "latex", "csv", "tsv")
-_COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c", "darr", "acc23")
 _USUAL_METRIC = "xmoverscore"
 
 
@@ -67,20 +66,20 @@ def add_parser(subparsers: Any) -> None:
     )
     group.add_argument(
         "--coefficient",
-        choices=_COEFFICIENTS,
         default="pearson",
-        help="darr (of raw scores, WMT's 25 points) and acc23 (pairwise accuracy with tie calibration) need several translations of a "
-        "source (default: %(default)s)",
+        metavar="NAME",
+        help="pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw scores, 25 points "
+        "apart) or acc23 (pairwise accuracy with tie calibration) (default: %(default)s)",
     )
     group.add_argument(
         "--group",
-        choices=("none", "item", "system"),
         default="none",
+        metavar="none|item|system",
         help="mean over the coefficients of each source segment, or of each system (default: %(default)s)",
     )
     group.add_argument(
         "--significance",
-        choices=("williams", "perm-both", "none"),
+        metavar="williams|perm-both|none",
         help="test the others against the best metric of each column, at 5 %% (default: williams for pearson, else none)",
     )
     group.add_argument("--ci", action="store_true", help="95 %% bootstrap intervals (1,000 resamples)")
@@ -94,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.cards is not None:
         return _write_cards(args)
+    if args.data_root is not None:
+        raise InputError("--data-root belongs to --cards; --data takes whole paths")
     if args.plot is not None and args.layers is None:
         raise InputError("--plot draws the correlation against the layer; pass --layers too")
     measure = Measure(args.coefficient, args.group)
@@ -179,7 +180,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
 
 
 def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure") -> int:
-    from mtmetrics.evaluation.measure import Judgements
+    from mtmetrics.evaluation.measure import PEARSON, Judgements
     from mtmetrics.evaluation.metric_report import render_metrics
     from mtmetrics.evaluation.metric_table import check_table, metric_table, undefined, usual_test
     from mtmetrics.evaluation.recipes import load_recipe
@@ -188,6 +189,8 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
     test = args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
     recipe = None if args.recipe is None else load_recipe(args.recipe)
+    if recipe is not None and (measure != PEARSON or args.level not in (None, recipe.level)):
+        raise InputError(f"--recipe {recipe.name}: the paper's numbers are pearson of each {recipe.level}; leave out other choices")
     files = _judged(args, recipe)
     entries = _entries(args, specs, recipe)
     result = run_metrics(
@@ -222,7 +225,7 @@ def _entries(args: argparse.Namespace, specs: "list[MetricSpec]", recipe: "Recip
 
     if recipe is not None:
         return [row.entry(args.preset) for row in recipe.rows]
-    return [*(Entry(str(spec), spec) for spec in specs), *(Entry(name, column=name) for name in args.column)]
+    return [*(Entry(str(spec), spec) for spec in specs), *(Entry(f"{name} (column)", column=name) for name in args.column)]
 
 
 def _write_cards(args: argparse.Namespace) -> int:

@@ -50,8 +50,13 @@ class MeasuredCell:
 
         Raises:
             KeyError: a measurement is missing.
+            ArtifactError: the metric has no such part.
         """
-        values = [measurements[key].pearson[self.part] for key in self.needs()]
+        found = [measurements[key].pearson for key in self.needs()]
+        lacking = next((parts for parts in found if self.part not in parts), None)
+        if lacking is not None:
+            raise ArtifactError(f"{self.metric}: no part {self.part!r}; there are: {', '.join(lacking)}")
+        values = [parts[self.part] for parts in found]
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             return Correlation(np.nan, "undefined for a file")
@@ -88,6 +93,7 @@ class CardTable:
 
         Raises:
             KeyError: a measurement is missing.
+            ArtifactError: a metric has no such part.
         """
         table: list[list[Cell]] = [[*self.head]]
         for row in self.rows:

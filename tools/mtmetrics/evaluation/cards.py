@@ -14,7 +14,7 @@ from mtmetrics.evaluation.specs import MetricSpec
 from mtmetrics.layout import bundled_artifacts, metric_scripts
 from mtmetrics.scorers.pool import ModelPool
 
-_TABLE = re.compile(r"(?<=<!-- table: )(?P<name>\S+)(?P<open> -->\n)(?P<text>.*?)(?P<close>\n?<!-- end of table -->)", flags=re.DOTALL)
+_TABLE = re.compile(r"(?P<begin><!-- table: (?P<name>\S+) -->\n)(?P<text>.*?)\n?(?P<end><!-- end of table -->)", flags=re.DOTALL)
 
 
 def cards() -> list[Path]:
@@ -36,9 +36,11 @@ def tables_in(card: str) -> dict[str, str]:
 
 def with_tables(card: str, tables: Mapping[str, str]) -> str:
     """The card with other texts for its tables; those that are not named stay as they are."""
-    return _TABLE.sub(
-        lambda match: match["name"] + match["open"] + tables.get(match["name"], match["text"]) + "\n" + match["close"].lstrip(), card
-    )
+
+    def replaced(match: re.Match[str]) -> str:
+        return f"{match['begin']}{tables[match['name']]}\n{match['end']}" if match["name"] in tables else match[0]
+
+    return _TABLE.sub(replaced, card)
 
 
 def known_tables() -> tuple[dict[str, CardTable], dict[Key, Measurement]]:
@@ -71,20 +73,20 @@ def write_cards(
         InputError: a metric has no tables, or a file or metric cannot be used.
         ArtifactError: a model cannot be loaded.
     """
-    folders = {folder.name: folder for folder in table_folders()}
-    unknown = sorted(set(names) - set(folders))
+    needed = {folder: set[Key]().union(*(table.needs() for table in load_tables(folder).values())) for folder in table_folders()}
+    unknown = sorted(set(names) - {folder.name for folder in needed})
     if unknown:
-        raise InputError(f"--cards {unknown[0]}: has no {TABLES}; those with one are: {', '.join(folders)}")
-    chosen = {folder: load_tables(folder) for name, folder in folders.items() if not names or name in names}
-    tables, measurements = known_tables()
-    needed = {folder: set().union(*(table.needs() for table in own.values())) for folder, own in chosen.items()}
+        raise InputError(f"--cards {unknown[0]}: has no {TABLES}; those with one are: {', '.join(folder.name for folder in needed)}")
     wanted: dict[str, list[MetricSpec]] = {}
-    for metric, file in sorted(set().union(*needed.values())):
+    for metric, file in sorted(set[Key]().union(*(keys for folder, keys in needed.items() if not names or folder.name in names))):
         wanted.setdefault(file, []).append(MetricSpec.parse(metric))
+    tables, measurements = known_tables()
     for new in measure(wanted, measurements, root, pool, wrap=wrap):
         measurements |= {measurement.key: measurement for measurement in new}
+        # Several metrics' tables may need the same measurement; each folder holds all that its own tables need.
         for folder, keys in needed.items():
-            save_measurements(folder, [measurements[key] for key in keys & measurements.keys()])
+            if not keys.isdisjoint(measurement.key for measurement in new):
+                save_measurements(folder, [measurements[key] for key in keys & measurements.keys()])
     texts = {name: table.render(measurements) for name, table in tables.items() if table.needs() <= measurements.keys()}
     return [card for card in cards() if _write(card, texts)]
 

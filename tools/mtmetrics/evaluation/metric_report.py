@@ -7,6 +7,7 @@ from typing import Any
 from mtmetrics.evaluation.correlation import Correlation
 from mtmetrics.evaluation.metric_table import ALPHA, TEST_NAMES, MetricCell, MetricRow, MetricTable
 from mtmetrics.evaluation.recipes import Recipe, RecipeRow
+from mtmetrics.evaluation.scored import SCORE
 from mtmetrics.evaluation.significance import PValue
 from mtmetrics.evaluation.table_styles import FOR_READERS, STYLES, Cell, Marked, Table, latex_text, one_line, rounded, three_decimals
 
@@ -72,8 +73,7 @@ def _table(table: MetricTable) -> Table:
 def _published_table(table: MetricTable, recipe: Recipe) -> Table:
     """Beside each of our columns the paper's, the averages of both over the pairs that are given, then the paper's other columns."""
     given = [column.lang_pair for column in table.columns]
-    places = {pair: given.index(pair) for pair in given}
-    other = [pair for pair in recipe.pairs if pair not in places]
+    other = [pair for pair in recipe.pairs if pair not in given]
     head: list[Cell] = ["metric"]
     for label, pair in zip(table.labels, given, strict=True):
         head += [label, f"{pair} published"]
@@ -138,7 +138,7 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
     for row in table.rows:
         if row.scored.problem is not None:
             notes.append(f"Not run: {row.scored.entry.title}: {row.scored.problem}")
-        elif row.scored.signatures and row.scored.entry.part == "score":
+        elif row.scored.signatures and row.scored.entry.part == SCORE:
             notes.append(f"{row.scored.entry.title}: {joined_signature(row.scored.signatures)}")
     return notes
 
@@ -158,7 +158,7 @@ def _row_as_json(row: MetricRow) -> dict[str, Any]:
     entry = row.scored.entry
     result: dict[str, Any] = {"title": entry.title}
     if entry.metric is not None:
-        result |= {"metric": str(entry.metric), "part": entry.part}
+        result |= {"metric": str(entry.metric), "part": entry.part, "sign_turned": entry.falls}
     if entry.column is not None:
         result["column"] = entry.column
     if row.scored.problem is not None:

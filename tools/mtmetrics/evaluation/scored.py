@@ -107,12 +107,12 @@ class Run:
         return Scored(entry, scores, [systems[0].signature for systems in self.results[entry.metric]])
 
     def notes(self) -> list[str]:
-        """One line for each file and metric whose segments are unusual."""
+        """One line for each file, system and metric whose segments are unusual."""
         return [
-            f"{file.file}: {metric}: {result.report.note}"
+            f"{file.file}{f', {name}' if name else ''}: {metric}: {result.report.note}"
             for metric, by_file in self.results.items()
             for file, systems in zip(self.files, by_file, strict=True)
-            for result in systems
+            for name, result in zip(_outputs(file), systems, strict=True)
             if result.report.note
         ]
 
@@ -168,8 +168,7 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     Raises:
         InputError: the file lacks the references that a metric compares with, or holds no row.
     """
-    outputs = file.outputs if isinstance(file, JudgedSystems) else {"": file.predictions}
-    predictions = {f"predictions of {name}" if name else "predictions": texts for name, texts in outputs.items()}
+    predictions = {f"predictions of {name}" if name else "predictions": texts for name, texts in _outputs(file).items()}
     streams = []
     for scorer in scorers:
         columns = check(**{scorer.compares: compared_with(scorer, file, scorer.signature)}, **predictions)
@@ -195,6 +194,11 @@ def compared_with(scorer: Scorer, file: Judged, metric: str) -> list[str]:
         number = file.references.index(None) + 1
         raise InputError(f"{file.file}: segment {number} has no reference, which the metric compares with ({metric})")
     return [reference for reference in file.references if reference is not None]
+
+
+def _outputs(file: Judged) -> dict[str, list[str]]:
+    """The translations of each system; those of judged segments have no name."""
+    return file.outputs if isinstance(file, JudgedSystems) else {"": file.predictions}
 
 
 def _stretches(columns: list[list[Any]]) -> Iterator[list[list[Any]]]:

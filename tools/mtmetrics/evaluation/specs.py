@@ -34,7 +34,7 @@ class MetricSpec:
         Values are ``true`` and ``false``, numbers where they look like numbers, and text otherwise.
 
         Raises:
-            InputError: an option without a value, twice the same, or one that is no option of a metric.
+            InputError: no name, an option without a value, twice the same, or one that is no option of a metric.
 
         Example:
             >>> MetricSpec.parse("xmoverscore:mini:layer=1,map=none").options
@@ -43,6 +43,8 @@ class MetricSpec:
             'sentsim::variant=wmd'
         """
         metric, _, rest = text.partition(":")
+        if not metric.strip():
+            raise InputError(f"metric {text!r}: has no name; NAME, NAME:PRESET or NAME:PRESET:option=value,... is needed")
         preset, _, listed = rest.partition(":")
         options: dict[str, Any] = {}
         for item in listed.split(",") if listed else []:
@@ -55,10 +57,7 @@ class MetricSpec:
 
     def __str__(self) -> str:
         options = ",".join(f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in self.options)
-        parts = [self.metric, self.preset or "", options]
-        while not parts[-1]:
-            parts.pop()
-        return ":".join(parts)
+        return f"{self.metric}:{self.preset or ''}:{options}".rstrip(":")
 
     def filled(self, preset: str, options: dict[str, Any]) -> "MetricSpec":
         """The same metric, with a preset, where it has presets, and options for what it does not say itself."""
