@@ -98,7 +98,8 @@ class UScore(Scorer):
         lang_pair: str | None = None,
     ) -> None:
         self.word_weights, self.level_weights = part_weights(weights, parts, without)
-        self.weights, self.without, self.lang_pair = weights, sorted(set(without)), lang_pair
+        self.weights, self.lang_pair = weights, lang_pair
+        self.without = sorted(name for name in set(without) if self.word_weights or OPTIONAL[name] == "snt")
         self.words, self.translator, self.sentences = words, translator, sentences
         models = {"wmd": words, "pseudo": translator, "lm": words and words.language_model, "snt": sentences}
         for name in (*self.word_weights, *self.level_weights):
