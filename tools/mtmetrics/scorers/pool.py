@@ -103,7 +103,7 @@ class ModelPool:
         """A table of word vectors."""
         return self._once(("static", table), lambda: StaticVectors(table))
 
-    def language_model(self, model: str, *, start_token: Any, revision: str | None = None) -> LanguageModel:
+    def language_model(self, model: str, *, start_token: Any = "short", revision: str | None = None) -> LanguageModel:
         """The language model."""
         return self._once(
             ("lm", model, start_token, revision),

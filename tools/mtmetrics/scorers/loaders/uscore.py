@@ -1,5 +1,7 @@
 """UScore from a preset."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from mtmetrics.artifacts.presets import Preset, load_preset
@@ -70,23 +72,23 @@ def load_uscore(
             f"makes a preset that does, from text of both languages; or leave out by name: without={'+'.join(missing)!r}"
         )
     pool = pool or ModelPool()
+    loaders: dict[str, Callable[..., Any]] = {
+        "translation": functools.partial(pool.translator, lang_pair=lang_pair),
+        "language_model": pool.language_model,
+        "sentences": pool.sentence_encoder,
+    }
+    models = {name: loaders[name](**tables[name]) for name in needed}
     words = None
     if word_weights:
         table = encoder_table(bundle, None)
         encoder = pool.encoder(table["model"], layer=table.get("layer"), revision=table.get("revision"))
-        words = XMoverScore(
-            encoder,
-            variant="uscore",
-            remapping=preset_map(bundle, pool, encoder, lang_pair, kind=map, maps=maps),
-            language_model=pool.language_model(**{"start_token": "short"} | tables["language_model"])
-            if "language_model" in needed
-            else None,
-            threads=threads,
-        )
+        remapping = preset_map(bundle, pool, encoder, lang_pair, kind=map, maps=maps)
+        model = models.get("language_model")
+        words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, threads=threads)
     return UScore(
         words,
-        translator=pool.translator(lang_pair=str(lang_pair), **tables["translation"]) if "translation" in needed else None,
-        sentences=pool.sentence_encoder(**tables["sentences"]) if "sentences" in needed else None,
+        translator=models.get("translation"),
+        sentences=models.get("sentences"),
         parts=parts,
         weights=weights,
         without=gone,
