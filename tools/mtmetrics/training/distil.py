@@ -305,16 +305,8 @@ def evaluate_student(
 
 
 def _write(run: loop.Run, model: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
-    from mtmetrics.training import vocabulary
-
     with new_folder(run.output, run.overwrite) as folder:
-        model.save_pretrained(str(folder), create_model_card=False)
-        network = model[0].auto_model
-        network.pooler = None  # of BERT and its kin: no part of a mean over tokens, and not trained
-        for path in folder.glob("*.safetensors*"):
-            path.unlink()
-        recording.save_half(network, folder)
-        vocabulary.save_tokenizer(model.tokenizer, folder)
+        recording.save_sentence_encoder(model, folder)
         recording.write_record(folder, record, history)
 
 

@@ -71,3 +71,16 @@ def save_half(model: Any, folder: Path) -> None:
     half.save_pretrained(folder, max_shard_size=16 * 2**20)
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
+
+
+def save_sentence_encoder(model: Any, folder: Path) -> None:
+    """Saves a sentence-transformers model whose first module is a transformer, with its weights in float16."""
+    from mtmetrics.training import vocabulary
+
+    model.save_pretrained(str(folder), create_model_card=False)
+    network = model[0].auto_model
+    network.pooler = None  # of BERT and its kin: no part of a mean over tokens, and not trained
+    for path in folder.glob("*.safetensors*"):
+        path.unlink()
+    save_half(network, folder)
+    vocabulary.save_tokenizer(model.tokenizer, folder)
