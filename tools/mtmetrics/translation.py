@@ -39,13 +39,10 @@ class Frame(NamedTuple):
     forced: int | None
 
 
-def use_languages(tokenizer: Any, lang_pair: str) -> str | None:
+def use_languages(tokenizer: Any, lang_pair: str) -> None:
     """Tells a tokenizer with language codes, such as ``de_DE``, what the source and the target language are.
 
     A tokenizer without any, such as that of a model for a single language pair, is left as it is.
-
-    Returns:
-        The code of the target language, or None.
 
     Raises:
         InputError: it has codes, but none for one of the two languages.
@@ -57,10 +54,8 @@ def use_languages(tokenizer: Any, lang_pair: str) -> str | None:
             raise InputError(
                 f"language pair {lang_pair}: the translation model has no language code for {language!r}; it has: {' '.join(sorted(codes))}"
             )
-    if not codes:
-        return None
-    tokenizer.src_lang, tokenizer.tgt_lang = (codes[language] for language in pair)
-    return codes[pair[1]]
+    if codes:
+        tokenizer.src_lang, tokenizer.tgt_lang = (codes[language] for language in pair)
 
 
 def target_frame(tokenizer: Any, end: int) -> Frame:
@@ -77,6 +72,44 @@ def target_frame(tokenizer: Any, end: int) -> Frame:
     return Frame(ids[-1], before[0] if before else None)
 
 
+def open_mbart(folder: Path, lang_pair: str) -> tuple[Any, Any]:
+    """Tokenizer and weights (float32) of an MBart, set to a language pair.
+
+    Raises:
+        InputError: as `use_languages`.
+        ArtifactError: it cannot be loaded, or is no MBart.
+    """
+    tokenizer, network = pretrained("AutoModelForSeq2SeqLM", folder, torch_dtype("float32"))
+    if network.config.model_type != "mbart":
+        raise ArtifactError(f"{folder}: a model of the kind {network.config.model_type!r}; an MBart is needed to translate")
+    use_languages(tokenizer, lang_pair)
+    return tokenizer, network
+
+
+def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int = 200) -> Any:
+    """All that decides what a model generates, so that nothing is left to what its folder may say.
+
+    Args:
+        config: of the model.
+        frame: see `target_frame`.
+        beams: hypotheses of the beam search; 1 is greedy.
+        max_length: tokens that a translation may have, with those around the text.
+    """
+    from transformers import GenerationConfig
+
+    return GenerationConfig(
+        num_beams=beams,
+        max_length=min(max_length, config.max_position_embeddings),
+        do_sample=False,
+        decoder_start_token_id=frame.start,
+        forced_bos_token_id=frame.forced,
+        eos_token_id=config.eos_token_id,
+        forced_eos_token_id=config.eos_token_id,
+        pad_token_id=config.pad_token_id,
+        use_cache=True,
+    )
+
+
 class Translator:
     """Translates with an MBart model: greedily or by beam search, without sampling, so that equal texts have equal translations.
 
@@ -85,8 +118,8 @@ class Translator:
         lang_pair: such as ``"de-en"``.
         beams: hypotheses of the beam search; 1 is greedy.
         max_length: tokens that a translation may have, with those around the text; it is cut there.
-        start: what starts the decoder: ``"trained"``, see `target_frame`; or ``"language"``, the language code, whatever the model was
-            trained with, as the code that UScore was published with asks of every model.
+        start: what starts the decoder: ``"trained"``, see `target_frame`; or ``"language"``, the language code at once, as the published
+            code of UScore asks of mBART-50 too.
         revision: Hub revision.
         device: ``"auto"``, a device, or several of them, see `mtmetrics.encoders.device.pick_devices`.
         batch_tokens: padded tokens of the sources per batch and beam; fewer where memory runs out.
@@ -112,23 +145,19 @@ class Translator:
         local_files_only: bool = False,
     ) -> None:
         self.name, self.label, self.lang_pair = str(model), model_label(model), lang_pair
-        self.beams, self.max_length = positive("beams", beams), positive("max_length", max_length)
+        self.beams = positive("beams", beams)
+        positive("max_length", max_length)
         choice("start", start, ("trained", "language"))
         positive("batch_tokens", batch_tokens)
         devices = pick_devices(device)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = fingerprint(fingerprint_files(folder))
-        self.tokenizer, network = pretrained("AutoModelForSeq2SeqLM", folder, torch_dtype("float32"))
+        self.tokenizer, network = open_mbart(folder, lang_pair)
         described = f"translation model {self.name}"
-        if network.config.model_type != "mbart":
-            raise ArtifactError(f"{described}: of the kind {network.config.model_type!r}; an MBart is needed")
-        code = use_languages(self.tokenizer, lang_pair)
-        if start == "language" and code is None:
-            raise InputError(f"start='language': {described} has no language codes; use start='trained'")
         frame = target_frame(self.tokenizer, network.config.eos_token_id)
         if start == "language":
-            frame = Frame(self.tokenizer.convert_tokens_to_ids(code), None)
-        network.generation_config = self._generation(network.config, frame)
+            frame = Frame(frame.start if frame.forced is None else frame.forced, None)
+        network.generation_config = generation(network.config, frame, beams=beams, max_length=max_length)
         self._limit = min(network.config.max_position_embeddings, self.tokenizer.model_max_length)
         self._runner = BatchRunner(
             described,
@@ -172,19 +201,3 @@ class Translator:
 
         self._runner.run(rows, compute)
         return [Translation(text, bool(encoded.encodings[number].overflowing)) for number, text in enumerate(written)]
-
-    def _generation(self, config: Any, frame: Frame) -> Any:
-        """All that decides what is generated; nothing is left to what the model's folder may say."""
-        from transformers import GenerationConfig
-
-        return GenerationConfig(
-            num_beams=self.beams,
-            max_length=min(self.max_length, config.max_position_embeddings),
-            do_sample=False,
-            decoder_start_token_id=frame.start,
-            forced_bos_token_id=frame.forced,
-            eos_token_id=config.eos_token_id,
-            forced_eos_token_id=config.eos_token_id,
-            pad_token_id=config.pad_token_id,
-            use_cache=True,
-        )

@@ -73,14 +73,19 @@ def save_half(model: Any, folder: Path) -> None:
         path.chmod(0o644)
 
 
-def save_sentence_encoder(model: Any, folder: Path) -> None:
-    """Saves a sentence-transformers model whose first module is a transformer, with its weights in float16."""
+def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Saves a `transformers` model, see `save_half`, and its tokenizer."""
     from mtmetrics.training import vocabulary
 
+    save_half(model, folder)
+    vocabulary.save_tokenizer(tokenizer, folder)
+
+
+def save_sentence_encoder(model: Any, folder: Path) -> None:
+    """Saves a sentence-transformers model whose first module is a transformer, with its weights in float16."""
     model.save_pretrained(str(folder), create_model_card=False)
     network = model[0].auto_model
     network.pooler = None  # of BERT and its kin: no part of a mean over tokens, and not trained
     for path in folder.glob("*.safetensors*"):
         path.unlink()
-    save_half(network, folder)
-    vocabulary.save_tokenizer(model.tokenizer, folder)
+    save_model(network, model.tokenizer, folder)
