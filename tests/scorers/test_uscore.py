@@ -200,7 +200,7 @@ def test_what_a_preset_lacks(folder: Path) -> None:
     path.write_text(text.replace('lang_pair = "de-en"\n', ""))
     with pytest.raises(InputError, match="language pair None"):
         load_scorer("uscore", preset=str(folder))
-    with pytest.raises(ArtifactError, match=r"names no model for language_model \(en-de\)"):
+    with pytest.raises(ArtifactError, match=r"names no model for language_model \(de\)"):
         load_scorer("uscore", preset=str(folder), lang_pair="en-de")
     path.write_text(text.replace("max_length", "max_lenght"))
     with pytest.raises(ArtifactError, match=r"unknown key 'max_lenght' in \[translation\]"):

@@ -63,13 +63,14 @@ def load_uscore(
     word_weights, level_weights = part_weights(weights, parts, gone)
     if word_weights and pair is None:
         raise InputError("language pair None: pass one such as 'de-en' (lang_pair=, or --lp)")
-    tables = _tables(bundle, str(pair and pair[1]), lm)
+    target = str(pair and pair[1])
+    tables = _tables(bundle, target, lm)
     needed = [name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights]
     missing = [name for name in needed if "model" not in tables[name]]
     if missing:
         raise ArtifactError(
-            f"preset {bundle.name}: names no model for {' and '.join(missing)}{f' ({lang_pair})' if lang_pair else ''}; 'mtmetrics uscore' "
-            f"makes a preset that does, from text of both languages; or leave out by name: without={'+'.join(missing)!r}"
+            f"preset {bundle.name}: names no model for {' and '.join(missing).replace('language_model', f'language_model ({target})')}; "
+            f"'mtmetrics uscore' makes a preset that does, from text of both languages; or leave out by name: without={'+'.join(missing)!r}"
         )
     pool = pool or ModelPool()
     loaders: dict[str, Callable[..., Any]] = {
