@@ -11,11 +11,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.training.config import ContrastiveConfig
-from mtmetrics.training.contrastive import contrastive_loss, distinct_sentences, train_contrastive
+from mtmetrics.training.contrastive import contrastive_loss, distinct_sentences, sentence_vectors, train_contrastive
 from mtmetrics.training.corpus import Pair
 from mtmetrics.training.loop import Run
 
@@ -48,6 +49,15 @@ def test_the_loss_by_hand() -> None:
     assert contrastive_loss(x, y, temperature=0.5).item() == pytest.approx(forward + backward)
     margin = contrastive_loss(x, y, temperature=0.5, margin=0.25, symmetric=False).item()
     assert margin == pytest.approx(math.log(1 + math.exp(0.5)))
+
+
+def test_vectors_do_not_depend_on_what_is_encoded_together(student: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = sentence_model(student, "cpu").eval()
+    texts = ["the house sees the dog", "dog", "the small tree", "old", "bread needs water"]
+    monkeypatch.setattr("mtmetrics.training.contrastive._ROWS_TOGETHER", 2)
+    with torch.no_grad():
+        found = sentence_vectors(model, dict(model.tokenizer(texts, padding=True, return_tensors="pt")))
+    assert found.numpy() == pytest.approx(model.encode(texts), abs=1e-6)
 
 
 def test_translations_come_together(trained: Path, student: Path, toy_pairs: Path) -> None:

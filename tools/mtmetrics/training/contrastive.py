@@ -14,6 +14,7 @@ from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import ContrastiveConfig
 
 log = logging.getLogger(__name__)
+_ROWS_TOGETHER = 32
 
 
 def contrastive_loss(
@@ -94,6 +95,23 @@ def train_contrastive(run: loop.Run, parallel: Sequence[str | Path], model: str 
     return run.output
 
 
+def sentence_vectors(model: Any, batch: dict[str, Any]) -> torch.Tensor:
+    """(n, d) float32 vectors of a batch, encoded in parts of like length: a step of 256 sentences would be mostly padding.
+
+    Args:
+        model: a sentence-transformers model.
+        batch: what its tokenizer gives, padded on the right.
+    """
+    lengths = batch["attention_mask"].sum(1)
+    order = lengths.argsort(stable=True)
+    parts = []
+    for rows in order.split(_ROWS_TOGETHER):
+        longest = int(lengths[rows].max())
+        cut = {name: value[rows, :longest] if torch.is_tensor(value) else value for name, value in batch.items()}
+        parts.append(model(cut)["sentence_embedding"].float())
+    return torch.cat(parts)[order.argsort()]
+
+
 def distinct_sentences(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
     """The pairs, first ones first, of which neither sentence occurred before on its side."""
     seen: tuple[set[str], set[str]] = (set(), set())
@@ -121,8 +139,7 @@ def _trainer(run: loop.Run, config: ContrastiveConfig, schedule: loop.Passes, fo
             self.model = model
 
         def forward(self, features: Any, labels: Any = None) -> torch.Tensor:
-            vectors = [self.model(side)["sentence_embedding"].float() for side in features]
-            return contrastive_loss(*vectors, temperature=config.temperature)
+            return contrastive_loss(*(sentence_vectors(self.model, side) for side in features), temperature=config.temperature)
 
     set_seed(run.seed)
     encoder = sentence_model(folder, "cuda" if torch.cuda.is_available() else "cpu")
