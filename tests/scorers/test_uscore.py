@@ -28,7 +28,7 @@ PSEUDO = {"Das Haus ist klein.": "the house is small", "ich sehe die Katze": "i 
 class FixedTranslator:
     """Translates by a table, and counts."""
 
-    label, fingerprint, beams = "fixed", "0" * 8, 1
+    label, fingerprint, beams, max_length = "fixed", "0" * 8, 1, 200
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -121,7 +121,7 @@ def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
     assert result.segments == pytest.approx(0.6 * parts["wrd"] + 0.4 * parts["snt"])
     assert result.report.truncated == 1  # the source that the translator cut
     assert "|lp:de-en|parts:wrd+snt|weights:tuned|enc:tiny-encoder#" in result.signature
-    assert "|mt:fixed#00000000*1|lm:tiny-lm#" in result.signature
+    assert "|mt:fixed#00000000|beams:1|mtlen:200|lm:tiny-lm#" in result.signature
 
 
 def test_every_text_is_encoded_once(words: XMoverScore, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,8 +145,7 @@ class Translator:
         local_files_only: bool = False,
     ) -> None:
         self.name, self.label, self.lang_pair = str(model), model_label(model), lang_pair
-        self.beams = positive("beams", beams)
-        positive("max_length", max_length)
+        self.beams, self.max_length = positive("beams", beams), positive("max_length", max_length)
         choice("start", start, ("trained", "language"))
         positive("batch_tokens", batch_tokens)
         devices = pick_devices(device)
