@@ -3,9 +3,11 @@
 import shutil
 from pathlib import Path
 
+import evaluate
 import numpy as np
 import pytest
 
+import mtmetrics
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
 from mtmetrics.encoders.token_encoder import TokenEncoder
@@ -189,11 +191,19 @@ def test_a_preset_folder(folder: Path) -> None:
         load_scorer("uscore", preset=str(folder), lang_pair="en-de")
 
 
+def test_a_preset_folder_in_evaluate(folder: Path, evaluate_cache: Path) -> None:
+    metric = evaluate.load(mtmetrics.metric_path("uscore"), preset=str(folder))
+    loaded = dict(metric.pool._loaded)
+    result = metric.compute(sources=SOURCES, predictions=PREDICTIONS)
+    assert result["signature"] == load_scorer("uscore", preset=str(folder)).signature
+    assert metric.pool._loaded == loaded  # all models came with the metric
+
+
 def test_what_a_preset_lacks(folder: Path) -> None:
     path = folder / "preset.toml"
     text = path.read_text()
     path.write_text(text.replace('[translation]\nmodel = "translation"\nmax_length = 12\n', ""))
-    with pytest.raises(ArtifactError, match="names no model for translation .* 'mtmetrics uscore' makes .* without='translation'"):
+    with pytest.raises(ArtifactError, match="names no model for translation; 'mtmetrics uscore' makes .* without='translation'"):
         load_scorer("uscore", preset=str(folder))
     path.write_text(path.read_text() + 'without = ["translation"]\n')
     assert "|without:translation|" in load_scorer("uscore", preset=str(folder)).signature
@@ -208,7 +218,7 @@ def test_what_a_preset_lacks(folder: Path) -> None:
 
 
 def test_the_preset_of_the_paper_names_the_command() -> None:
-    with pytest.raises(ArtifactError, match="preset paper: names no model for translation and sentences .*'mtmetrics uscore'"):
+    with pytest.raises(ArtifactError, match="preset paper: names no model for translation and sentences; 'mtmetrics uscore'"):
         load_scorer("uscore", lang_pair="de-en", pool=ModelPool(local_files_only=True))
 
 

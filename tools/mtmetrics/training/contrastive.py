@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from mtmetrics.artifacts.files import new_folder
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, sentence_model
+from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import ContrastiveConfig
@@ -63,7 +63,7 @@ def train_contrastive(run: loop.Run, parallel: Sequence[str | Path], model: str 
         raise InputError(f"temperature {config.temperature}: must be above 0")
     folder = model_folder(model)
     settings: dict[str, Any] = {
-        "model": f"{model_label(model)}#{fingerprint(fingerprint_files(folder))}",
+        "model": recording.pinned(model, folder),
         "parallel": [str(path) for path in parallel],
     }
     settings = run.open(config, settings, parallel)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path, new_folder, write_atomic
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, sentence_model
+from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.data import read_judged_segments
@@ -64,8 +64,8 @@ def train_distil(
     config = config or DistilConfig()
     folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
     settings = {
-        "teacher": f"{model_label(teacher)}#{fingerprint(fingerprint_files(folders['teacher']))}",
-        "student": f"{model_label(student)}#{fingerprint(fingerprint_files(folders['student']))}",
+        "teacher": recording.pinned(teacher, folders["teacher"]),
+        "student": recording.pinned(student, folders["student"]),
         "parallel": [str(path) for path in parallel],
         "judged": [str(path) for path in judged],
         "exclude": sorted(exclude),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.artifacts.files import write_atomic
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_label
 
 _PACKAGES = (
     "mtmetrics",
@@ -32,6 +33,16 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def pinned(model: str | Path, folder: Path) -> str:
+    """How records call a model: label and fingerprint.
+
+    Args:
+        model: as the user named it.
+        folder: where it lies.
+    """
+    return f"{model_label(model)}#{fingerprint(fingerprint_files(folder))}"
 
 
 def write_record(folder: Path, record: dict[str, Any], history: list[dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.files import new_folder
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
+from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import ArtifactError
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import DenoisingConfig
@@ -133,7 +133,7 @@ def train_denoising(run: loop.Run, mono: Sequence[str], encoder: str | Path, *, 
     """
     config = config or DenoisingConfig()
     folder = model_folder(encoder)
-    settings: dict[str, Any] = {"encoder": f"{model_label(encoder)}#{fingerprint(fingerprint_files(folder))}", "mono": list(mono)}
+    settings: dict[str, Any] = {"encoder": recording.pinned(encoder, folder), "mono": list(mono)}
     settings = run.open(config, settings, [corpus.parse_ranges(spec)[0] for spec in mono])
     lines, counts = corpus.read_lines(mono)
     texts = list(dict.fromkeys(text for text, _ in lines))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mtmetrics.artifacts.files import new_folder
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label
+from mtmetrics.artifacts.models import model_folder
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import TranslationConfig
 from mtmetrics.translation import Translator, generation, open_mbart, target_frame
@@ -36,7 +36,7 @@ def train_translation(
     config = config or TranslationConfig()
     folder = model_folder(model)
     settings: dict[str, Any] = {
-        "model": f"{model_label(model)}#{fingerprint(fingerprint_files(folder))}",
+        "model": recording.pinned(model, folder),
         "lp": lang_pair,
         "parallel": [str(path) for path in parallel],
     }

@@ -68,8 +68,9 @@ def load_uscore(
     needed = [name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights]
     missing = [name for name in needed if "model" not in tables[name]]
     if missing:
+        named = [f"{name} ({target})" if name == "language_model" else name for name in missing]
         raise ArtifactError(
-            f"preset {bundle.name}: names no model for {' and '.join(missing).replace('language_model', f'language_model ({target})')}; "
+            f"preset {bundle.name}: names no model for {' and '.join(named)}; "
             f"'mtmetrics uscore' makes a preset that does, from text of both languages; or leave out by name: without={'+'.join(missing)!r}"
         )
     pool = pool or ModelPool()
