@@ -5,7 +5,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.layout import bundled_artifacts
 
 _FOLDER = Path(__file__).parent / "presets"
 
@@ -40,7 +42,7 @@ class Preset:
         Raises:
             ArtifactError: there is another table or key.
         """
-        known = {"metric", "description", "languages", *(name.removesuffix(".*") for name in tables)}
+        known = {"metric", "description", "languages", "lang_pair", *(name.removesuffix(".*") for name in tables)}
         for name, value in self.settings.items():
             if name not in known:
                 raise ArtifactError(f"preset {self.name}: unknown table or key {name!r}; known are: {', '.join(sorted(known))}")
@@ -59,8 +61,12 @@ class Preset:
 
 
 def preset_names(metric: str) -> list[str]:
-    """Names of the presets of a metric, sorted."""
-    return sorted(path.stem for path in (_FOLDER / metric).glob("*.toml"))
+    """Names of the presets of a metric, sorted: its own, and bundled artifacts that are presets, such as ``uscore-mini-de-en``."""
+    return sorted([*(path.stem for path in (_FOLDER / metric).glob("*.toml")), *_bundled(metric)])
+
+
+def _bundled(metric: str) -> list[str]:
+    return [name for name, entry in catalog().items() if entry.kind == "preset" and entry.bundled and name.startswith(f"{metric}-")]
 
 
 def load_preset(metric: str, preset: str | Path) -> Preset:
@@ -71,9 +77,10 @@ def load_preset(metric: str, preset: str | Path) -> Preset:
         ArtifactError: the file is no valid TOML or belongs to another metric.
     """
     name = str(preset)
-    if name in preset_names(metric):
-        return Preset(name, metric, _FOLDER, _read(_FOLDER / metric / f"{name}.toml"))
-    path = Path(preset) / "preset.toml"
+    own = _FOLDER / metric / f"{name}.toml"
+    if own.is_file():
+        return Preset(name, metric, _FOLDER, _read(own))
+    path = (bundled_artifacts() / name if name in _bundled(metric) else Path(preset)) / "preset.toml"
     if not path.is_file():
         names = ", ".join(preset_names(metric))
         raise InputError(f"unknown preset {name!r} for metric {metric}; there are: {names}; or pass a folder that holds a preset.toml")

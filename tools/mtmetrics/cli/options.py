@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 _METRIC_OPTIONS = (
     "against",
     "setting",
+    "without",
     "encoder",
     "layer",
     "similarity",
@@ -59,7 +60,8 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
     override.add_argument("--layer", type=int, help="hidden state of the encoder, 0 = embeddings")
     override.add_argument("--similarity", help="mover (of words) or cosine (of sentence vectors)")
     override.add_argument("--variant", help="xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd")
-    override.add_argument("--combine", metavar="PART+PART", help="sentsim: any of sss, bertscore, wmd and smd")
+    override.add_argument("--combine", metavar="PART+PART", help="sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt")
+    override.add_argument("--without", metavar="NAME+NAME", help="uscore: leave out translation, language_model or sentences")
     override.add_argument("--ngram", type=int, help="tokens per n-gram")
     override.add_argument("--distance", help="sqeuclidean, euclidean or cosine")
     override.add_argument("--map", help="none, clp, umd, clp+umd or umd+clp")
@@ -67,7 +69,11 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
     override.add_argument("--sides", help="map the source side or both")
     override.add_argument("--lm", metavar="MODEL", help="language model of the target language, or none")
     override.add_argument("--lm-weight", type=float, help="weight of the language model")
-    override.add_argument("--weights", metavar="uniform|FILE", help="uniform, or a stored table of inverse document frequencies")
+    override.add_argument(
+        "--weights",
+        metavar="uniform|FILE|NAME",
+        help="xmoverscore: uniform, or a stored table of inverse document frequencies; uscore: tuned, + or ++",
+    )
     override.add_argument("--drop-rate", type=float, help="share of flows that partial transport drops")
     override.add_argument("--normalize", help="batch (by the extremes of the call) or fixed (by bounds of the preset)")
     override.add_argument(

@@ -81,6 +81,57 @@ class DistilConfig:
 
 
 @dataclass(frozen=True)
+class ContrastiveConfig:
+    """Schedule of contrastive learning; the defaults are those of UScore (Belouadi and Eger, 2023)."""
+
+    epochs: int = _setting(1, "passes over the pairs")
+    pairs_per_step: int = _setting(256, "sentence pairs per step; all others of a step are what a pair is told apart from")
+    temperature: float = _setting(0.05, "temperature of the similarity")
+    learning_rate: float = _setting(5e-5, "peak learning rate of AdamW")
+    warmup: float = _setting(0.1, "share of the steps in which the learning rate rises; then it falls to 0")
+    weight_decay: float = _setting(0.01, "weight decay of the matrices")
+    max_pieces: int = _setting(128, "texts are cut at that many subwords in training")
+    checkpoint_every: int = _setting(100, "steps between checkpoints")
+    bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+
+
+@dataclass(frozen=True)
+class TranslationConfig:
+    """Schedule of fine-tuning for translation; the defaults are those of UScore (Belouadi and Eger, 2023)."""
+
+    epochs: int = _setting(3, "passes over the pairs")
+    pairs_per_step: int = _setting(4, "sentence pairs per step")
+    learning_rate: float = _setting(5e-5, "peak learning rate of AdamW; small models learn well with 1e-3")
+    warmup: float = _setting(0.0, "share of the steps in which the learning rate rises; then it falls to 0")
+    weight_decay: float = _setting(0.0, "weight decay")
+    max_pieces: int = _setting(128, "texts are cut at that many subwords in training")
+    checkpoint_every: int = _setting(1000, "steps between checkpoints")
+    bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+
+
+@dataclass(frozen=True)
+class DenoisingConfig:
+    """Size and schedule of a small MBart that learns to restore text; the noise is that of mBART (Liu et al., 2020)."""
+
+    layers: int = _setting(2, "layers of the encoder, and of the decoder")
+    heads: int = _setting(4, "attention heads")
+    inner: int = _setting(768, "width of the feed-forward parts")
+    dropout: float = _setting(0.1, "dropout of hidden states")
+    masked: float = _setting(0.35, "share of the subwords that are masked")
+    span: float = _setting(3.5, "mean length of a masked span, in subwords; each becomes one mask")
+    max_pieces: int = _setting(64, "sentences are cut at that many subwords in training")
+    rows_per_step: int = _setting(64, "sentences per step")
+    steps: int = _setting(2000, "training steps")
+    matrix_lr: float = _setting(2e-3, "peak learning rate of Muon, for the matrices of the layers")
+    other_lr: float = _setting(7e-4, "peak learning rate of AdamW, for everything else")
+    warmup_steps: int = _setting(100, "steps in which the learning rates rise")
+    decay_steps: int = _setting(600, "steps at the end in which the learning rates fall to 0")
+    weight_decay: float = _setting(0.01, "weight decay of the matrices")
+    checkpoint_every: int = _setting(200, "steps between checkpoints")
+    bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+
+
+@dataclass(frozen=True)
 class RegressorConfig:
     """Network and schedule of a regressor; the defaults are those of Mathur et al. (2019) and their code."""
 
