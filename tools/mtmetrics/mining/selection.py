@@ -1,0 +1,69 @@
+"""Which of the pairs that were found are kept: no copies, no sentence twice, the best ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+_LEAST_DIFFERENCE = 0.5
+
+
+@dataclass(frozen=True)
+class MinedPairs:
+    """Pairs of sentences that are taken for translations of each other, best first.
+
+    Attributes:
+        scores: (P,) float64; higher is better.
+        sources: P sentences.
+        targets: P sentences, no two of them equal.
+        counts: what was searched, left out and kept, in this order.
+    """
+
+    scores: np.ndarray
+    sources: list[str]
+    targets: list[str]
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Source and target side by side."""
+        return list(zip(self.sources, self.targets, strict=True))
+
+
+def is_copy(source: str, target: str, least_difference: float = _LEAST_DIFFERENCE) -> bool:
+    """Whether the Levenshtein distance of characters, divided by the longer length, is at most `least_difference`.
+
+    Appendix B of Belouadi and Eger (2023): such pairs are proper names and untranslated text.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    return Levenshtein.normalized_distance(source, target) <= least_difference
+
+
+def select(scores: np.ndarray, found: np.ndarray, sources: Sequence[str], targets: Sequence[str], limit: int) -> MinedPairs:
+    """The best pairs that are no copies, each target in the best of its pairs only.
+
+    Args:
+        scores: (N,) score of each source and what was found for it; NaN where nothing was.
+        found: (N,) number of the target found for each source.
+        sources: N sentences.
+        targets: the sentences that `found` counts.
+        limit: pairs to keep.
+    """
+    kept: list[int] = []
+    used: set[int] = set()
+    counts = {"sources": len(sources), "targets": len(targets), "unmatched": 0, "copies": 0, "repeated targets": 0, "below the limit": 0}
+    for source in np.argsort(-scores, kind="stable").tolist():
+        target = int(found[source])
+        if np.isnan(scores[source]):
+            counts["unmatched"] += 1
+        elif is_copy(sources[source], targets[target]):
+            counts["copies"] += 1
+        elif target in used:
+            counts["repeated targets"] += 1
+        elif len(kept) == limit:
+            counts["below the limit"] += 1
+        else:
+            used.add(target)
+            kept.append(source)
+    counts["kept"] = len(kept)
+    return MinedPairs(scores[kept], [sources[number] for number in kept], [targets[int(found[number])] for number in kept], counts)
