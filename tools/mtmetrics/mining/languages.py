@@ -8,7 +8,10 @@ from mtmetrics.encoders.words import is_unspaced
 from mtmetrics.errors import InputError
 
 # Written with spaces and in letters that Moses' rules know; Sinhala, for example, it takes apart at joiners inside words.
-_MOSES = frozenset("bg ca cs da de el en es et fi fr ga hr hu is it lt lv nl no pl pt ro ru sk sl sq sr sv tr uk".split())
+_MOSES = frozenset(
+    ("bg", "ca", "cs", "da", "de", "el", "en", "es", "et", "fi", "fr", "ga", "hr", "hu", "is", "it")
+    + ("lt", "lv", "nl", "no", "pl", "pt", "ro", "ru", "sk", "sl", "sq", "sr", "sv", "tr", "uk")
+)
 
 
 def tokeniser(language: str) -> Callable[[str], list[str]]:
@@ -41,10 +44,11 @@ def words_and_marks(sentence: str) -> list[str]:
 
     A character of a script that is written without spaces (Thai, Japanese) counts as a token of its own.
     """
-    tokens = []
+    tokens: list[str] = []
     for chunk in sentence.split():
-        for is_word, characters in itertools.groupby(chunk, _belongs_to_word):
-            tokens.extend(["".join(characters)] if is_word else characters)
+        for is_word, group in itertools.groupby(chunk, _belongs_to_word):
+            characters = list(group)
+            tokens += ["".join(characters)] if is_word else characters
     return tokens
 
 
@@ -67,6 +71,6 @@ def language_identifier(language: str) -> Callable[[str], str]:
     known = sorted({code for code, _ in py3langid.rank("")})
     if language not in known:
         raise InputError(
-            f"language {language!r}: py3langid does not know it, so sentences of other languages cannot be told; it knows: {' '.join(known)}"
+            f"language {language!r}: py3langid does not know it, so do without the language filter; it knows: {' '.join(known)}"
         )
     return lambda sentence: py3langid.classify(sentence)[0]

@@ -14,7 +14,8 @@ _MOST_CHARACTERS = 1000
 _URL = re.compile(r"\b(?:https?|ftp)://|\bwww\.\w", re.IGNORECASE)
 _DATE = re.compile(r"\b\d{4}, ?\d{1,2}:\d{2}\b")
 # After a full stop only where the word before it is longer than abbreviations and ordinal numbers usually are.
-_NEXT_SENTENCE = re.compile(r"(?:[^\W\d_]{4,}\.|[!?…।])[\"'”’»)\]]*\s+[\"'“‘„«(\[]*[^\W\d_a-zß-öø-ÿа-я]|[。！？]+[^\s。！？”’」』）)\"']")
+_BOUNDARY = re.compile(r"(?:[^\W\d_]{4}\.|[!?…।])[\"'”’»)\]]*\s+[\"'“‘„«(\[¿¡]*(\w)")
+_UNSPACED_BOUNDARY = re.compile(r"[。！？]+[^\s。！？”’」』）)\"']")
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,7 @@ def prepare(
     languages = Counter[str]()
     seen: set[bytes] = set()
     drawn = _Draw(sentences, seed)
-    total = 0
-    for total, line in enumerate(lines, 1):
+    for line in lines:
         sentence = " ".join(line.split())
         reason = _flaw(sentence) or _repetition(sentence, seen) or _length(len(tokens(sentence)), least, most)
         if not reason:
@@ -78,10 +78,16 @@ def prepare(
             removed[reason] += 1
         else:
             drawn.add(sentence)
-    counts = {"lines": total, **{reason: removed[reason] for reason in _REASONS}, "kept": drawn.seen}
+    counts = {"lines": removed.total() + drawn.seen, **{reason: removed[reason] for reason in _REASONS}, "kept": drawn.seen}
     _refuse_useless(name, language, counts, languages)
     kept = drawn.sentences()
     return Prepared(kept, counts if sentences is None else {**counts, "drawn": len(kept)})
+
+
+def _several(sentence: str) -> bool:
+    """Whether a sentence ends inside the line; the letter after it is a capital, or of a script that has none."""
+    starts = (match[1] for match in _BOUNDARY.finditer(sentence))
+    return any(start.isalpha() and not start.islower() for start in starts) or bool(_UNSPACED_BOUNDARY.search(sentence))
 
 
 _FLAWS = {
@@ -89,7 +95,7 @@ _FLAWS = {
     "over 1000 characters": lambda sentence: len(sentence) > _MOST_CHARACTERS,
     "with a URL": _URL.search,
     "with a date": _DATE.search,
-    "of several sentences": _NEXT_SENTENCE.search,
+    "of several sentences": _several,
 }
 _REASONS = (*_FLAWS, "repeated", "too few tokens", "too many tokens", "of another language")
 

@@ -1,4 +1,4 @@
-"""Mines parallel sentences by Word Mover's Distance: candidates by centroid distance, exact distances where a bound leaves them a chance."""
+"""Mines parallel sentences by Word Mover's Distance: candidates by centroid distance, exact distances where a bound allows the best."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
