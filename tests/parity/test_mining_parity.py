@@ -38,7 +38,6 @@ def check_neighbours(case: Case, measure: Measure, key: str) -> None:
     assert found.values == pytest.approx(case.array(key), rel=DISTANCES)
     # Not the rows themselves: two of them may be too close to tell.
     assert found.values == pytest.approx(values_of(case, expected, measure), abs=CLOSE)
-    assert (found.rows == expected).mean() > 0.99
     plain = nearest(*vectors(case), params["k"], measure=measure, shard=params["knn_batch_size"])
     if measure == "cosine":
         assert plain.rows.tolist() == found.rows.tolist()
