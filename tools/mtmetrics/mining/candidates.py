@@ -9,7 +9,7 @@ import numpy as np
 from mtmetrics.inputs import choice, positive
 
 Measure = Literal["euclidean", "cosine"]
-_BLOCK = 1024
+_BLOCK = 512
 _FLAT_LIMIT = 200_000
 _SHARD = 4_000_000
 
@@ -83,7 +83,8 @@ def _search(queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap
     for first in wrap(range(0, len(queries), _BLOCK)):
         block = queries[first : first + _BLOCK]
         proposed = np.sort(_propose(index, block, wanted), axis=1)  # equal values: the lower number first, whatever the index prefers
-        exact = np.linalg.norm(block[:, None].astype(np.float64) - base[proposed], axis=2)
+        apart = block[:, None] - base[proposed]
+        exact = np.sqrt(np.einsum("nkd,nkd->nk", apart, apart, dtype=np.float64))
         order = np.argsort(exact, axis=1, kind="stable")[:, :k]
         rows[first : first + _BLOCK] = np.take_along_axis(proposed, order, axis=1)
         values[first : first + _BLOCK] = np.take_along_axis(exact, order, axis=1)

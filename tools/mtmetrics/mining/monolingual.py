@@ -4,7 +4,7 @@ import hashlib
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mtmetrics.errors import InputError
@@ -24,7 +24,7 @@ class Prepared:
 
     Attributes:
         sentences: distinct sentences.
-        counts: ``lines`` read, what each filter removed, ``kept``, and ``drawn`` where fewer were asked for.
+        counts: ``lines`` read, what each filter removed, and ``kept``.
     """
 
     sentences: list[str]
@@ -36,8 +36,6 @@ def prepare(
     language: str,
     *,
     name: str,
-    sentences: int | None = None,
-    seed: int = 1,
     least: int = 3,
     most: int = 30,
     identify: bool = True,
@@ -52,8 +50,6 @@ def prepare(
         lines: the text, one sentence per line; read once.
         language: ISO 639 code.
         name: what messages call the text, such as its path.
-        sentences: draw that many at random; None keeps all.
-        seed: of the random choice.
         least: fewest tokens of a sentence.
         most: most tokens of a sentence.
         identify: remove sentences of other languages.
@@ -66,7 +62,7 @@ def prepare(
     removed = Counter[str]()
     languages = Counter[str]()
     seen: set[bytes] = set()
-    drawn = _Draw(sentences, seed)
+    kept: list[str] = []
     for line in lines:
         sentence = " ".join(line.split())
         reason = _flaw(sentence) or _repetition(sentence, seen) or _length(len(tokens(sentence)), least, most)
@@ -77,11 +73,16 @@ def prepare(
         if reason:
             removed[reason] += 1
         else:
-            drawn.add(sentence)
-    counts = {"lines": removed.total() + drawn.seen, **{reason: removed[reason] for reason in _REASONS}, "kept": drawn.seen}
+            kept.append(sentence)
+    counts = {"lines": removed.total() + len(kept), **{reason: removed[reason] for reason in _REASONS}, "kept": len(kept)}
     _refuse_useless(name, language, counts, languages)
-    kept = drawn.sentences()
-    return Prepared(kept, counts if sentences is None else {**counts, "drawn": len(kept)})
+    return Prepared(kept, counts)
+
+
+def draw(sentences: Sequence[str], size: int, seed: int = 1) -> list[str]:
+    """A random choice of so many sentences, all of them where there are no more, in their order."""
+    chosen = random.Random(seed).sample(range(len(sentences)), min(size, len(sentences)))
+    return [sentences[number] for number in sorted(chosen)]
 
 
 def _several(sentence: str) -> bool:
@@ -114,26 +115,6 @@ def _repetition(sentence: str, seen: set[bytes]) -> str:
 
 def _length(tokens: int, least: int, most: int) -> str:
     return "too few tokens" if tokens < least else "too many tokens" if tokens > most else ""
-
-
-class _Draw:
-    """All sentences, or a random choice among them that is made while they come."""
-
-    def __init__(self, size: int | None, seed: int) -> None:
-        self.seen = 0
-        self._size = size
-        self._random = random.Random(seed)
-        self._kept: list[tuple[int, str]] = []
-
-    def add(self, sentence: str) -> None:
-        if self._size is None or self.seen < self._size:
-            self._kept.append((self.seen, sentence))
-        elif (place := self._random.randrange(self.seen + 1)) < self._size:
-            self._kept[place] = (self.seen, sentence)
-        self.seen += 1
-
-    def sentences(self) -> list[str]:
-        return [sentence for _, sentence in sorted(self._kept)]
 
 
 def _refuse_useless(name: str, language: str, counts: dict[str, int], languages: Counter[str]) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mtmetrics.errors import InputError
+
 _LEAST_DIFFERENCE = 0.5
 
 
@@ -48,6 +50,9 @@ def select(scores: np.ndarray, found: np.ndarray, sources: Sequence[str], target
         sources: N sentences.
         targets: the sentences that `found` counts.
         limit: pairs to keep.
+
+    Raises:
+        InputError: no pair is left.
     """
     kept: list[int] = []
     used: set[int] = set()
@@ -66,4 +71,8 @@ def select(scores: np.ndarray, found: np.ndarray, sources: Sequence[str], target
             used.add(target)
             kept.append(source)
     counts["kept"] = len(kept)
+    if not kept:
+        raise InputError(
+            f"no pairs were mined: {counts['unmatched']} of {len(sources)} sources have no match, {counts['copies']} are copied"
+        )
     return MinedPairs(scores[kept], [sources[number] for number in kept], [targets[int(found[number])] for number in kept], counts)
