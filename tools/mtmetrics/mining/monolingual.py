@@ -14,7 +14,7 @@ _MOST_CHARACTERS = 1000
 _URL = re.compile(r"\b(?:https?|ftp)://|\bwww\.\w", re.IGNORECASE)
 _DATE = re.compile(r"\b\d{4}, ?\d{1,2}:\d{2}\b")
 # After a full stop only where the word before it is longer than abbreviations and ordinal numbers usually are.
-_BOUNDARY = re.compile(r"(?:[^\W\d_]{4}\.|[!?…।])[\"'”’»)\]]*\s+[\"'“‘„«(\[¿¡]*(\w)")
+_BOUNDARY = re.compile(r"(?:[^\W\d_]{4}\.|[!?।])[\"'“”’«»)\]]*\s+[\"'“‘„«(\[¿¡]*(\w)")
 _UNSPACED_BOUNDARY = re.compile(r"[。！？]+[^\s。！？”’」』）)\"']")
 
 

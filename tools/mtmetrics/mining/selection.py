@@ -73,6 +73,6 @@ def select(scores: np.ndarray, found: np.ndarray, sources: Sequence[str], target
     counts["kept"] = len(kept)
     if not kept:
         raise InputError(
-            f"no pairs were mined: {counts['unmatched']} of {len(sources)} sources have no match, {counts['copies']} are copied"
+            f"no pairs were mined: {counts['unmatched']} of {len(sources)} sources have no match, {counts['copies']} are copies"
         )
     return MinedPairs(scores[kept], [sources[number] for number in kept], [targets[int(found[number])] for number in kept], counts)
