@@ -99,14 +99,20 @@ def _flat(base: np.ndarray) -> Any:
     return index
 
 
+def inverted_file_size(rows: int) -> tuple[int, int]:
+    """Into how many lists an inverted file sorts so many rows, and how many of these lists a query looks into."""
+    lists = round(4 * math.sqrt(rows))
+    return lists, max(8, round(math.sqrt(lists)))
+
+
 def _inverted_file(base: np.ndarray) -> Any:
     import faiss
 
-    lists = round(4 * math.sqrt(len(base)))
+    lists, probes = inverted_file_size(len(base))
     index = faiss.index_factory(base.shape[1], f"IVF{lists},SQ8")
     index.train(base[:: max(1, len(base) // (64 * lists))])
     index.add(base)
-    index.nprobe = max(8, lists // 32)
+    index.nprobe = probes
     return index
 
 
