@@ -72,6 +72,9 @@ def test_sentences_of_prepared_text(tiny_encoder: Path, texts: list[str], tmp_pa
         (["--maps", "somewhere"], "--map KIND and --maps PATH|NAME belong together"),
         (["--limit", "5"], "--limit has no effect with --level word"),
         (["--level", "sentence", "--share", "0.5"], "--share has no effect with --level sentence"),
+        (["--level", "sentence", "--map", "umd"], "--map has no effect with --level sentence"),
+        (["--map", "bam", "--maps", "somewhere"], "--map 'bam'"),
+        (["--prepared", "--source-text", "EMPTY"], "empty.txt: empty; there are no sentences"),
         (["--sentences", "0"], "--sentences 0"),
         (["--k", "0"], "k 0"),
         (["--source-text", "none.txt"], "none.txt: no such file"),
@@ -81,8 +84,9 @@ def test_sentences_of_prepared_text(tiny_encoder: Path, texts: list[str], tmp_pa
 def test_refusals(
     tiny_encoder: Path, texts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], message: str
 ) -> None:
-    out = tmp_path / "pairs.tsv"
-    assert call(tiny_encoder, texts, out, *argv) in (1, 2)
+    out, empty = tmp_path / "pairs.tsv", tmp_path / "empty.txt"
+    empty.write_text("\n")
+    assert call(tiny_encoder, texts, out, *(str(empty) if word == "EMPTY" else word for word in argv)) in (1, 2)
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

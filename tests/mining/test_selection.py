@@ -36,7 +36,7 @@ def test_best_first_each_target_once_and_no_copies() -> None:
         "unmatched": 1,
         "copies": 1,
         "repeated targets": 1,
-        "below the limit": 1,
+        "beyond the limit": 1,
         "kept": 2,
     }
 

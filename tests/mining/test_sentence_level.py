@@ -58,7 +58,7 @@ def test_mines_distinct_sentences(tiny_encoder: Path) -> None:
 
 def test_empty_sides_and_wrong_settings(tiny_encoder: Path) -> None:
     encoder = MeanPooledEncoder(TokenEncoder(tiny_encoder))
-    with pytest.raises(InputError, match="target text: empty"):
+    with pytest.raises(InputError, match="there are no sentences to mine"):
         mine_sentences(["das haus"], ["", " "], encoder)
     with pytest.raises(InputError, match="limit 0"):
         mine_sentences(["das haus"], ["the house"], encoder, limit=0)

@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--k", type=int, help="nearest neighbours to look at (default: 20 with word, 5 with sentence)")
     parser.add_argument("--share", type=float, help="word: pairs to keep, as a share of the sources (default: 0.05)")
     parser.add_argument("--limit", type=int, help="sentence: pairs to keep (default: 100000)")
-    parser.add_argument("--map", default="none", help="word: map of the source side: none, clp or umd (default: %(default)s)")
+    parser.add_argument("--map", help="word: map of the source side, clp or umd (default: none)")
     parser.add_argument("--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact")
     text = parser.add_argument_group("text")
     text.add_argument("--sentences", type=int, default=40_000, help="sentences to draw from each file (default: %(default)s)")
@@ -53,13 +53,13 @@ def run(args: argparse.Namespace) -> int:
     if languages[0] == languages[1]:
         raise InputError(f"--lp {args.lp}: two different languages are needed")
     positive("--sentences", args.sentences)
-    choice("--map", args.map, ("none", *KINDS))
-    other = {"word": ("limit",), "sentence": ("share", "maps")}[args.level]
-    for option in other:
+    for option in {"word": ("limit",), "sentence": ("share", "map", "maps")}[args.level]:
         if getattr(args, option) is not None:
             raise InputError(f"--{option} has no effect with --level {args.level}; leave it out")
-    if args.level == "word" and (args.map == "none") != (args.maps is None):
+    if (args.map is None) != (args.maps is None):
         raise InputError("--map KIND and --maps PATH|NAME belong together")
+    if args.map is not None:
+        choice("--map", args.map, KINDS)
     sides, counts = [], {}
     for name, path, language in zip(("source", "target"), (args.source_text, args.target_text), languages, strict=True):
         sentences, counts[name] = _sentences(args, path, language)
@@ -77,7 +77,9 @@ def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list
 
     lines = progress(iter_lines(path), desc=f"preparing {language}", unit=" lines")
     if args.prepared:
-        sentences, counts = [" ".join(line.split()) for line in lines], {}
+        sentences, counts = [" ".join(line.split()) for line in lines if line.strip()], {}
+        if not sentences:
+            raise InputError(f"{path}: empty; there are no sentences")
     else:
         prepared = prepare(lines, language, name=path, identify=not args.no_language_filter)
         sentences, counts = prepared.sentences, prepared.counts

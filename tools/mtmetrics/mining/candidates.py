@@ -1,7 +1,7 @@
 """Nearest neighbours among sentence vectors: which pairs of sentences are worth a closer look."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ def nearest(
     flat_limit: int = _FLAT_LIMIT,
     shard: int = _SHARD,
     legacy: bool = False,
-    wrap: Callable[[Sequence[int]], Iterable[int]] = iter,
+    wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> Neighbours:
     """The k nearest rows of `base` for each query.
 
@@ -74,7 +74,7 @@ def _nothing(queries: int) -> Neighbours:
     return Neighbours(np.zeros((queries, 0), dtype=np.int64), np.zeros((queries, 0)))
 
 
-def _search(queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap: Callable[[Sequence[int]], Iterable[int]]) -> Neighbours:
+def _search(queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap: Callable[[Iterable[int]], Iterable[int]]) -> Neighbours:
     k = min(k, len(base))
     flat = len(base) <= flat_limit
     index = _flat(base) if flat else _inverted_file(base)

@@ -1,8 +1,7 @@
 """Remapping without parallel data: pairs are mined, a map is fitted on their words, and the better metric mines again (Fig. 3)."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.inputs import choice, positive
@@ -46,7 +45,7 @@ def remap_rounds(
     share: float = 0.05,
     held_back: Sequence[tuple[str, str]] = (),
     threads: int = 1,
-    wrap: Callable[[Sequence[int]], Any] = iter,
+    wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> Iterator[Round]:
     """Yields round 0 and then one round after another (Sec. 3.1 of Belouadi and Eger, 2023; the defaults are theirs).
 
@@ -71,9 +70,9 @@ def remap_rounds(
     """
     choice("kind", kind, FITTED)
     positive("rounds", rounds)
-    checked = [encode_side([pair[side] for pair in held_back], encoder) for side in (0, 1)]
+    checked = [encode_side([pair[side] for pair in held_back], encoder) for side in (0, 1)] if held_back else []
 
-    def precision(maps: dict[str, Remapping | None]) -> dict[str, float]:
+    def precision(maps: Mapping[str, Remapping | None]) -> dict[str, float]:
         if not held_back:
             return {}
         return {name: precision_at_1(*checked, held_back, remapping, k=k, threads=threads) for name, remapping in maps.items()}
@@ -83,7 +82,7 @@ def remap_rounds(
     for number in range(1, rounds + 1):
         mined = mine_words(sources, targets, remapping, k=k, share=share, threads=threads, wrap=wrap)
         maps = fit_maps(mined.pairs(), encoder, aligner, lang_pair, corpus=f"mined, round {number}", wrap=wrap)
-        yield Round(number, mined, maps, precision(dict(maps)))
+        yield Round(number, mined, maps, precision(maps))
         remapping = maps[kind]
 
 
@@ -94,7 +93,7 @@ def fit_maps(
     lang_pair: str,
     *,
     corpus: str,
-    wrap: Callable[[Sequence[int]], Any] = iter,
+    wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> dict[str, Remapping]:
     """CLP and UMD, fitted on the aligned words of mined or parallel sentences.
 

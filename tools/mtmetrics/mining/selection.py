@@ -1,6 +1,6 @@
 """Which of the pairs that were found are kept: no copies, no sentence twice, the best ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,6 +31,18 @@ class MinedPairs:
         return list(zip(self.sources, self.targets, strict=True))
 
 
+def distinct_sentences(texts: Iterable[str]) -> list[str]:
+    """The different texts that are not blank, in order of first appearance.
+
+    Raises:
+        InputError: there are none.
+    """
+    distinct = list(dict.fromkeys(text for text in texts if text.strip()))
+    if not distinct:
+        raise InputError("there are no sentences to mine, or blank ones only")
+    return distinct
+
+
 def is_copy(source: str, target: str, least_difference: float = _LEAST_DIFFERENCE) -> bool:
     """Whether the Levenshtein distance of characters, divided by the longer length, is at most `least_difference`.
 
@@ -56,7 +68,7 @@ def select(scores: np.ndarray, found: np.ndarray, sources: Sequence[str], target
     """
     kept: list[int] = []
     used: set[int] = set()
-    counts = {"sources": len(sources), "targets": len(targets), "unmatched": 0, "copies": 0, "repeated targets": 0, "below the limit": 0}
+    counts = {"sources": len(sources), "targets": len(targets), "unmatched": 0, "copies": 0, "repeated targets": 0, "beyond the limit": 0}
     for source in np.argsort(-scores, kind="stable").tolist():
         target = int(found[source])
         if np.isnan(scores[source]):
@@ -66,7 +78,7 @@ def select(scores: np.ndarray, found: np.ndarray, sources: Sequence[str], target
         elif target in used:
             counts["repeated targets"] += 1
         elif len(kept) == limit:
-            counts["below the limit"] += 1
+            counts["beyond the limit"] += 1
         else:
             used.add(target)
             kept.append(source)

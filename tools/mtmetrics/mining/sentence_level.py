@@ -1,15 +1,14 @@
 """Mines parallel sentences by the ratio margin of sentence vectors (Artetxe and Schwenk, 2019)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from mtmetrics.encoders.base import Encoder
-from mtmetrics.errors import InputError
 from mtmetrics.inputs import positive
 from mtmetrics.mining.candidates import nearest
-from mtmetrics.mining.selection import MinedPairs, select
+from mtmetrics.mining.selection import MinedPairs, distinct_sentences, select
 
 _SENTENCES_PER_BLOCK = 4096
 
@@ -28,7 +27,7 @@ def mine_sentences(
     *,
     k: int = 5,
     limit: int = 100_000,
-    wrap: Callable[[Sequence[int]], Iterable[int]] = iter,
+    wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> MinedPairs:
     """Pairs of the highest ratio margin (Sec. 3.2 of Belouadi and Eger, 2023); a score is a margin, around 1.
 
@@ -44,18 +43,15 @@ def mine_sentences(
         InputError: a side is empty, or `k` or `limit` is below 1.
     """
     positive("limit", limit)
-    sides = []
-    for name, texts in (("source", sources), ("target", targets)):
-        distinct = list(dict.fromkeys(text for text in texts if text.strip()))
-        if not distinct:
-            raise InputError(f"{name} text: empty; there is nothing to mine")
-        blocks = [
-            encoder.encode(distinct[first : first + _SENTENCES_PER_BLOCK]) for first in wrap(range(0, len(distinct), _SENTENCES_PER_BLOCK))
-        ]
-        sides.append((distinct, np.concatenate([block.vectors for block in blocks])))
-    (source_texts, x), (target_texts, y) = sides
+    (source_texts, x), (target_texts, y) = (_encoded(texts, encoder, wrap) for texts in (sources, targets))
     found = ratio_margins(x, y, k)
     return select(found.margins, found.targets, source_texts, target_texts, limit)
+
+
+def _encoded(texts: Iterable[str], encoder: Encoder, wrap: Callable[[Iterable[int]], Iterable[int]]) -> tuple[list[str], np.ndarray]:
+    distinct = distinct_sentences(texts)
+    blocks = wrap(range(0, len(distinct), _SENTENCES_PER_BLOCK))
+    return distinct, np.concatenate([encoder.encode(distinct[first : first + _SENTENCES_PER_BLOCK]).vectors for first in blocks])
 
 
 def ratio_margins(sources: np.ndarray, targets: np.ndarray, k: int = 5, *, legacy: bool = False) -> Margins:

@@ -1,7 +1,7 @@
 """Word vectors of all sentences of one side, encoded once and kept for every later step."""
 
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import numpy as np
 from mtmetrics.encoders.base import WordEncoder
 from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.errors import MTMetricsError
+from mtmetrics.mining.selection import distinct_sentences
 
 _SENTENCES_PER_BLOCK = 4096
 _MEMORY_BYTES = 4 * 2**30
@@ -34,7 +35,7 @@ def encode_side(
     *,
     memory_bytes: int = _MEMORY_BYTES,
     folder: str | Path | None = None,
-    wrap: Callable[[Sequence[int]], Iterable[int]] = iter,
+    wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> EncodedSide:
     """Encodes every distinct sentence once; punctuation and word continuations are left out (see `mtmetrics.encoders.words.word_table`).
 
@@ -46,9 +47,10 @@ def encode_side(
         wrap: wraps the iteration over blocks of sentences, for a progress bar.
 
     Raises:
+        InputError: there are no sentences.
         MTMetricsError: the disk is full.
     """
-    distinct = list(dict.fromkeys(text for text in texts if text.strip()))
+    distinct = distinct_sentences(texts)
     rows = _Rows(encoder.dim, memory_bytes, folder)
     blocks = []
     for first in wrap(range(0, len(distinct), _SENTENCES_PER_BLOCK)):
@@ -56,9 +58,6 @@ def encode_side(
         tokens = tokens.select(encoder.word_table[tokens.token_ids]).normalized()
         rows.append(tokens.vectors)
         blocks.append((tokens.lengths, tokens.weights, tokens.token_ids, tokens.words, tokens.truncated))
-    if not blocks:
-        nothing = PackedTokens.of_texts(np.zeros((0, encoder.dim), dtype=np.float32), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
-        return EncodedSide([], nothing)
     lengths, weights, token_ids, words, truncated = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     return EncodedSide(distinct, PackedTokens(rows.array(), offsets, weights, token_ids, words, np.arange(len(distinct)), truncated))

@@ -1,7 +1,7 @@
 """Mines parallel sentences by Word Mover's Distance: candidates by centroid distance, exact distances where a bound allows the best."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from mtmetrics.mining.selection import MinedPairs, select
 from mtmetrics.mining.token_store import EncodedSide
 from mtmetrics.remap import Remapping
 
-_SOURCES_PER_BLOCK = 2048
+_SENTENCES_PER_BLOCK = 2048
 _SOURCES_PER_TASK = 64
 _NOISE = 1e-9
 
@@ -46,7 +46,7 @@ def mine_words(
     k: int = 20,
     share: float = 0.05,
     threads: int = 1,
-    wrap: Callable[[Sequence[int]], Iterable[int]] = iter,
+    wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> MinedPairs:
     """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus a distance, 0 to -4.
 
@@ -63,7 +63,7 @@ def mine_words(
         The pairs; their counts hold also the transport problems that were ``solved`` and ``skipped``.
 
     Raises:
-        InputError: a side is empty, `k` is below 1, or `share` is not above 0 and at most 1.
+        InputError: `k` is below 1, `share` is not above 0 and at most 1, or no pair is left.
     """
     if not 0.0 < number("share", share) <= 1.0:
         raise InputError(f"share {share!r}: must be above 0 and at most 1")
@@ -79,22 +79,17 @@ def find_closest(
     *,
     k: int = 20,
     threads: int = 1,
-    wrap: Callable[[Sequence[int]], Iterable[int]] = iter,
+    wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> Closest:
     """For each source the target of the lowest Word Mover's Distance among the k of the nearest centroids; options as `mine_words`.
 
     Raises:
-        InputError: a side is empty, or `k` is below 1.
+        InputError: `k` is below 1.
     """
-    for name, side in (("source", sources), ("target", targets)):
-        if not side.texts:
-            raise InputError(f"{name} text: empty; there is nothing to mine")
-    blocks = range(0, len(sources.texts), _SOURCES_PER_BLOCK)
-    means = [centroids(_mapped(sources, first, remapping)) for first in blocks]
-    candidates = nearest(np.concatenate(means), centroids(targets.tokens), k).rows
+    candidates = nearest(_centroids(sources, remapping), _centroids(targets, None), k, wrap=wrap).rows
     found = [
-        closest(_mapped(sources, first, remapping), targets.tokens, candidates[first : first + _SOURCES_PER_BLOCK], threads=threads)
-        for first in wrap(blocks)
+        closest(_block(sources, first, remapping), targets.tokens, candidates[first : first + _SENTENCES_PER_BLOCK], threads=threads)
+        for first in wrap(range(0, len(sources.texts), _SENTENCES_PER_BLOCK))
     ]
     return Closest(
         np.concatenate([block.targets for block in found]),
@@ -164,7 +159,11 @@ def closest(
     return Closest(*result, int(solved.sum()), int((offered - solved).sum()))
 
 
-def _mapped(side: EncodedSide, first: int, remapping: Remapping | None) -> PackedTokens:
-    """A block of sources, remapped; normalised again, since a map may change lengths."""
-    tokens = side.tokens.take(slice(first, first + _SOURCES_PER_BLOCK))
+def _centroids(side: EncodedSide, remapping: Remapping | None) -> np.ndarray:
+    return np.concatenate([centroids(_block(side, first, remapping)) for first in range(0, len(side.texts), _SENTENCES_PER_BLOCK)])
+
+
+def _block(side: EncodedSide, first: int, remapping: Remapping | None) -> PackedTokens:
+    """Some of the sentences, remapped; normalised again, since a map may change lengths."""
+    tokens = side.tokens.take(slice(first, first + _SENTENCES_PER_BLOCK))
     return tokens if remapping is None else tokens.with_vectors(remapping.apply).normalized()
