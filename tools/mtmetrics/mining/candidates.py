@@ -40,7 +40,7 @@ def nearest(
 
     Args:
         queries: (N, d) float32.
-        base: (M, d) float32.
+        base: (M, d) float32, at least one row.
         k: neighbours per query; M where there are fewer rows.
         measure: Euclidean distance, or cosine (larger is nearer).
         flat_limit: rows up to which all are compared.
@@ -56,9 +56,9 @@ def nearest(
     unit = choice("measure", measure, ("euclidean", "cosine")) == "cosine"
     queries, base = (_unit(rows) if unit else np.ascontiguousarray(rows, dtype=np.float32) for rows in (queries, base))
     found: list[Neighbours] = []
-    for rows in np.array_split(np.arange(len(base)), max(1, -(-len(base) // shard))):
-        neighbours = _search(queries, base[rows[0] : rows[-1] + 1], k, flat_limit, wrap) if len(rows) else _nothing(len(queries))
-        found.append(Neighbours(neighbours.rows + rows[:1], neighbours.values))
+    for rows in np.array_split(np.arange(len(base)), math.ceil(len(base) / shard)):
+        neighbours = _search(queries, base[rows[0] : rows[-1] + 1], k, flat_limit, wrap)
+        found.append(Neighbours(neighbours.rows + rows[0], neighbours.values))
     rows, values = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     order = np.argsort(-values if legacy and not unit else values, axis=1, kind="stable")[:, :k]
     rows, values = np.take_along_axis(rows, order, axis=1), np.take_along_axis(values, order, axis=1)
@@ -68,10 +68,6 @@ def nearest(
 def _unit(rows: np.ndarray) -> np.ndarray:
     norms = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     return np.ascontiguousarray(rows / np.maximum(norms, np.finfo(np.float32).tiny), dtype=np.float32)
-
-
-def _nothing(queries: int) -> Neighbours:
-    return Neighbours(np.zeros((queries, 0), dtype=np.int64), np.zeros((queries, 0)))
 
 
 def _search(queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap: Callable[[Iterable[int]], Iterable[int]]) -> Neighbours:

@@ -1,7 +1,7 @@
 """Which of the pairs that were found are kept: no copies, no sentence twice, the best ones."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class MinedPairs:
     scores: np.ndarray
     sources: list[str]
     targets: list[str]
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int]
 
     def pairs(self) -> list[tuple[str, str]]:
         """Source and target side by side."""
