@@ -76,9 +76,12 @@ def test_sentences_of_prepared_text(tiny_encoder: Path, texts: list[str], tmp_pa
         (["--map", "bam", "--maps", "somewhere"], "--map 'bam'"),
         (["--prepared", "--source-text", "EMPTY"], "empty.txt: empty; there are no sentences"),
         (["--sentences", "0"], "--sentences 0"),
-        (["--k", "0"], "k 0"),
+        (["--k", "0"], "--k 0"),
+        (["--share", "2"], "--share 2.0: must be above 0 and at most 1"),
+        (["--source-text", "-", "--target-text", "-"], "--source-text and --target-text: both are -"),
+        (["--encoder", "none"], "none"),
         (["--source-text", "none.txt"], "none.txt: no such file"),
-        (["--out", "none/pairs.tsv"], "cannot write none/pairs.tsv"),
+        (["--out", "none/pairs.tsv"], "--out none/pairs.tsv: there is no such folder"),
     ],
 )
 def test_refusals(

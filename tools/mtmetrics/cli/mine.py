@@ -11,6 +11,8 @@ from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mtmetrics.mining.selection import MinedPairs
 
 
@@ -46,13 +48,29 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Mines, and writes the pairs."""
+    languages = _check(args)
+    mine = _miner(args)
+    sides, counts = [], {}
+    for name, path, language in zip(("source", "target"), (args.source_text, args.target_text), languages, strict=True):
+        sentences, counts[name] = _sentences(args, path, language)
+        sides.append(sentences)
+    mined = mine(*sides)
+    _write(Path(args.out), mined)
+    json.dump({**counts, "mined": mined.counts}, sys.stdout, indent=1)
+    print()
+    return 0
+
+
+def _check(args: argparse.Namespace) -> tuple[str, str]:
+    """The two languages; refuses before the work what would fail after it."""
     from mtmetrics.inputs import choice, language_pair, positive
     from mtmetrics.remap import KINDS
 
     languages = language_pair(args.lp)
     if languages[0] == languages[1]:
         raise InputError(f"--lp {args.lp}: two different languages are needed")
-    positive("--sentences", args.sentences)
+    if args.source_text == args.target_text:
+        raise InputError(f"--source-text and --target-text: both are {args.source_text}; text of two languages is needed")
     for option in {"word": ("limit",), "sentence": ("share", "map", "maps")}[args.level]:
         if getattr(args, option) is not None:
             raise InputError(f"--{option} has no effect with --level {args.level}; leave it out")
@@ -60,15 +78,35 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--map KIND and --maps PATH|NAME belong together")
     if args.map is not None:
         choice("--map", args.map, KINDS)
-    sides, counts = [], {}
-    for name, path, language in zip(("source", "target"), (args.source_text, args.target_text), languages, strict=True):
-        sentences, counts[name] = _sentences(args, path, language)
-        sides.append(sentences)
-    mined = _mine(args, sides)
-    _write(Path(args.out), mined)
-    json.dump({**counts, "mined": mined.counts}, sys.stdout, indent=1)
-    print()
-    return 0
+    for option in ("sentences", "k", "limit"):
+        if getattr(args, option) is not None:
+            positive(f"--{option}", getattr(args, option))
+    if args.share is not None and not 0 < args.share <= 1:
+        raise InputError(f"--share {args.share}: must be above 0 and at most 1")
+    if not Path(args.out).parent.is_dir():
+        raise InputError(f"--out {args.out}: there is no such folder")
+    return languages
+
+
+def _miner(args: argparse.Namespace) -> "Callable[[list[str], list[str]], MinedPairs]":
+    """What mines, its models loaded."""
+    from mtmetrics.mining.sentence_level import mine_sentences
+    from mtmetrics.mining.token_store import encode_side
+    from mtmetrics.mining.word_level import mine_words
+    from mtmetrics.scorers.maps import load_map
+
+    pool = model_pool(args)
+    given = {name: value for name in ("k", "share", "limit") if (value := getattr(args, name)) is not None}
+    encoding = functools.partial(progress, desc="encoding", unit=" blocks")
+    if args.level == "sentence":
+        sentences = pool.sentence_encoder(args.encoder, layer=args.layer)
+        return lambda *sides: mine_sentences(*sides, sentences, **given, wrap=encoding)
+    words = pool.encoder(args.encoder, layer=args.layer)
+    remapping = None
+    if args.maps is not None:
+        remapping = load_map(args.maps, args.lp, args.map, words, local_files_only=args.local_files_only)
+    mining = functools.partial(progress, desc="mining", unit=" blocks")
+    return lambda *sides: mine_words(*(encode_side(side, words, wrap=encoding) for side in sides), remapping, **given, wrap=mining)
 
 
 def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list[str], dict[str, int]]:
@@ -85,25 +123,6 @@ def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list
         sentences, counts = prepared.sentences, prepared.counts
     drawn = draw(sentences, args.sentences, args.seed)
     return drawn, {**counts, "drawn": len(drawn)}
-
-
-def _mine(args: argparse.Namespace, sides: list[list[str]]) -> "MinedPairs":
-    from mtmetrics.mining.sentence_level import mine_sentences
-    from mtmetrics.mining.token_store import encode_side
-    from mtmetrics.mining.word_level import mine_words
-    from mtmetrics.scorers.maps import load_map
-
-    pool = model_pool(args)
-    given = {name: value for name in ("k", "share", "limit") if (value := getattr(args, name)) is not None}
-    encoding = functools.partial(progress, desc="encoding", unit=" blocks")
-    if args.level == "sentence":
-        return mine_sentences(*sides, pool.sentence_encoder(args.encoder, layer=args.layer), **given, wrap=encoding)
-    encoder = pool.encoder(args.encoder, layer=args.layer)
-    remapping = None
-    if args.maps is not None:
-        remapping = load_map(args.maps, args.lp, args.map, encoder, local_files_only=args.local_files_only)
-    encoded = [encode_side(side, encoder, wrap=encoding) for side in sides]
-    return mine_words(*encoded, remapping, **given, wrap=functools.partial(progress, desc="mining", unit=" blocks"))
 
 
 def _write(path: Path, mined: "MinedPairs") -> None:
