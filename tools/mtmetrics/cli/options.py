@@ -1,6 +1,7 @@
 """Options that several commands share, so that a flag has one name and one meaning everywhere."""
 
 import argparse
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -128,3 +129,20 @@ def progress(iterable: Any, **options: Any) -> Any:
     from tqdm import tqdm
 
     return tqdm(iterable, disable=None, leave=False, **options)
+
+
+def add_settings(settings: Any, config: type) -> None:
+    """Adds an option for each field of a dataclass of settings.
+
+    Args:
+        settings: parser or group.
+        config: its fields have a default, and their `help` in the metadata.
+    """
+    for field in dataclasses.fields(config):
+        flag = "--" + field.name.replace("_", "-")
+        if isinstance(field.default, bool):
+            settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"])
+        else:
+            text = f"{field.metadata['help']} (default: %(default)s)"
+            metavar = "NAME" if isinstance(field.default, str) else "N"
+            settings.add_argument(flag, type=type(field.default), default=field.default, metavar=metavar, help=text)

@@ -6,6 +6,8 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.cli.options import add_settings
+
 if TYPE_CHECKING:
     from mtmetrics.training.loop import Run
 
@@ -135,7 +137,7 @@ def add_parser(subparsers: Any) -> None:
         help="instead of an artifact, make a table and a plot of the validation against that many training instances",
     )
     settings.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="a network each, averaged (default: 1)")
-    _add_settings(settings, RegressorConfig)
+    add_settings(settings, RegressorConfig)
     regressor.set_defaults(run=run_regressor)
 
 
@@ -183,7 +185,7 @@ def _add_seeded(parser: argparse.ArgumentParser, config: type) -> None:
     _add_output(parser)
     settings = parser.add_argument_group("settings")
     settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
-    _add_settings(settings, config)
+    add_settings(settings, config)
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -192,17 +194,6 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--overwrite", action="store_true", help="replace an existing one")
     output.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUT.work)")
     output.add_argument("--restart", action="store_true", help="discard what an earlier run left in the work folder")
-
-
-def _add_settings(settings: Any, config: type) -> None:
-    for field in dataclasses.fields(config):
-        flag = "--" + field.name.replace("_", "-")
-        if isinstance(field.default, bool):
-            settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"])
-        else:
-            text = f"{field.metadata['help']} (default: %(default)s)"
-            metavar = "NAME" if isinstance(field.default, str) else "N"
-            settings.add_argument(flag, type=type(field.default), default=field.default, metavar=metavar, help=text)
 
 
 def run_encoder(args: argparse.Namespace) -> int:

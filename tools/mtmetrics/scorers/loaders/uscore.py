@@ -18,6 +18,8 @@ _TABLES: dict[str, set[str]] = {
     "translation": {"model", "revision", "beams", "max_length"},
     "language_models.*": {"model", "revision", "start_token"},
     "score": {"parts", "weights", "without"},
+    # Read by `mtmetrics.pipelines.uscore`, which makes presets from this one.
+    "start": {"sentences", "translation", "aligner_layer"},
 }
 
 
