@@ -12,6 +12,7 @@ from mtmetrics.mining.token_store import encode_side
 from mtmetrics.mining.word_level import mine_words
 from mtmetrics.remap import Remapping
 from mtmetrics.scorers.maps import map_file_name, map_meta
+from mtmetrics.training.corpus import read_pairs
 
 GERMAN = [
     "der hund schläft nicht in dem haus",
@@ -44,19 +45,20 @@ def test_words_with_a_map(tiny_encoder: Path, texts: list[str], tmp_path: Path, 
     maps.mkdir()
     remapping = Remapping.fit("umd", *np.random.default_rng(0).normal(size=(2, 30, 16)), map_meta(encoder, "de-en"))
     remapping.save(maps / map_file_name("de-en", "umd"))
-    out = tmp_path / "pairs.tsv"
+    out = tmp_path / "pairs.jsonl"
     assert call(tiny_encoder, texts, out, "--share", "1", "--map", "umd", "--maps", str(maps)) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["source"] == printed["source"] | {"lines": 7, "blank": 1, "repeated": 1, "too few tokens": 1, "kept": 4, "drawn": 4}
     expected = mine_words(encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder), remapping, share=1.0)
-    rows = [line.split("\t") for line in out.read_text(encoding="utf-8").splitlines()]
-    assert [(source, target) for _, source, target in rows] == expected.pairs()
-    assert [float(score) for score, _, _ in rows] == pytest.approx(expected.scores.tolist(), abs=1e-6)
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [row["score"] for row in rows] == pytest.approx(expected.scores.tolist(), abs=1e-6)
+    read, _ = read_pairs([out])
+    assert [(pair.source, pair.target, pair.origin) for pair in read] == [(*pair, "mined") for pair in expected.pairs()]
     assert printed["mined"] == expected.counts
 
 
 def test_sentences_of_prepared_text(tiny_encoder: Path, texts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "pairs.tsv"
+    out = tmp_path / "pairs.jsonl"
     assert call(tiny_encoder, texts, out, "--level", "sentence", "--prepared", "--limit", "2", "--sentences", "6") == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["source"] == {"drawn": 6}
@@ -81,13 +83,13 @@ def test_sentences_of_prepared_text(tiny_encoder: Path, texts: list[str], tmp_pa
         (["--source-text", "-", "--target-text", "-"], "--source-text and --target-text: both are -"),
         (["--encoder", "none"], "none"),
         (["--source-text", "none.txt"], "none.txt: no such file"),
-        (["--out", "none/pairs.tsv"], "--out none/pairs.tsv: there is no such folder"),
+        (["--out", "none/pairs.jsonl"], "--out none/pairs.jsonl: there is no such folder"),
     ],
 )
 def test_refusals(
     tiny_encoder: Path, texts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], message: str
 ) -> None:
-    out, empty = tmp_path / "pairs.tsv", tmp_path / "empty.txt"
+    out, empty = tmp_path / "pairs.jsonl", tmp_path / "empty.txt"
     empty.write_text("\n")
     assert call(tiny_encoder, texts, out, *(str(empty) if word == "EMPTY" else word for word in argv)) in (1, 2)
     error = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Rounds of mining and remapping on the tiny encoder."""
+"""Maps of sentence pairs on the tiny encoder, and matching with them."""
 
 from pathlib import Path
 
@@ -11,15 +11,6 @@ from mtmetrics.mining.token_store import encode_side
 from mtmetrics.remap import Remapping
 
 HELD_BACK = [("das haus ist klein", "the house is small"), ("ich sehe die katze", "i see the cat"), ("der hund schläft", "the dog sleeps")]
-GERMAN = [
-    f"{first} {second} {third}"
-    for first in ("das", "ein")
-    for second in ("haus", "hund", "baum")
-    for third in ("steht dort", "schläft", "ist klein")
-]
-ENGLISH = [
-    f"{first} {second} {third}" for first in ("the", "a") for second in ("house", "dog", "tree") for third in ("stands there", "sleeps")
-]
 
 
 @pytest.fixture

@@ -22,13 +22,13 @@ def add_parser(subparsers: Any) -> None:
         "mine",
         help="find parallel sentences in two monolingual files",
         description="Finds pairs of sentences that are likely translations of each other: by Word Mover's Distance (word) or by the ratio "
-        "margin of sentence vectors (sentence). Writes score, source and target, tab-separated, best first; prints what was read, left out "
+        "margin of sentence vectors (sentence). Writes source, target and score as JSON Lines, best first; prints what was read, left out "
         "and kept.",
     )
     parser.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
     parser.add_argument("--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line")
     parser.add_argument("--target-text", required=True, metavar="FILE", help="sentences of the target language")
-    parser.add_argument("--out", required=True, metavar="FILE", help="the pairs, as TSV")
+    parser.add_argument("--out", required=True, metavar="FILE", help="the pairs, as JSON Lines")
     parser.add_argument("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
     parser.add_argument("--layer", type=int, help="hidden state of the encoder (default: last)")
     parser.add_argument("--level", choices=("word", "sentence"), default="word", help="what is compared (default: %(default)s)")
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         sentences, counts[name] = _sentences(args, path, language)
         sides.append(sentences)
     mined = mine(*sides)
-    _write(Path(args.out), mined)
+    mined.write(args.out)
     json.dump({**counts, "mined": mined.counts}, sys.stdout, indent=1)
     print()
     return 0
@@ -123,10 +123,3 @@ def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list
         sentences, counts = prepared.sentences, prepared.counts
     drawn = draw(sentences, args.sentences, args.seed)
     return drawn, {**counts, "drawn": len(drawn)}
-
-
-def _write(path: Path, mined: "MinedPairs") -> None:
-    from mtmetrics.artifacts.files import write_atomic
-
-    rows = zip(mined.scores.tolist(), mined.sources, mined.targets, strict=True)
-    write_atomic(path, "".join(f"{score:.6f}\t{source}\t{target}\n" for score, source, target in rows))

@@ -1,10 +1,14 @@
 """Which of the pairs that were found are kept: no copies, no sentence twice, the best ones."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.errors import InputError
 
 _LEAST_DIFFERENCE = 0.5
@@ -30,6 +34,10 @@ class MinedPairs:
         """Source and target side by side."""
         return list(zip(self.sources, self.targets, strict=True))
 
+    def write(self, path: str | Path) -> None:
+        """Writes the pairs with their scores, see `write_pairs`."""
+        write_pairs(path, self.pairs(), "mined", self.scores)
+
 
 def distinct_sentences(texts: Iterable[str]) -> list[str]:
     """The different texts that are not blank, in order of first appearance.
@@ -41,6 +49,24 @@ def distinct_sentences(texts: Iterable[str]) -> list[str]:
     if not distinct:
         raise InputError("there are no sentences to mine, or blank ones only")
     return distinct
+
+
+def write_pairs(path: str | Path, pairs: Sequence[tuple[str, str]], origin: str, scores: Iterable[float] = ()) -> None:
+    """Writes sentences and their translations as JSON Lines, which trainings and `mtmetrics remap` read.
+
+    Args:
+        path: the file, which is whole or absent.
+        pairs: sentences and their translations.
+        origin: where they are from.
+        scores: of the pairs, where there are any.
+
+    Raises:
+        MTMetricsError: the file cannot be written.
+    """
+    rows: list[dict[str, Any]] = [{"source": source, "target": target, "origin": origin} for source, target in pairs]
+    for row, score in zip(rows, scores, strict=False):
+        row["score"] = round(float(score), 6)
+    write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def is_copy(source: str, target: str, least_difference: float = _LEAST_DIFFERENCE) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.evaluation.curves import save_curves
 from mtmetrics.evaluation.heatmap import require_matplotlib
-from mtmetrics.evaluation.report import markdown
+from mtmetrics.evaluation.table_styles import markdown
 
 log = logging.getLogger("mtmetrics")
 _MODELS = {"encoder": "words", "maps": "map of the source side", "sentences": "sentence encoder", "translation": "pseudo-references"}

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.inputs import language_pair
 from mtmetrics.mining.monolingual import draw, prepare
-from mtmetrics.mining.selection import MinedPairs
+from mtmetrics.mining.selection import MinedPairs, write_pairs
 from mtmetrics.mining.token_store import EncodedSide, encode_side
 from mtmetrics.pipelines.stages import Finished, Stages
 from mtmetrics.pipelines.uscore.settings import UScoreConfig
@@ -134,22 +133,16 @@ def keep_parallel(job: Job, path: str | Path) -> Finished:
 
 
 def pairs_file(folder: Path, lang_pair: str) -> Path:
-    """Where a stage keeps its pairs: JSON Lines with ``source``, ``target``, ``origin``."""
+    """Where a stage keeps its pairs: JSON Lines see `mtmetrics.mining.selection.write_pairs`."""
     return folder / f"{lang_pair}.jsonl"
 
 
-def write_pairs(path: Path, pairs: Iterable[tuple[str, str]], origin: str) -> None:
-    """Writes sentences and their translations as JSON Lines."""
-    rows = ({"source": source, "target": target, "origin": origin} for source, target in pairs)
-    write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-
-
 def read_pairs(path: Path) -> list[tuple[str, str]]:
-    """What `write_pairs` wrote."""
+    """What `mtmetrics.mining.selection.write_pairs` wrote."""
     return [(row["source"], row["target"]) for _, row in iter_jsonl(path)]
 
 
 def keep_pairs(folder: Path, lang_pair: str, mined: MinedPairs) -> dict[str, Any]:
     """Writes mined pairs into the folder of a stage, and returns what it counts."""
-    write_pairs(pairs_file(folder, lang_pair), mined.pairs(), "mined")
+    mined.write(pairs_file(folder, lang_pair))
     return {**mined.counts, "best": round(float(mined.scores[0]), 6), "worst": round(float(mined.scores[-1]), 6)}

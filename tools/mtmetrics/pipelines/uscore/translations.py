@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mtmetrics.mining.selection import write_pairs
 from mtmetrics.mining.word_level import mine_words
 from mtmetrics.pipelines.stages import Finished
-from mtmetrics.pipelines.uscore.job import SENTENCES, Job, keep_pairs, pairs_file, write_pairs
+from mtmetrics.pipelines.uscore.job import SENTENCES, Job, keep_pairs, pairs_file
 from mtmetrics.pipelines.uscore.sentences import MODEL
 from mtmetrics.pipelines.uscore.start import chosen, known_by
 from mtmetrics.pipelines.uscore.words import remapping, word_settings
