@@ -19,9 +19,9 @@ def add_action(actions: Any) -> None:
     parser = actions.add_parser(
         "pull",
         help="fetch artifacts",
-        description="Fetches artifacts from the Hub at the revision that the catalog pins, and compares them with its checksums; or fetches "
-        "the maps that the authors of XMoverScore published (xmoverscore-published), and converts them. Prints as JSON what was fetched and "
-        "what was there already. Scoring fetches what it needs by itself, and takes what is bundled first.",
+        description="Fetches artifacts from the Hub at the revision that the catalog pins, and compares them with its checksums; or gets "
+        "the maps that the authors of XMoverScore published (xmoverscore-published), and converts them. Prints as JSON what was "
+        "fetched and what was there already. Scoring fetches what it needs by itself, and takes what is bundled first.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="artifacts")
     parser.add_argument("--all", action="store_true", help="all artifacts that are on the Hub")

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     names = args.names or [name for name, entry in catalog().items() if entry.bundled]
     folders = [artifact_folder(name) for name in names]
     publications = [artifact_publication(folder, args.namespace) for folder in folders]
-    for folder, done in zip(folders, pushed(publications, args), strict=False):
+    for done, folder in zip(pushed(publications, args), folders, strict=True):
         if args.execute:
             _record(published_entry(folder, done), args.catalog)
     return 0
