@@ -1,7 +1,7 @@
 """A Hugging Face Hub on loopback: the routes that its client calls, over repositories that are kept in memory.
 
-It answers as the Hub does to `huggingface_hub` 2.4 and `evaluate` 0.4.6. It has no Xet storage, no CDN, no gated repositories, and it builds
-no Spaces.
+It answers as the Hub does to `huggingface_hub` 2.4 and `evaluate` 0.4.6. It has no Xet storage, no CDN and no gated repositories, and it
+builds no Spaces.
 """
 
 import base64
@@ -69,7 +69,7 @@ class Repository:
         return {path: content.data for path, content in self.commits[self.oid(revision)].items()}
 
 
-class Refusal(Exception):
+class RefusedError(Exception):
     """An answer that is an error."""
 
     def __init__(self, status: int, message: str, code: str = "", **headers: str) -> None:
@@ -108,8 +108,8 @@ class LoopbackHub:
         self.requests.append(f"{request.method} {scope['raw_path'].decode()}")
         try:
             response = await self._route(request, parts)
-        except Refusal as refusal:
-            response = refusal.response
+        except RefusedError as refused:
+            response = refused.response
         await response(scope, receive, send)
 
     async def _route(self, request: Request, parts: list[str]) -> Response:
@@ -141,7 +141,7 @@ class LoopbackHub:
                 return self._batch((await request.json())["objects"])
             case "HEAD" | "GET", ["resolve", revision, *file]:
                 return self._resolve(request, repository, revision, "/".join(file))
-        raise Refusal(404, f"no such route: {request.method} {path}")
+        raise RefusedError(404, f"no such route: {request.method} {path}")
 
     def _read(self, repository: Repository, rest: list[str]) -> Response:
         match rest:
@@ -158,7 +158,7 @@ class LoopbackHub:
             case ["tree", revision]:
                 _, files = self._commit(repository, revision)
                 return JSONResponse([_tree_row(path, content) for path, content in sorted(files.items())])
-        raise Refusal(404, f"no such route: GET {rest}")
+        raise RefusedError(404, f"no such route: GET {rest}")
 
     async def _write(self, request: Request, repository: Repository, rest: list[str]) -> Response:
         match rest:
@@ -178,10 +178,10 @@ class LoopbackHub:
                 oid, _ = self._commit(repository, revision)
                 name = (await request.json())["tag"]
                 if name in repository.tags:
-                    raise Refusal(409, f"Tag reference {name} already exists")
+                    raise RefusedError(409, f"Tag reference {name} already exists")
                 repository.tags[name] = oid
                 return JSONResponse({})
-        raise Refusal(404, f"no such route: {request.method} {rest}")
+        raise RefusedError(404, f"no such route: {request.method} {rest}")
 
     def _create(self, request: Request, asked: dict) -> Response:
         name = f"{asked.get('organization') or 'someone'}/{asked['name']}"
@@ -199,7 +199,7 @@ class LoopbackHub:
         if self.stall and self.stall in request.url.path:
             await self._wait_for_the_end(request)
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise Refusal(400, "the content is not what was announced")
+            raise RefusedError(400, "the content is not what was announced")
         self.large[sha256] = data
         return Response()
 
@@ -219,29 +219,35 @@ class LoopbackHub:
             match line["key"]:
                 case "header":
                     if value.get("parentCommit", head) != head:
-                        raise Refusal(412, "A commit has happened since. Please refresh and try again.")
+                        raise RefusedError(412, "A commit has happened since. Please refresh and try again.")
                 case "file":
                     files[value["path"]] = Content(base64.b64decode(value["content"]))
                 case "lfsFile":
                     if value["oid"] not in self.large:
-                        raise Refusal(400, f"{value['path']}: its content was not uploaded")
+                        raise RefusedError(400, f"{value['path']}: its content was not uploaded")
                     files[value["path"]] = Content(self.large[value["oid"]], value["oid"])
                 case "deletedFile":
                     del files[value["path"]]
                 case other:
-                    raise Refusal(400, f"{other}: unknown")
+                    raise RefusedError(400, f"{other}: unknown")
         oid = repository.commit(revision, files)
         return JSONResponse({"commitOid": oid, "commitUrl": f"{self.url}/{repository.name}/commit/{oid}"})
 
     def _info(self, repository: Repository, revision: str) -> Response:
         oid, files = self._commit(repository, revision)
-        about = {"id": repository.name, "sha": oid, "private": repository.private, "tags": [], "siblings": [{"rfilename": path} for path in files]}
+        about = {
+            "id": repository.name,
+            "sha": oid,
+            "private": repository.private,
+            "tags": [],
+            "siblings": [{"rfilename": path} for path in files],
+        }
         return JSONResponse(about)
 
     def _resolve(self, request: Request, repository: Repository, revision: str, path: str) -> Response:
         oid, files = self._commit(repository, revision)
         if path not in files:
-            raise Refusal(404, "Entry not found", "EntryNotFound", **{"X-Repo-Commit": oid})
+            raise RefusedError(404, "Entry not found", "EntryNotFound", **{"X-Repo-Commit": oid})
         content = files[path]
         data = content.data
         headers = {"X-Repo-Commit": oid, "ETag": f'"{content.etag}"', "Accept-Ranges": "bytes", "Content-Length": str(len(data))}
@@ -273,23 +279,23 @@ class LoopbackHub:
     def _commit(self, repository: Repository, revision: str) -> tuple[str, dict[str, Content]]:
         oid = repository.oid(revision)
         if oid is None:
-            raise Refusal(404, f"Invalid rev id: {revision}", "RevisionNotFound")
+            raise RefusedError(404, f"Invalid rev id: {revision}", "RevisionNotFound")
         return oid, repository.commits[oid]
 
     def _repository(self, request: Request, kind: str, name: str) -> Repository:
         repository = self.repositories.get((kind, name))
         if repository is None or (repository.private and name.split("/")[0] not in self._writable(request)):
-            raise Refusal(404, "Repository not found", "RepoNotFound")
+            raise RefusedError(404, "Repository not found", "RepoNotFound")
         return repository
 
     def _require_write(self, request: Request, name: str) -> None:
         if name.split("/")[0] not in self._writable(request):
-            raise Refusal(403, f"You don't have the rights to write to {name}")
+            raise RefusedError(403, f"You don't have the rights to write to {name}")
 
     def _writable(self, request: Request) -> set[str]:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token not in TOKENS:
-            raise Refusal(401, "Invalid credentials in Authorization header" if token else "Invalid username or password.")
+            raise RefusedError(401, "Invalid credentials in Authorization header" if token else "Invalid username or password.")
         return TOKENS[token]
 
 

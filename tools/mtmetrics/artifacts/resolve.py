@@ -5,6 +5,7 @@ import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.files import sha256_unchanged
@@ -84,12 +85,24 @@ def download(source: HubSource, patterns: list[str] | None = None, *, local_file
         ArtifactError: they are not in the cache and cannot be fetched; or one is not what the catalog says: it is removed.
     """
     from huggingface_hub import snapshot_download
-    from huggingface_hub.utils import filter_repo_objects
+    from huggingface_hub.utils import filter_repo_objects, tqdm
+
+    class TerminalBar(tqdm):
+        """The client's progress bar, which would show itself in files and pipes too."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options | {"disable": options.get("disable") or None})
 
     wanted = patterns or list(source.files) or None
     with _client_errors(source):
         folder = Path(
-            snapshot_download(source.repository, revision=source.revision, local_files_only=local_files_only, allow_patterns=wanted)
+            snapshot_download(
+                source.repository,
+                revision=source.revision,
+                local_files_only=local_files_only,
+                allow_patterns=wanted,
+                tqdm_class=TerminalBar,
+            )
         )
     for file in filter_repo_objects(source.files, allow_patterns=wanted):
         _require(folder / file, source, file)
