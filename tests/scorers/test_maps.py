@@ -121,10 +121,10 @@ def test_a_failed_download_keeps_nothing(published, encoder, tmp_path, fault, me
 @pytest.mark.parametrize(
     ("pair", "kind", "layer", "offer"),
     [
-        ("de-fr", "clp", 3, "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru; looked as a folder"),
-        ("de-en", "clp+umd", 3, "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru; looked as a folder"),
-        ("en-ru", "clp", 2, "for layer 2 word maps were published: clp for de-en; umd for de-en; looked as a folder"),
-        ("de-en", "clp", 1, "word maps were published for the layers 2, 3; looked as a folder"),
+        ("de-fr", "clp", 3, "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru; looked as"),
+        ("de-en", "clp+umd", 3, "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru; looked as"),
+        ("en-ru", "clp", 2, "for layer 2 word maps were published: clp for de-en; umd for de-en; looked as"),
+        ("de-en", "clp", 1, "word maps were published for the layers 2, 3; looked as"),
     ],
 )
 def test_what_was_never_published(published, model, pair, kind, layer, offer):

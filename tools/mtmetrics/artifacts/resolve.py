@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from mtmetrics.layout import bundled_artifacts
 
 FOLDER_VARIABLE = "MTMETRICS_ARTIFACTS"
 NAMESPACE_VARIABLE = "MTMETRICS_NAMESPACE"
+_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +73,19 @@ def hub_source(name: str | Path, revision: str | None = None, namespace: str | N
     return HubSource(repository, entry.revision if pinned else revision, entry.files if pinned else {})
 
 
+def is_on_hub(name: str, kind: str) -> bool:
+    """Whether a name that is nowhere on this machine is worth asking the Hub for.
+
+    Args:
+        name: an artifact of the catalog that is of this kind, or ``ORG/NAME`` where there is no such file or folder.
+        kind: as the catalog calls it.
+    """
+    entry = catalog().get(name)
+    if entry is not None:
+        return entry.repository is not None and entry.kind == kind
+    return bool(_REPOSITORY.fullmatch(name)) and not Path(name).exists()
+
+
 def download(source: HubSource, patterns: list[str] | None = None, *, local_files_only: bool = False) -> Path:
     """The folder in the Hub's cache that holds the files of a repository, fetched where they are not there yet.
 
@@ -94,7 +109,7 @@ def download(source: HubSource, patterns: list[str] | None = None, *, local_file
             super().__init__(*args, **options | {"disable": options.get("disable") or None})
 
     wanted = patterns or list(source.files) or None
-    with _client_errors(source):
+    with _client_errors(str(source)):
         folder = Path(
             snapshot_download(
                 source.repository,
@@ -117,7 +132,7 @@ def download_file(source: HubSource, file: str, *, local_files_only: bool = Fals
     """
     from huggingface_hub import hf_hub_download
 
-    with _client_errors(source):
+    with _client_errors(f"{file} of {source}"):
         path = Path(hf_hub_download(source.repository, file, revision=source.revision, local_files_only=local_files_only))
     if source.files:
         _require(path, source, file)
@@ -140,7 +155,7 @@ def _require(path: Path, source: HubSource, file: str) -> None:
 
 
 @contextlib.contextmanager
-def _client_errors(source: HubSource) -> Iterator[None]:
+def _client_errors(wanted: str) -> Iterator[None]:
     """Turns what the Hub's client raises into one message."""
     import httpx2
     from huggingface_hub import constants, errors
@@ -157,4 +172,4 @@ def _client_errors(source: HubSource) -> Iterator[None]:
     except (httpx2.HTTPError, OSError, ValueError) as error:
         said = str(error).strip().splitlines() or [""]
         reason = next((text for kind, text in reasons if isinstance(error, kind)), f"{type(error).__name__}: {said[0]}")
-        raise ArtifactError(f"{source}: {reason}") from error
+        raise ArtifactError(f"{wanted}: {reason}") from error

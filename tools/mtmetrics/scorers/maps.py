@@ -7,7 +7,7 @@ from typing import Protocol
 
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.download import http_client, is_offline
-from mtmetrics.artifacts.resolve import download_file, hub_source, local_places, places_in_words
+from mtmetrics.artifacts.resolve import download_file, hub_source, is_on_hub, local_places, places_in_words
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.remap import LEVELS, Level, Remapping
@@ -61,8 +61,8 @@ def load_map(
     """Loads the map of a language pair and checks that it was fitted for the encoder.
 
     Args:
-        artifact: a map file, a folder of maps (or of folders such as ``layer-12`` with maps), or the name of an artifact in the catalog.
-            A published map is fetched and converted on first use.
+        artifact: a map file, a folder of maps (or of folders such as ``layer-12`` with maps), the name of an artifact in the catalog,
+            or a Hub repository ``ORG/NAME``. A published map is fetched and converted on first use.
         lang_pair: such as ``"de-en"``.
         kind: one of `mtmetrics.remap.KINDS`.
         encoder: the encoder in use.
@@ -96,7 +96,7 @@ def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: MappedEncode
         published = published_maps(entry).get((encoder.layer, lang_pair, kind)) if level == "word" else None
         if published:
             return _fetched(entry, published, local_files_only)
-    elif entry and name in entry.files:
+    elif name in entry.files if entry else is_on_hub(str(artifact), "maps"):
         return download_file(hub_source(artifact), name, local_files_only=local_files_only)
     raise ArtifactError(_missing(artifact, entry, lang_pair, kind, encoder, level))
 

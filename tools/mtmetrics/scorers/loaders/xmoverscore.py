@@ -68,12 +68,12 @@ def load_xmoverscore(
         InputError: an unknown preset, pair or option.
         ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
     """
-    bundle = load_preset("xmoverscore", preset)
+    pool = pool or ModelPool()
+    bundle = load_preset("xmoverscore", preset, local_files_only=pool.local_files_only)
     bundle.refuse_unknown(_TABLES)
     pair = languages(bundle, lang_pair)
     if pair is None:
         raise InputError("language pair None: pass one such as 'de-en' (lang_pair=, or --lp)")
-    pool = pool or ModelPool()
     score = dict(bundle.settings.get("score", {}))
     chosen = choice("variant", variant or score.get("variant", "acl20"), list(VARIANTS))
     similarity = choice("similarity", similarity or score.get("similarity", "mover"), SIMILARITIES)
