@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hub_client import COMMANDS, Client, as_steps, finished
 from loopback import LoopbackHub
+from packaging.requirements import Requirement
 
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.files import sha256_file
@@ -46,6 +47,7 @@ def test_every_artifact_and_every_space_is_pushed(published: LoopbackHub, wheel:
         assert set(files) >= {"README.md", "app.py", wheel.name}
         address = f"{published.url}/spaces/org/{name}/resolve/main/{wheel.name}#sha256={sha256_file(wheel)}"
         assert files["requirements.txt"].decode() == f"mtmetrics[app] @ {address}\n"
+        assert Requirement(files["requirements.txt"].decode()).url == address
 
 
 @pytest.fixture

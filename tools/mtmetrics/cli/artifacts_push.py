@@ -27,6 +27,7 @@ def add_action(actions: Any) -> None:
         metavar="FILE",
         help="catalog to record what was published in (default: that of the checkout, for bundled artifacts; else the entry is printed)",
     )
+    parser.add_argument("--private", action="store_true", help="create private repositories")
     add_push_options(parser)
     parser.set_defaults(run=run)
 
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     names = args.names or [name for name, entry in catalog().items() if entry.bundled]
     folders = [artifact_folder(name) for name in names]
     publications = [artifact_publication(folder, args.namespace) for folder in folders]
-    for done, folder in zip(pushed(publications, args), folders, strict=True):
+    for done, folder in zip(pushed(publications, args, private=args.private), folders, strict=True):
         if args.execute:
             _record(published_entry(folder, done), args.catalog)
     return 0

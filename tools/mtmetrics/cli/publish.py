@@ -16,17 +16,16 @@ _SIGNS = {"add": "+", "update": "~", "delete": "-"}
 def add_push_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of a push."""
     parser.add_argument("--namespace", required=True, metavar="ORG", help="user or organisation on the Hub")
-    parser.add_argument("--private", action="store_true", help="create a private repository")
     parser.add_argument("--execute", action="store_true", help="do it; otherwise what would be done is printed")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)")
 
 
-def pushed(publications: "Iterable[Publication]", args: argparse.Namespace) -> "Iterator[Plan]":
+def pushed(publications: "Iterable[Publication]", args: argparse.Namespace, *, private: bool = False) -> "Iterator[Plan]":
     """Plans or pushes one publication after the other, and shows each, as ``--execute`` and ``--format`` say."""
     from mtmetrics.publishing.push import plan, push
 
     for publication in publications:
-        done = push(publication, private=args.private) if args.execute else plan(publication)
+        done = push(publication, private=private) if args.execute else plan(publication)
         _show(done, args)
         yield done
     if not args.execute:
