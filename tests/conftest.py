@@ -227,3 +227,30 @@ def published(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: folder)
     monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
     return origin
+
+
+@pytest.fixture
+def wmt99(tmp_path: Path) -> Path:
+    """A test set in the folder layout of mt-metrics-eval, with human scores for de-en alone.
+
+    It has 2 segments, the systems A and B.0, the reference refA also as a system, MQM for segments and systems, and a metric.
+    """
+    files = {
+        "sources/de-en.txt": "das Haus\nder Hund\n",
+        "references/de-en.refA.txt": "the house\nthe dog\n",
+        "references/de-en.refB.txt": "a house\na dog\n",
+        "system-outputs/de-en/A.txt": "house\ndog\n",
+        "system-outputs/de-en/B.0.txt": "horse\n\n",
+        "system-outputs/de-en/refA.txt": "the house\nthe dog\n",
+        "human-scores/de-en.mqm.seg.score": "B.0\t-5.0\nB.0\tNone\nA 0\nA\t-1\nrefA\t0\nrefA\t0\n",
+        "human-scores/de-en.wmt-raw.seg.score": "A\t90\nA\tNone\n",
+        "human-scores/de-en.mqm.sys.score": "A\t-0.5\nB.0\t-5\nrefA\tNone\n",
+        "metric-scores/de-en/chrF-refA.seg.score": "A\t0.5\nA\t0.25\nB.0\t0.125\nB.0\tnan\n",
+        "sources/en-fi.txt": "house\n",
+        "system-outputs/en-fi/A.txt": "talo\n",
+    }
+    root = tmp_path / "wmt99"
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root

@@ -1,8 +1,10 @@
 """Verified downloads: what is transient is tried again, and nothing but the expected bytes is returned."""
 
+import hashlib
+
 import pytest
 
-from mtmetrics.artifacts.download import fetch, http_client, is_offline
+from mtmetrics.artifacts.download import fetch, fetch_file, http_client, is_offline
 from mtmetrics.artifacts.files import git_blob_sha1
 from mtmetrics.errors import ArtifactError
 
@@ -68,6 +70,37 @@ def test_a_server_that_is_not_there(origin, url):
     origin.server_close()
     with pytest.raises(ArtifactError, match="3 attempts failed, the last with ConnectError"):
         get(url)
+
+
+SHA256 = hashlib.sha256(DATA).hexdigest()
+
+
+@pytest.mark.parametrize("sha256", [SHA256, None])
+@pytest.mark.parametrize("faults", [[], ["closed"], ["503", "closed"]])
+def test_a_file_is_written_when_it_is_whole(origin, url, tmp_path, sha256, faults):
+    origin.faults = list(faults)
+    pieces = []
+    with http_client() as client:
+        assert fetch_file(client, url, tmp_path / "thing", sha256, on_bytes=pieces.append) == SHA256
+    assert [path.name for path in tmp_path.iterdir()] == ["thing"]
+    assert (tmp_path / "thing").read_bytes() == DATA
+    assert sum(pieces) >= len(DATA)
+
+
+@pytest.mark.parametrize(
+    ("fault", "sha256", "message"),
+    [
+        ("tampered", SHA256, f"damaged or not the file: 10240 bytes with the sha256 .*, expected {SHA256}; nothing was kept"),
+        ("html", SHA256, r"the answer is a web page \(of a proxy or a login\?\)"),
+        ("html", None, r"the answer is a web page \(of a proxy or a login\?\).*, expected data"),
+        ("404", None, "the server answered 404 Not Found; try again later, or get thing.BAM in another way$"),
+    ],
+)
+def test_nothing_is_written_of_anything_else(origin, url, tmp_path, fault, sha256, message):
+    origin.faults = [fault]
+    with http_client() as client, pytest.raises(ArtifactError, match=message):
+        fetch_file(client, url, tmp_path / "thing", sha256)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_of_the_environment(monkeypatch):

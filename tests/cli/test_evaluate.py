@@ -114,7 +114,7 @@ def test_tables(evaluate, data, style, columns):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"human": None}, "line 5, field 'human': a finite number is needed, got null"),
+        ({"human": "good"}, "line 5, field 'human': a finite number is needed, got 'good'"),
         ({"human": float("nan")}, "line 5, field 'human': a finite number is needed, got nan"),
         ({"source": 3}, "line 5, field 'source': a string is needed, got 3"),
         ({"lp": "fi-en"}, "line 5, field 'lp': 'fi-en', but the lines before have 'de-en'"),

@@ -34,7 +34,19 @@ def iter_lines(path: str | Path) -> Iterator[str]:
     Raises:
         InputError: the file is missing, unreadable, damaged, or not UTF-8 (with the line's number).
     """
-    stream = _open(path)
+    yield from decoded_lines(_open(path), path)
+
+
+def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
+    """Yields the lines of an open UTF-8 stream like `iter_lines`, and closes it.
+
+    Args:
+        stream: what to read; standard input stays open.
+        path: what messages call it.
+
+    Raises:
+        InputError: as `iter_lines`.
+    """
     number = 0
     try:
         for number, raw in enumerate(stream, 1):

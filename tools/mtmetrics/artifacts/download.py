@@ -1,18 +1,22 @@
-"""Fetches files from elsewhere than the Hub, whose content is known beforehand by its git blob hash."""
+"""Fetches files from elsewhere than the Hub, and checks their content where it is known beforehand."""
 
 import contextlib
+import hashlib
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from mtmetrics.artifacts.files import git_blob_sha1
+from mtmetrics.artifacts.files import atomic_path, git_blob_sha1
 from mtmetrics.errors import ArtifactError
 
 if TYPE_CHECKING:
     import httpx2
 
+T = TypeVar("T")
 _PAUSES = (0.0, 0.5, 2.0, 5.0)  # seconds before each attempt
 _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
+_START = 1000  # bytes that tell a web page
 
 
 def is_offline(local_files_only: bool = False) -> bool:
@@ -20,6 +24,20 @@ def is_offline(local_files_only: bool = False) -> bool:
     from huggingface_hub import constants
 
     return local_files_only or constants.HF_HUB_OFFLINE
+
+
+def assets_folder(group: str, name: str) -> Path:
+    """A folder of the assets cache of `huggingface_hub`, for what is fetched from elsewhere than the Hub.
+
+    Raises:
+        ArtifactError: it cannot be made.
+    """
+    from huggingface_hub import cached_assets_path
+
+    try:
+        return cached_assets_path("mtmetrics", group, name)
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"the cache for {group} cannot be made ({error}); set HF_HOME to a folder that can be written") from error
 
 
 @contextlib.contextmanager
@@ -40,7 +58,7 @@ def http_client() -> Iterator["httpx2.Client"]:
 
 
 def fetch(client: "httpx2.Client", url: str, git_blob: str) -> bytes:
-    """Fetches one file, with a few attempts where the network fails, and checks its content.
+    """Fetches one file into memory, with a few attempts where the network fails, and checks its content.
 
     Nothing is written here, so an interruption leaves nothing behind.
 
@@ -52,40 +70,82 @@ def fetch(client: "httpx2.Client", url: str, git_blob: str) -> bytes:
     Raises:
         ArtifactError: it could not be fetched, or is not the file that was expected.
     """
+    advice = f"try again later, or get {_name(url)} in another way and pass it to 'mtmetrics artifacts import'"
+    data = _attempted(client, url, lambda response: response.read(), advice)
+    found = git_blob_sha1(data)
+    if found != git_blob:
+        raise _unexpected(url, data, f"{len(data)} bytes with the git blob hash {found}, expected {git_blob}", advice)
+    return data
+
+
+def fetch_file(
+    client: "httpx2.Client", url: str, path: Path, sha256: str | None = None, *, on_bytes: Callable[[int], object] = lambda _: None
+) -> str:
+    """Fetches one file to disk, with a few attempts where the network fails; it is whole or absent.
+
+    Args:
+        client: from `http_client`.
+        url: where the file is served.
+        path: where to write it.
+        sha256: hexadecimal sha256 of its content; None where it is not known, and whatever is no web page is taken.
+        on_bytes: called with the number of bytes of every piece that arrives.
+
+    Returns:
+        The hexadecimal sha256 of what came.
+
+    Raises:
+        ArtifactError: it could not be fetched, or is not the file that was expected.
+        MTMetricsError: the place cannot be written.
+    """
+    advice = f"try again later, or get {_name(url)} in another way"
+
+    def receive(response: "httpx2.Response") -> str:
+        digest, start, size = hashlib.sha256(), b"", 0
+        with atomic_path(path) as temporary:
+            with open(temporary, "wb") as stream:
+                for piece in response.iter_bytes():
+                    stream.write(piece)
+                    digest.update(piece)
+                    on_bytes(len(piece))
+                    start, size = start or piece[:_START], size + len(piece)
+            found = digest.hexdigest()
+            if (found != sha256) if sha256 else _is_web_page(start):
+                raise _unexpected(url, start, f"{size} bytes with the sha256 {found}, expected {sha256 or 'data'}", advice)
+        return found
+
+    return _attempted(client, url, receive, advice)
+
+
+def _attempted(client: "httpx2.Client", url: str, receive: Callable[["httpx2.Response"], T], advice: str) -> T:
+    """What `receive` makes of the answer, tried again where the failure may pass."""
     import httpx2
 
     failure = ""
     for pause in _PAUSES:
         time.sleep(pause)
         try:
-            response = client.get(url)
+            with client.stream("GET", url) as response:
+                if response.status_code == httpx2.codes.OK:
+                    return receive(response)
         except httpx2.TransportError as error:
             failure = f"{type(error).__name__}: {error}"
             continue
         except httpx2.HTTPError as error:
-            raise ArtifactError(f"{url}: cannot be fetched ({type(error).__name__}: {error}); {_advice(url)}") from error
+            raise ArtifactError(f"{url}: cannot be fetched ({type(error).__name__}: {error}); {advice}") from error
         failure = f"{response.status_code} {response.reason_phrase}".strip()
         if response.status_code not in _TRANSIENT:
-            break
-    else:
-        raise ArtifactError(f"{url}: cannot be fetched, {len(_PAUSES)} attempts failed, the last with {failure}; {_advice(url)}")
-    if response.status_code != httpx2.codes.OK:
-        raise ArtifactError(f"{url}: cannot be fetched, the server answered {failure}; {_advice(url)}")
-    return _checked(url, response.content, git_blob)
+            raise ArtifactError(f"{url}: cannot be fetched, the server answered {failure}; {advice}")
+    raise ArtifactError(f"{url}: cannot be fetched, {len(_PAUSES)} attempts failed, the last with {failure}; {advice}")
 
 
-def _checked(url: str, data: bytes, git_blob: str) -> bytes:
-    found = git_blob_sha1(data)
-    if found != git_blob:
-        page = data[:1000].lstrip().lower()
-        what = "a web page (of a proxy or a login?)" if page.startswith((b"<!doctype", b"<html")) else "damaged or not the file"
-        raise ArtifactError(
-            f"{url}: the answer is {what}: {len(data)} bytes with the git blob hash {found}, expected {git_blob}; nothing was kept; "
-            f"{_advice(url)}"
-        )
-    return data
+def _unexpected(url: str, start: bytes, what: str, advice: str) -> ArtifactError:
+    kind = "a web page (of a proxy or a login?)" if _is_web_page(start) else "damaged or not the file"
+    return ArtifactError(f"{url}: the answer is {kind}: {what}; nothing was kept; {advice}")
 
 
-def _advice(url: str) -> str:
-    name = url.rsplit("/", 1)[-1]
-    return f"try again later, or get {name} in another way and pass it to 'mtmetrics artifacts import'"
+def _is_web_page(start: bytes) -> bool:
+    return start[:_START].lstrip().lower().startswith((b"<!doctype", b"<html"))
+
+
+def _name(url: str) -> str:
+    return url.rsplit("/", 1)[-1]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import artifacts_import, artifacts_pull, artifacts_push
+from mtmetrics.cli.output import print_table
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,9 +56,7 @@ def run_list(args: argparse.Namespace) -> int:
         place = f"{origin['url']}@{origin['commit'][:8]}" if origin else f"{row['repository']}@{row['revision']}"
         where = "bundled" if row["bundled"] else place
         lines.append((row["name"], row["kind"], where, str(row["files"]), size))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    print_table(lines)
     return 0
 
 

@@ -30,6 +30,13 @@ def pick_format(name: str | None, out: str | None) -> str:
     return name or suffix
 
 
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Prints rows of equal length in aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
 class Writer(abc.ABC):
     """Takes the results of chunk after chunk, one result per system, then what sums up each system.
 

@@ -1,115 +1,117 @@
-"""Reads segments with human judgements."""
+"""Reads what people thought of translations, in whichever of the known layouts it is stored."""
 
-import dataclasses
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import language_pair
-from mtmetrics.textio import iter_jsonl
+from mtmetrics.evaluation.eval_set import is_test_set
+from mtmetrics.evaluation.judged import JudgedSegments, JudgedSystems
+from mtmetrics.evaluation.readers import fields, jsonl, mlqe, mt_metrics_eval, systems, table
+from mtmetrics.evaluation.readers.rows import Row, collect
 
-_LARGEST = np.finfo(np.float64).max.item()
+# The first end of a file's name that fits says how it is read; a file of any other name is JSON Lines.
+_LAYOUTS: dict[str, Callable[[str | Path], Iterator[tuple[str, Row]]]] = {
+    mlqe.SUFFIX: mlqe.rows,
+    ".tar": mlqe.archive_rows,
+    ".tgz": mlqe.archive_rows,
+    ".tsv": table.rows,
+    ".csv": table.rows,
+    ".jsonl": jsonl.rows,
+}
 
 
-@dataclasses.dataclass(frozen=True)
-class JudgedSegments:
-    """Segments of one language pair and what people thought of them.
+def read_judged(path: str | Path, *, prediction_field: str = "translation", lang_pair: str | None = None) -> list[JudgedSegments]:
+    """Reads judged segments and says what belongs together: one result for each file and language pair in it.
 
-    Attributes:
-        file: where they were read from, as the user wrote it.
-        lang_pair: such as ``"de-en"``.
-        sources: n source segments.
-        predictions: their n translations.
-        references: n reference translations; None where a row has none.
-        systems: n names of the systems that translated; None where a row has none.
-        human: (n,) float64 human judgements, higher is better, all finite.
+    - JSON Lines, see `read_judged_segments`, with any number of language pairs.
+    - ``.tsv`` and ``.csv`` with a header row; the columns have the same names. That includes WMT17's ``testset_XX-YY.tsv`` and the
+      collections of WMT judgements on the Hub (``lp``, ``src``, ``mt``, ``ref``, ``score``, ``raw``, ``system``).
+    - MLQE-PE, see `readers.mlqe`: ``*.df.short.tsv``, or the ``.tar.gz`` in which it is published.
+    - A test set in the folder layout of mt-metrics-eval, see `readers.mt_metrics_eval`; ``metric-scores`` become columns.
+    - Any other folder: all files of these names in it, in the order of their names.
+
+    All but archives may be compressed, ``.gz``.
+
+    Args:
+        path: a file, a folder, or ``-`` for JSON Lines from standard input.
+        prediction_field: the field that holds the translation.
+        lang_pair: read this pair only; it is also the pair of rows that do not name one.
+
+    Raises:
+        InputError: nothing to read, or something that cannot be used; names file, line and field.
     """
+    if is_test_set(path):
+        return mt_metrics_eval.read_segments(path, lang_pair=lang_pair)
+    found = []
+    for file in _files(path):
+        rows = _LAYOUTS.get(_end(file) or "", jsonl.rows)(file)
+        found += collect(str(file), rows, prediction_field=prediction_field, lang_pair=lang_pair)
+    if not found:
+        raise InputError(f"{path}: holds no row of the language pair {lang_pair}")
+    return found
 
-    file: str
-    lang_pair: str
-    sources: list[str]
-    predictions: list[str]
-    references: list[str | None]
-    systems: list[str | None]
-    human: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.sources)
+def _files(path: str | Path) -> list[str | Path]:
+    if not Path(path).is_dir():
+        return [path]
+    files = sorted(file for file in Path(path).rglob("*") if file.is_file() and _end(file))
+    if not files:
+        raise InputError(f"{path}: holds no judged data; files *{', *'.join(_LAYOUTS)} are read, or a test set of mt-metrics-eval")
+    return [*files]
 
 
 def read_judged_segments(path: str | Path, *, prediction_field: str = "translation") -> JudgedSegments:
-    """Reads a JSON Lines file, plain or ``.gz``, with one judged segment per line.
+    """Reads a JSON Lines file, plain or ``.gz``, with one judged segment per line, all of one language pair.
 
-    Every row has the fields ``lp`` (the same in all rows), ``source``, `prediction_field` and ``human`` (a finite number); ``reference``
-    and ``system`` may be missing or null, other fields are not read.
+    A row has the fields ``lp``, ``source``, `prediction_field` and ``human`` (a finite number, or null where there is no judgement);
+    ``reference``, ``system``, ``sid`` and ``da_mean`` may be missing or null. Other names of these fields are in `readers.fields.NAMES`.
 
     Args:
         path: the file, or ``-`` for standard input.
         prediction_field: the field that holds the translation.
 
     Raises:
-        InputError: the file cannot be read or holds no row, or a field is missing or cannot be used; names file, line and field.
+        InputError: the file cannot be read, holds no row or several language pairs, or a field is missing or cannot be used; names file,
+            line and field.
     """
-    lang_pair: str | None = None
-    sources: list[str] = []
-    predictions: list[str] = []
-    references: list[str | None] = []
-    systems: list[str | None] = []
-    human: list[float] = []
-    for number, row in iter_jsonl(path):
-        where = f"{path}, line {number}"
-        pair = _text(row, "lp", where)
-        if lang_pair is None:
-            lang_pair = _checked_pair(pair, where)
-        elif pair != lang_pair:
+    [segments] = collect(str(path), _of_one_pair(jsonl.rows(path)), prediction_field=prediction_field)
+    return segments
+
+
+def read_judged_systems(path: str | Path, *, reference_field: str = "reference", lang_pair: str | None = None) -> list[JudgedSystems]:
+    """Reads whole outputs of systems and the judgement of each system, one result for each language pair.
+
+    Args:
+        path: ``XX-YY.jsonl`` or ``XX-YY.jsonl.gz`` with the judgements, beside ``XX-YY.outputs.jsonl`` or ``.gz``, or a folder of them;
+            or a test set in the folder layout of mt-metrics-eval.
+        reference_field: the field that holds the reference, in JSON Lines.
+        lang_pair: read this pair only.
+
+    Raises:
+        InputError: nothing to read, or something that cannot be used; names file, line and field.
+    """
+    if is_test_set(path):
+        return mt_metrics_eval.read_systems(path, lang_pair=lang_pair)
+    found = [systems.read(file, reference_field=reference_field) for file in systems.find(path)]
+    kept = [pair for pair in found if lang_pair in (None, pair.lang_pair)]
+    if not kept:
+        raise InputError(f"{path}: no language pair {lang_pair}; there are: {', '.join(pair.lang_pair for pair in found)}")
+    return kept
+
+
+def _end(path: str | Path) -> str | None:
+    name = str(path).removesuffix(".gz")
+    return next((end for end in _LAYOUTS if name.endswith(end)), None)
+
+
+def _of_one_pair(rows: Iterator[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
+    first = None
+    for where, row in rows:
+        name = fields.field_name(row, "lp")
+        pair = first if name is None else row[name]
+        first = first or pair
+        if pair != first:
             raise InputError(
-                f"{where}, field 'lp': {pair!r}, but the lines before have {lang_pair!r}; give each language pair its own file"
+                f"{where}, field {name!r}: {pair!r}, but the lines before have {first!r}; give each language pair its own file"
             )
-        sources.append(_text(row, "source", where))
-        predictions.append(_text(row, prediction_field, where))
-        references.append(_optional_text(row, "reference", where))
-        systems.append(_optional_text(row, "system", where))
-        human.append(_number(row, "human", where))
-    if lang_pair is None:
-        raise InputError(f"{path}: holds no row, there is nothing to judge")
-    return JudgedSegments(str(path), lang_pair, sources, predictions, references, systems, np.array(human, dtype=np.float64))
-
-
-def _checked_pair(pair: str, where: str) -> str:
-    try:
-        language_pair(pair)
-    except InputError as error:
-        raise InputError(f"{where}, field 'lp': {error}") from None
-    return pair
-
-
-def _value(row: dict[str, Any], field: str, where: str) -> Any:
-    if field not in row:
-        raise InputError(f"{where}: no field {field!r}; the row has: {', '.join(map(repr, row)) or 'no field at all'}")
-    return row[field]
-
-
-def _text(row: dict[str, Any], field: str, where: str) -> str:
-    value = _value(row, field, where)
-    if not isinstance(value, str):
-        raise InputError(f"{where}, field {field!r}: a string is needed, got {_shown(value)}")
-    return value
-
-
-def _optional_text(row: dict[str, Any], field: str, where: str) -> str | None:
-    return None if row.get(field) is None else _text(row, field, where)
-
-
-def _number(row: dict[str, Any], field: str, where: str) -> float:
-    value = _value(row, field, where)
-    # Python's JSON reader lets NaN, Infinity and whole numbers through that no float holds; JSON's true would pass for 1.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
-        raise InputError(f"{where}, field {field!r}: a finite number is needed, got {_shown(value)}; leave out segments without judgement")
-    return float(value)
-
-
-def _shown(value: Any) -> str:
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+        yield where, row

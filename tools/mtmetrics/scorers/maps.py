@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
-from mtmetrics.artifacts.download import http_client, is_offline
+from mtmetrics.artifacts.download import assets_folder, http_client, is_offline
 from mtmetrics.artifacts.resolve import download_file, hub_source, is_on_hub, local_places, places_in_words
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
@@ -41,12 +41,7 @@ def cache_folder(entry: CatalogEntry) -> Path:
     Raises:
         ArtifactError: the folder cannot be made.
     """
-    from huggingface_hub import cached_assets_path
-
-    try:
-        return cached_assets_path("mtmetrics", entry.name, entry.origin.commit if entry.origin else "main")
-    except (OSError, ValueError) as error:
-        raise ArtifactError(f"the cache for {entry.name} cannot be made ({error}); set HF_HOME to a folder that can be written") from error
+    return assets_folder(entry.name, entry.origin.commit if entry.origin else "main")
 
 
 def load_map(

@@ -13,7 +13,8 @@ from mtmetrics.artifacts.files import atomic_path, new_folder, write_atomic
 from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, sentence_model
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.evaluation.data import JudgedSegments, read_judged_segments
+from mtmetrics.evaluation.data import read_judged_segments
+from mtmetrics.evaluation.judged import JudgedSegments
 from mtmetrics.matching.sentences import cosines
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import DistilConfig

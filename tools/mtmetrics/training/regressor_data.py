@@ -1,24 +1,15 @@
 """Judged translations to train a regressor on: reading, standardising, holding back."""
 
 import dataclasses
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mtmetrics.errors import InputError
+from mtmetrics.evaluation.readers import fields
 from mtmetrics.textio import iter_jsonl
 from mtmetrics.training.corpus import held_back, short_name, text_key
-
-# What the columns are called: the fields of segment-level sets first, then those of common training files.
-_FIELDS = {
-    "reference": ("reference", "ref"),
-    "source": ("source", "src"),
-    "translation": ("translation", "mt"),
-    "judgement": ("human", "score"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +41,8 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
     """Reads JSON Lines, plain or ``.gz``, with one judged translation per line.
 
     Args:
-        paths: the files; a row has ``reference`` or ``ref`` (``source`` or ``src``), ``translation`` or ``mt``, and ``human`` or ``score``.
+        paths: the files; a row has ``reference`` or ``ref`` (``source`` or ``src``), ``translation`` or ``mt``, and ``human`` or ``score``;
+            all names are in `mtmetrics.evaluation.readers.fields.NAMES`.
         against: ``"reference"`` or ``"source"``: which of the two is read.
         standardise: give the judgements of each file mean 0 and deviation 1.
 
@@ -68,8 +60,8 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
         values = []
         for number, row in iter_jsonl(path):
             where = f"{path}, line {number}"
-            other, translation = (_text(row, name, where) for name in (against, "translation"))
-            value = _number(row, where)
+            other, translation = (fields.required_text(row, name, where) for name in (against, "translation"))
+            value = fields.required_number(row, "human", where)
             if other.strip() and translation.strip():
                 others.append(other)
                 translations.append(translation)
@@ -112,24 +104,3 @@ def without(pairs: JudgedPairs, tests: Iterable[JudgedPairs]) -> JudgedPairs:
     if not kept:
         raise InputError("--judged: all rows compare with a text of --valid; nothing is left to train on")
     return pairs.take(kept)
-
-
-def _field(row: dict[str, Any], name: str, where: str) -> Any:
-    found = [row[key] for key in _FIELDS[name] if row.get(key) is not None]
-    if not found:
-        raise InputError(f"{where}: no field {' or '.join(map(repr, _FIELDS[name]))}; the row has: {', '.join(map(repr, row))}")
-    return found[0]
-
-
-def _text(row: dict[str, Any], name: str, where: str) -> str:
-    value = _field(row, name, where)
-    if not isinstance(value, str):
-        raise InputError(f"{where}: {name} must be a string, got {value!r:.60}")
-    return value
-
-
-def _number(row: dict[str, Any], where: str) -> float:
-    value = _field(row, "judgement", where)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InputError(f"{where}: the judgement must be a finite number, got {value!r:.60}")
-    return float(value)

@@ -1,0 +1,152 @@
+"""``mtmetrics data``: sets on a loopback server, and a test set of mt-metrics-eval."""
+
+import hashlib
+import json
+
+import pytest
+
+from mtmetrics.cli.main import main
+from mtmetrics.evaluation.eval_set import EvalSet
+
+FILES = {"a.tsv": b"lp\tsource\ttranslation\thuman\n", "b.tsv": b"lp\tsource\ttranslation\thuman\nde-en\ta\tb\t1\n"}
+SUMS = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
+ALL = "".join(f"{SUMS[name]}  {name}\n" for name in FILES)
+
+
+@pytest.fixture
+def run(capsys):
+    def called(*arguments):
+        capsys.readouterr()
+        code = main(["data", *map(str, arguments)])
+        output = capsys.readouterr()
+        return code, output.out, output.err
+
+    return called
+
+
+@pytest.fixture
+def served(origin, tmp_path, monkeypatch):
+    """A registry with one set of two files, of which the checksum of the first is known, and an empty cache."""
+    origin.files = {f"/c0ffee/{name}": data for name, data in FILES.items()}
+    path = tmp_path / "datasets.toml"
+    known = f'"a.tsv" = {{ url = "{origin.url}/c0ffee/a.tsv", sha256 = "{SUMS["a.tsv"]}" }}\n'
+    path.write_text(
+        f'[small]\nwhat = "two files"\nlicence = "CC0"\n[small.files]\n{known}"b.tsv" = {{ url = "{origin.url}/c0ffee/b.tsv" }}\n'
+    )
+    monkeypatch.setattr("mtmetrics.evaluation.datasets.REGISTRY", path)
+    monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
+    return origin
+
+
+def test_list(run, served):
+    code, out, err = run("list")
+    assert (code, err) == (0, "")
+    header, row = out.splitlines()
+    assert header.split() == ["NAME", "FILES", "WITH", "CHECKSUM", "LICENCE", "WHAT"]
+    assert row.split() == ["small", "2", "1", "CC0", "two", "files"]
+    [shown] = json.loads(run("list", "--format", "json")[1])["data"]
+    assert shown["urls"] == [f"{served.url}/c0ffee/{name}" for name in FILES]
+
+
+def test_pull_then_offline(run, served, tmp_path, monkeypatch):
+    folder = tmp_path / "assets" / "mtmetrics" / "data" / "small"
+    code, out, err = run("pull", "small")
+    assert (code, json.loads(out)) == (0, {"small": {"folder": str(folder), "fetched": ["a.tsv", "b.tsv"], "present": []}})
+    assert err == f"mtmetrics: warning: small: no checksum was known for b.tsv; that of what came is recorded in {folder / 'SHA256SUMS'}\n"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES | {"SHA256SUMS": ALL.encode()}
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    code, out, err = run("pull", "small")
+    assert (code, err, json.loads(out)["small"]["present"]) == (0, "", ["a.tsv", "b.tsv"])
+    assert len(served.requests) == 2
+    (folder / "b.tsv").unlink()
+    code, out, err = run("pull", "small")
+    assert (code, out, err) == (1, "", f"mtmetrics: small: b.tsv is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it\n")
+
+
+def test_a_second_download_must_be_the_first_again(run, served, tmp_path):
+    folder = tmp_path / "mine" / "small"
+    assert run("pull", "small", "--out", tmp_path / "mine")[0] == 0
+    (folder / "b.tsv").unlink()
+    served.faults = ["tampered"]
+    code, out, err = run("pull", "small", "--out", tmp_path / "mine")
+    assert (code, out) == (1, "")
+    assert f"expected {SUMS['b.tsv']}; nothing was kept" in err
+    assert sorted(path.name for path in folder.iterdir()) == ["SHA256SUMS", "a.tsv"]
+    code, out, err = run("pull", "small", "--out", tmp_path / "mine")
+    assert (code, err, json.loads(out)["small"]["fetched"]) == (0, "", ["b.tsv"])
+
+
+def test_a_pull_that_fails_goes_on_where_it_stopped(run, served, tmp_path):
+    served.faults = ["", "404"]
+    assert run("pull", "small", "--out", tmp_path)[0] == 1
+    assert sorted(path.name for path in (tmp_path / "small").iterdir()) == ["SHA256SUMS", "a.tsv"]
+    assert json.loads(run("pull", "small", "--out", tmp_path)[1])["small"]["fetched"] == ["b.tsv"]
+    assert (tmp_path / "small" / "SHA256SUMS").read_text() == ALL
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("a.tsv", "it is damaged or another one"), ("b.tsv", "its checksum is not known"), ("SHA256SUMS", "line 1: a sha256")]
+)
+def test_files_of_others_are_left_alone(run, served, tmp_path, name, why):
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / name).write_text("mine\n")
+    code, _, err = run("pull", "small", "--out", tmp_path)
+    assert code == 2
+    assert f"{tmp_path / 'small' / name}" in err
+    assert why in err
+    assert served.requests == []
+    assert (tmp_path / "small" / name).read_text() == "mine\n"
+
+
+def test_an_unknown_set(run, served):
+    code, _, err = run("pull", "wmt98")
+    assert (code, err) == (2, "mtmetrics: data 'wmt98': must be one of small\n")
+
+
+def test_score_by_sources(run, tiny_preset, wmt99):
+    score = ("score", wmt99, "--name", "XM", "--preset", tiny_preset, "--lp", "de-en")
+    code, out, _ = run(*score)
+    assert code == 0
+    [row] = json.loads(out)
+    assert row["files"] == [str(wmt99 / "metric-scores" / "de-en" / f"XM-src.{level}.score") for level in ("seg", "sys")]
+    assert row["signature"].startswith("xmoverscore|")
+    pair = EvalSet.read(wmt99, "de-en")
+    written = pair.metric_scores()["XM-src"]
+    assert written.keys() == pair.outputs.keys() == row["systems"].keys()
+    assert row["systems"] == pytest.approx({system: sum(values) / 2 for system, values in written.items()})
+    # What is written is what `score` gives for the same lines.
+    texts = [str(wmt99 / "sources" / "de-en.txt"), str(wmt99 / "system-outputs" / "de-en" / "A.txt")]
+    assert (
+        main(["score", "-s", texts[0], "-t", texts[1], "--lp", "de-en", "--preset", str(tiny_preset), "--out", str(wmt99 / "x.json")]) == 0
+    )
+    assert written["A"] == json.loads((wmt99 / "x.json").read_text())["scores"]
+    code, _, err = run(*score)
+    assert code == 2
+    assert "XM-src.seg.score exists already; choose another name or pass --overwrite" in err
+    assert run(*score, "--overwrite")[0] == 0
+
+
+def test_score_by_a_reference(run, wmt99):
+    score = ("score", wmt99, "--name", "SS", "--metric", "sentsim", "--preset", "mini", "--lp", "de-en")
+    code, _, err = run(*score)
+    assert code == 2
+    assert "both sources and references are given" in err
+    code, out, _ = run(*score, "--setting", "mt-ref", "--reference", "refB")
+    assert code == 0
+    assert json.loads(out)[0]["systems"].keys() == {"A", "B.0", "refA"}
+    assert EvalSet.read(wmt99, "de-en").metric_scores().keys() == {"SS-refB", "chrF-refA"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--lp", "ru-en"], "no language pair ru-en; there are: de-en, en-fi"),
+        (["--metric", "guess"], "metric 'guess': must be one of"),
+        (["--lp", "de-en", "--reference", "refB"], "--reference refB: xmoverscore compares with the sources here"),
+        (["--lp", "de-en", "--reference", "refC"], "no reference 'refC' for de-en"),
+    ],
+)
+def test_score_is_refused_before_anything_is_loaded(run, wmt99, arguments, message):
+    code, out, err = run("score", wmt99, "--name", "XM", "--preset", "none-of-that-name", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err

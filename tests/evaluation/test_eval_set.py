@@ -1,0 +1,97 @@
+"""The folder layout of mt-metrics-eval: texts, scores, and scores that are written back."""
+
+import pytest
+
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.eval_set import EvalSet, is_test_set, lang_pairs
+
+SCORES = {"A": [0.1, 0.2], "B.0": [1, -1]}
+
+
+def test_texts(wmt99, tmp_path):
+    assert is_test_set(wmt99)
+    assert not is_test_set(tmp_path)
+    assert lang_pairs(wmt99) == ["de-en", "en-fi"]
+    pair = EvalSet.read(wmt99, "de-en")
+    assert pair.sources == ["das Haus", "der Hund"]
+    assert list(pair.outputs) == ["A", "B.0", "refA"]
+    assert pair.reference() == "refA"
+    assert pair.reference("refB") == "refB"
+    with pytest.raises(InputError, match="no reference 'refC' for de-en; there are: refA, refB"):
+        pair.reference("refC")
+    assert EvalSet.read(wmt99, "en-fi").reference() is None
+    with pytest.raises(InputError, match=r"no sources/XX-YY\.txt; a test set of mt-metrics-eval is needed"):
+        lang_pairs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("references/de-en.refB.txt", "one\n", r"refB\.txt: 1 lines, but .*sources/de-en\.txt has 2"),
+        ("system-outputs/de-en/A.txt", "one\ntwo\nthree\n", r"A\.txt: 3 lines, but .*sources/de-en\.txt has 2"),
+        ("sources/de-en.txt", "", r"de-en\.txt: empty; there is nothing to score"),
+    ],
+)
+def test_texts_that_are_not_parallel(wmt99, name, text, message):
+    (wmt99 / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        EvalSet.read(wmt99, "de-en")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("A\t1\n", r"mqm\.seg\.score: 1 scores of the system 'A', 2 are needed"),
+        ("A\t1\nC\t1\n", r"mqm\.seg\.score, line 2: no system 'C' in system-outputs/de-en"),
+        ("A\n", r"mqm\.seg\.score, line 1: a system and its score are needed, got 'A'"),
+        ("A\tgood\n", r"mqm\.seg\.score, line 1: a number or None is needed, got 'good'"),
+        ("A\tnan\n", r"mqm\.seg\.score, line 1: a finite number or None is needed, got 'nan'"),
+    ],
+)
+def test_human_scores_that_cannot_be_used(wmt99, text, message):
+    (wmt99 / "human-scores" / "de-en.mqm.seg.score").write_text(text)
+    with pytest.raises(InputError, match=message):
+        EvalSet.read(wmt99, "de-en").human_scores("mqm", "seg")
+
+
+def test_written_scores_are_read_back(wmt99):
+    pair = EvalSet.read(wmt99, "de-en")
+    files = pair.write_metric_scores("my.metric-2", "refA", SCORES)
+    assert {level: path.relative_to(wmt99).as_posix() for level, path in files.items()} == {
+        "seg": "metric-scores/de-en/my.metric-2-refA.seg.score",
+        "sys": "metric-scores/de-en/my.metric-2-refA.sys.score",
+    }
+    assert files["seg"].read_text() == "A\t0.1\nA\t0.2\nB.0\t1.0\nB.0\t-1.0\n"
+    assert files["sys"].read_text() == "A\t0.15000000000000002\nB.0\t0.0\n"
+    assert pair.metric_scores()["my.metric-2-refA"] == SCORES
+    with pytest.raises(InputError, match=r"my\.metric-2-refA\.seg\.score exists already; choose another name or pass --overwrite"):
+        pair.write_metric_scores("my.metric-2", "refA", SCORES)
+    pair.write_metric_scores("my.metric-2", "refA", SCORES | {"A": [0.0, 0.0]}, overwrite=True)
+    assert pair.metric_scores()["my.metric-2-refA"]["A"] == [0.0, 0.0]
+
+
+def test_which_outputs_a_metric_scores(wmt99):
+    pair = EvalSet.read(wmt99, "de-en")
+    assert list(pair.scored_systems("src")) == ["A", "B.0", "refA"]
+    assert list(pair.scored_systems("refB")) == ["A", "B.0", "refA"]
+    assert list(pair.scored_systems("refA.refB")) == list(pair.scored_systems("all")) == ["A", "B.0"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "references", "scores", "message"),
+    [
+        ("m", "src", SCORES, "scores of A, B.0, but mt-metrics-eval needs those of A, B.0, refA"),
+        ("m", "refA", SCORES | {"refA": [0, 0]}, "scores of A, B.0, refA, but mt-metrics-eval needs those of A, B.0"),
+        ("m", "refA", SCORES | {"A": [0]}, "1 scores of the system 'A', but there are 2 segments"),
+        ("m", "refA", SCORES | {"A": [0, float("nan")]}, "score 2 of the system 'A' is nan, a finite number is needed"),
+        ("m", "refC", SCORES, "no reference 'refC' for de-en"),
+        ("../m", "refA", SCORES, r"metric name '\.\./m': it becomes the name of a file"),
+        ("my metric", "refA", SCORES, "metric name 'my metric'"),
+        ("", "refA", SCORES, "metric name ''"),
+    ],
+)
+def test_scores_that_are_not_written(wmt99, metric, references, scores, message):
+    before = sorted(wmt99.rglob("*"))
+    with pytest.raises(InputError, match=message):
+        EvalSet.read(wmt99, "de-en").write_metric_scores(metric, references, scores)
+    assert sorted(wmt99.rglob("*")) == before

@@ -1,0 +1,252 @@
+"""A test set and language pair in the folder layout of Google's mt-metrics-eval, which calls it an EvalSet.
+
+::
+
+    sources/XX-YY.txt                 references/XX-YY.REF.txt            system-outputs/XX-YY/SYSTEM.txt
+    human-scores/XX-YY.NAME.LEVEL.score                                   metric-scores/XX-YY/METRIC-REFS.LEVEL.score
+
+Texts have a segment per line. Scores have a system and its score per line; at the level ``seg`` the segments of a system follow each other
+in order, at the level ``sys`` there is one line per system; ``None`` is a missing judgement. REFS names the references that a metric
+compares with, joined by dots, or is ``src`` or ``all``. A reference that was judged like a system has its name among the systems too.
+
+Source: https://github.com/google-research/mt-metrics-eval, "File organization and naming convention".
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from mtmetrics.artifacts.files import make_folder, write_atomic
+from mtmetrics.errors import InputError
+from mtmetrics.textio import iter_lines
+
+Level = Literal["seg", "sys"]
+Scores = dict[str, list[float | None]]
+SOURCES_ONLY, ALL_REFERENCES = "src", "all"
+_USUAL_REFERENCES = ("refA", "ref")
+
+
+def is_test_set(path: str | Path) -> bool:
+    """Whether a folder has this layout."""
+    return all((Path(path) / name).is_dir() for name in ("sources", "system-outputs"))
+
+
+def lang_pairs(root: str | Path) -> list[str]:
+    """The language pairs of a test set, sorted.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = sorted(path.stem for path in (Path(root) / "sources").glob("*.txt"))
+    if not found:
+        raise InputError(f"{root}: no sources/XX-YY.txt; a test set of mt-metrics-eval is needed, such as mt-metrics-eval-v2/wmt22")
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalSet:
+    """The texts of a language pair; scores are read when they are asked for.
+
+    Attributes:
+        root: folder of the test set.
+        lang_pair: such as ``"de-en"``.
+        sources: n source segments.
+        references: name -> n reference translations.
+        outputs: system -> its n translations, with those of people.
+    """
+
+    root: Path
+    lang_pair: str
+    sources: list[str]
+    references: dict[str, list[str]]
+    outputs: dict[str, list[str]]
+
+    @classmethod
+    def read(cls, root: str | Path, lang_pair: str) -> "EvalSet":
+        """Reads the texts.
+
+        Raises:
+            InputError: the test set has no such pair, a file cannot be read, or the files differ in their number of lines.
+        """
+        root = Path(root)
+        if lang_pair not in lang_pairs(root):
+            raise InputError(f"{root}: no language pair {lang_pair}; there are: {', '.join(lang_pairs(root))}")
+        source_file = root / "sources" / f"{lang_pair}.txt"
+        sources = list(iter_lines(source_file))
+        if not sources:
+            raise InputError(f"{source_file}: empty; there is nothing to score")
+        read = functools.partial(_parallel, source_file, len(sources))
+        references = {path.name.split(".")[-2]: read(path) for path in sorted((root / "references").glob(f"{lang_pair}.*.txt"))}
+        outputs = {path.stem: read(path) for path in sorted((root / "system-outputs" / lang_pair).glob("*.txt"))}
+        if not outputs:
+            raise InputError(f"{root / 'system-outputs' / lang_pair}: no SYSTEM.txt in it; there is nothing to score")
+        return cls(root, lang_pair, sources, references, outputs)
+
+    def reference(self, name: str | None = None) -> str | None:
+        """The name of the reference to compare with: the one asked for, else refA or ref, else the first; None where there is none.
+
+        mt-metrics-eval keeps a list of the standard reference of each WMT set, which this rule meets for most, not for all of them.
+
+        Raises:
+            InputError: the one asked for does not exist.
+        """
+        if name is not None and name not in self.references:
+            raise InputError(f"{self.root}: no reference {name!r} for {self.lang_pair}; there are: {', '.join(self.references) or 'none'}")
+        return name or next((usual for usual in (*_USUAL_REFERENCES, *self.references) if usual in self.references), None)
+
+    def human_names(self, level: Level) -> list[str]:
+        """What the human scores of a level are called, such as ``mqm`` or ``wmt-z``; sorted."""
+        end = f".{level}.score"
+        files = (self.root / "human-scores").glob(f"{self.lang_pair}.*{end}")
+        return sorted(path.name.removeprefix(f"{self.lang_pair}.").removesuffix(end) for path in files)
+
+    def human_scores(self, name: str, level: Level) -> Scores:
+        """Human scores: system -> one value per segment, or a single one at the level ``sys``; None where there is no judgement.
+
+        Raises:
+            InputError: the file cannot be read, names an unknown system, or has too few or too many values for one.
+        """
+        return self._scores(self.root / "human-scores" / f"{self.lang_pair}.{name}.{level}.score", level)
+
+    def metric_scores(self) -> dict[str, Scores]:
+        """The scores of segments by metrics that lie in the folder: ``METRIC-REFS`` -> system -> n values, as they stand there.
+
+        Not every metric scores every system, and not every score is finite.
+
+        Raises:
+            InputError: as `human_scores`.
+        """
+        end = ".seg.score"
+        files = sorted((self.root / "metric-scores" / self.lang_pair).glob(f"*{end}"))
+        return {path.name.removesuffix(end): self._scores(path, "seg", finite=False) for path in files}
+
+    def _scores(self, path: Path, level: Level, *, finite: bool = True) -> Scores:
+        scores: Scores = {}
+        for number, line in enumerate(iter_lines(path), 1):
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            cells = line.split()
+            if len(cells) != 2:
+                raise InputError(f"{where}: a system and its score are needed, got {line!r:.60}")
+            system, score = cells
+            if system not in self.outputs:
+                raise InputError(f"{where}: no system {system!r} in system-outputs/{self.lang_pair}")
+            value = _number(score, where)
+            if finite and value is not None and not math.isfinite(value):
+                raise InputError(f"{where}: a finite number or None is needed, got {score!r}")
+            scores.setdefault(system, []).append(value)
+        expected = 1 if level == "sys" else len(self.sources)
+        for system, values in scores.items():
+            if len(values) != expected:
+                raise InputError(f"{path}: {len(values)} scores of the system {system!r}, {expected} are needed")
+        return scores
+
+    def compared_references(self, references: str) -> list[str]:
+        """The names of the references that a metric compares with, of which it scores none.
+
+        Args:
+            references: names joined by dots, ``"src"`` for none or ``"all"``.
+
+        Raises:
+            InputError: there is no such reference.
+        """
+        names = {SOURCES_ONLY: [], ALL_REFERENCES: list(self.references)}.get(references, references.split("."))
+        for name in names:
+            self.reference(name)
+        return names
+
+    def scored_systems(self, references: str) -> dict[str, list[str]]:
+        """The outputs that a metric has to score: system -> n translations; all but the references that it compares with.
+
+        Args:
+            references: as `compared_references`.
+
+        Raises:
+            InputError: there is no such reference.
+        """
+        compared = self.compared_references(references)
+        return {system: texts for system, texts in self.outputs.items() if system not in compared}
+
+    def metric_files(self, metric: str, references: str, *, overwrite: bool = False) -> dict[Level, Path]:
+        """Where scores of a metric are written to, by level.
+
+        Args:
+            metric: its name.
+            references: as `compared_references`.
+            overwrite: the files may exist.
+
+        Raises:
+            InputError: a name cannot be used, or the files exist.
+        """
+        if not metric or metric.startswith(".") or not set(metric).isdisjoint("/\\ \t\n"):
+            raise InputError(
+                f"metric name {metric!r}: it becomes the name of a file; no blank, no slash and no '.' at the start are allowed"
+            )
+        self.compared_references(references)
+        folder = self.root / "metric-scores" / self.lang_pair
+        files: dict[Level, Path] = {level: folder / f"{metric}-{references}.{level}.score" for level in ("seg", "sys")}
+        for path in files.values():
+            if path.exists() and not overwrite:
+                raise InputError(f"{path} exists already; choose another name or pass --overwrite")
+        return files
+
+    def write_metric_scores(
+        self, metric: str, references: str, scores: Mapping[str, Sequence[float]], *, overwrite: bool = False
+    ) -> dict[Level, Path]:
+        """Writes the scores of a metric, so that mt-metrics-eval compares it with others; a system's score is the mean over its segments.
+
+        Args:
+            metric: its name.
+            references: as `compared_references`.
+            scores: system -> n finite scores, higher is better; the systems are those of `scored_systems`.
+            overwrite: replace scores of that name.
+
+        Returns:
+            The files, by level.
+
+        Raises:
+            InputError: systems or scores are missing or too many, a score is not finite, or as `metric_files`.
+            MTMetricsError: the place cannot be written.
+        """
+        files = self.metric_files(metric, references, overwrite=overwrite)
+        self._check_scores(self.scored_systems(references), scores)
+        lines: dict[Level, list[str]] = {
+            "seg": [f"{system}\t{float(value)!r}\n" for system, values in scores.items() for value in values],
+            "sys": [f"{system}\t{float(np.mean(values))!r}\n" for system, values in scores.items()],
+        }
+        for level, path in files.items():
+            make_folder(path.parent)
+            write_atomic(path, "".join(lines[level]))
+        return files
+
+    def _check_scores(self, systems: Collection[str], scores: Mapping[str, Sequence[float]]) -> None:
+        if scores.keys() != set(systems):
+            raise InputError(
+                f"{self.root}: scores of {', '.join(scores) or 'no system'}, but mt-metrics-eval needs those of {', '.join(systems)}"
+            )
+        for system, values in scores.items():
+            if len(values) != len(self.sources):
+                raise InputError(f"{self.root}: {len(values)} scores of the system {system!r}, but there are {len(self.sources)} segments")
+            for number, value in enumerate(values, 1):
+                if not math.isfinite(value):
+                    raise InputError(f"{self.root}: score {number} of the system {system!r} is {value}, a finite number is needed")
+
+
+def _parallel(source_file: Path, lines: int, path: Path) -> list[str]:
+    texts = list(iter_lines(path))
+    if len(texts) != lines:
+        raise InputError(f"{path}: {len(texts)} lines, but {source_file} has {lines}; they must be parallel")
+    return texts
+
+
+def _number(cell: str, where: str) -> float | None:
+    try:
+        return None if cell == "None" else float(cell)
+    except ValueError:
+        raise InputError(f"{where}: a number or None is needed, got {cell!r:.60}") from None

@@ -1,0 +1,1 @@
+"""Reads human judgements in the layouts in which they are published."""
