@@ -47,7 +47,7 @@ def test_every_artifact_and_every_space_is_pushed(published: LoopbackHub, wheel:
         assert set(files) >= {"README.md", "app.py", wheel.name}
         address = f"{published.url}/spaces/org/{name}/resolve/main/{wheel.name}#sha256={sha256_file(wheel)}"
         assert files["requirements.txt"].decode() == f"mtmetrics[app] @ {address}\n"
-        assert Requirement(files["requirements.txt"].decode()).url == address
+        assert Requirement(files["requirements.txt"].decode().strip()).url == address
 
 
 @pytest.fixture

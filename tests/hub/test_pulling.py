@@ -124,12 +124,14 @@ def test_what_is_not_as_the_catalog_says_is_refused(client: Client, published: L
 
 
 LIBRARIES = """
+import evaluate
 import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError
 from mtmetrics.regressors.regressor import Regressor
+from mtmetrics.scorers.load import load_scorer
 
 def same(one, other):
     one, other = one.state_dict(), other.state_dict()
@@ -139,47 +141,44 @@ encoder = AutoModel.from_pretrained("org/mini-encoder", dtype=torch.float32)
 tokenizer = AutoTokenizer.from_pretrained("org/mini-encoder")
 encoder.push_to_hub("org/auto")
 tokenizer.push_to_hub("org/auto")
-print(same(encoder, AutoModel.from_pretrained("org/auto", dtype=torch.float32)), len(AutoTokenizer.from_pretrained("org/auto")))
+copy = AutoModel.from_pretrained("org/auto", dtype=torch.float32)
+print("AutoModel:", same(encoder, copy), len(AutoTokenizer.from_pretrained("org/auto")))
 
 sentences = SentenceTransformer("org/mini-encoder", device="cpu", model_kwargs={"dtype": torch.float32})
 sentences.push_to_hub("org/sentences")
 copy = SentenceTransformer("org/sentences", device="cpu")
-print(same(sentences, copy), copy.encode(["the house"]).shape)
+print("SentenceTransformer:", same(sentences, copy), copy.encode(["the house"]).shape)
 
 regressor = Regressor.from_pretrained("org/esim-minilm")
 regressor.push_to_hub("org/regressor")
-print(same(regressor, Regressor.from_pretrained("org/regressor")), regressor.architecture)
+print("PyTorchModelHubMixin:", same(regressor, Regressor.from_pretrained("org/regressor")), regressor.architecture)
 
-print(TokenEncoder("org/mini-encoder").fingerprint == TokenEncoder("mini-encoder").fingerprint)
+print("TokenEncoder:", TokenEncoder("org/mini-encoder").fingerprint == TokenEncoder("mini-encoder").fingerprint)
 for name, revision in (("org/none", None), ("org/mini-encoder", "v9")):
     try:
         TokenEncoder(name, revision=revision)
     except ArtifactError as error:
-        print(error)
+        print("refused:", error)
+
+texts = {"sources": ["Das Haus ist klein."], "predictions": ["The house is small."]}
+result = evaluate.load("org/xmoverscore", "mini", device="cpu").compute(**texts, lang_pair="de-en")
+own = load_scorer("xmoverscore", preset="mini", lang_pair="de-en").score(*texts.values())
+print("evaluate:", abs(result["mean_score"] - own.system) < 1e-6, result["signature"] == own.signature)
 """
 
 
-def test_round_trips_of_other_libraries(client: Client, published: LoopbackHub) -> None:
-    auto, sentences, regressor, same, absent, unknown = client.run(LIBRARIES).splitlines()
-    assert (auto, sentences, regressor, same) == ("True 27000", "True (1, 256)", "True esim", "True")
-    assert absent.startswith("model 'org/none' was not found as a folder, as a bundled artifact, in the cache or on the Hub: ")
+def test_what_other_libraries_make_of_it(client: Client, published: LoopbackHub, tmp_path: Path) -> None:
+    """`AutoModel`, `SentenceTransformer` and `PyTorchModelHubMixin` there and back, and ``evaluate.load`` of a Space in an empty folder."""
+    (tmp_path / "empty").mkdir()
+    lines = [line for line in client.run(LIBRARIES, cwd=tmp_path / "empty").splitlines() if ": " in line]
+    auto, sentences, regressor, tokens, absent, unknown, metric = lines
+    assert auto == "AutoModel: True 27000"
+    assert sentences == "SentenceTransformer: True (1, 256)"
+    assert regressor == "PyTorchModelHubMixin: True esim"
+    assert tokens == "TokenEncoder: True"
+    assert absent.startswith("refused: model 'org/none' was not found as a folder, as a bundled artifact, in the cache or on the Hub: ")
     assert "the Hub has no such repository" in absent
     assert "the Hub repository org/mini-encoder (revision v9): the Hub has no such revision" in unknown
     assert "model.safetensors" in published["org/sentences"].files()
-
-
-METRIC = """
-import evaluate
-from mtmetrics.scorers.load import load_scorer
-texts = {"sources": ["Das Haus ist klein."], "predictions": ["The house is small."]}
-metric = evaluate.load("org/xmoverscore", "mini", device="cpu")
-print(metric.compute(**texts, lang_pair="de-en")["mean_score"])
-print(load_scorer("xmoverscore", preset="mini", lang_pair="de-en").score(*texts.values()).system)
-"""
-
-
-def test_a_space_is_a_metric(client: Client, published: LoopbackHub, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    scores = [float(line) for line in client.run(METRIC, cwd=tmp_path / "empty").splitlines()[-2:]]
-    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+    assert metric == "evaluate: True True"
     assert any(request.startswith("GET /spaces/org/xmoverscore/resolve/main/xmoverscore.py") for request in published.requests)

@@ -82,7 +82,7 @@ def plan(publication: Publication) -> Plan:
     Raises:
         ArtifactError: the Hub cannot be asked, or refuses.
     """
-    with hub_errors(publication.repository):
+    with _hub_errors(publication.repository):
         return _plan(_api(), publication)
 
 
@@ -103,7 +103,7 @@ def push(publication: Publication, *, private: bool = False) -> Plan:
     Raises:
         ArtifactError: the Hub cannot be asked, or refuses, for want of a token or a right.
     """
-    with hub_errors(publication.repository):
+    with _hub_errors(publication.repository):
         api = _api()
         created = _plan(api, publication).created
         if created:
@@ -223,7 +223,7 @@ def _tag(api: "HfApi", publication: Publication, head: str) -> str:
 
 
 @contextlib.contextmanager
-def hub_errors(repository: str) -> Iterator[None]:
+def _hub_errors(repository: str) -> Iterator[None]:
     """Turns what the client raises while it talks to a repository into one message; no token is ever part of it.
 
     Raises:
