@@ -5,11 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hub_client import COMMANDS, Client, as_steps
+from hub_client import COMMANDS, Client, as_steps, finished
 from loopback import LoopbackHub, Repository
 
 from mtmetrics.artifacts.catalog import catalog
-from mtmetrics.artifacts.files import sha256_file
 from mtmetrics.layout import bundled_artifacts
 
 SCORES = """
@@ -76,7 +75,7 @@ def test_pull_verify_and_score(client: Client, bare_package: Path, tmp_path: Pat
     assert len({row.partition(" ")[2] for row in rows}) == 1
 
 
-def test_an_interrupted_download_goes_on(client: Client, published: LoopbackHub, tmp_path: Path) -> None:
+def test_an_interrupted_download_goes_on_in_two_processes(client: Client, published: LoopbackHub, tmp_path: Path) -> None:
     published.stall = "model.safetensors"
     published.stalled.clear()
     pull = ["artifacts", "pull", "mini-lm-en", "--namespace", "org"]
@@ -85,17 +84,15 @@ def test_an_interrupted_download_goes_on(client: Client, published: LoopbackHub,
     process.kill()
     process.communicate()
     published.stall = None
-    offline, online, offline_again = (
-        client.commands(pull, HF_HUB_OFFLINE="1"),
-        client.commands(pull, ["artifacts", "pull", "mini-lm-en", "--namespace", "org", "--out", str(tmp_path / "out")]),
-        client.commands(pull, HF_HUB_OFFLINE="1"),
-    )
-    assert offline[0][0] == 1
-    assert "the Hub repository org/mini-lm-en (revision v1.0.0): not whole in the cache" in offline[0][2]
-    assert [code for code, _, _ in online] == [0, 0]
-    assert "model.safetensors" in json.loads(online[0][1])["mini-lm-en"]["fetched"]
-    assert sha256_file(tmp_path / "out" / "mini-lm-en" / "model.safetensors") == catalog()["mini-lm-en"].files["model.safetensors"]
-    assert offline_again[0][0] == 0
+    [offline] = client.commands(pull, HF_HUB_OFFLINE="1")
+    assert offline[0] == 1
+    assert "the Hub repository org/mini-lm-en (revision v1.0.0): not whole in the cache" in offline[2]
+    # Two at once, into one cache and one folder.
+    both = [client.start(COMMANDS, as_steps(pull, [*pull, "--out", str(tmp_path / "out")])) for _ in range(2)]
+    assert [[json.loads(line)[0] for line in finished(process).splitlines()] for process in both] == [[0, 0], [0, 0]]
+    verified, again = client.commands(["artifacts", "verify", str(tmp_path / "out")], pull, HF_HUB_OFFLINE="1")
+    assert (verified[0], again[0]) == (0, 0)
+    assert json.loads(again[1])["mini-lm-en"]["fetched"] == []
 
 
 def test_what_is_not_as_the_catalog_says_is_refused(client: Client, published: LoopbackHub) -> None:

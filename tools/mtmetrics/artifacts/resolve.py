@@ -128,10 +128,12 @@ def download_file(source: HubSource, file: str, *, local_files_only: bool = Fals
     """One file of a repository, as `download` does it.
 
     Raises:
-        ArtifactError: as `download`.
+        ArtifactError: as `download`; or the catalog pins the files of the repository, and this is none of them.
     """
     from huggingface_hub import hf_hub_download
 
+    if source.files and file not in source.files:
+        raise ArtifactError(f"{source}: the catalog lists no file {file} there")
     with _client_errors(f"{file} of {source}"):
         path = Path(hf_hub_download(source.repository, file, revision=source.revision, local_files_only=local_files_only))
     if source.files:
@@ -144,12 +146,12 @@ def _require(path: Path, source: HubSource, file: str) -> None:
     if not path.is_file():
         raise ArtifactError(f"{source} does not hold {file}, which the catalog lists")
     found = sha256_unchanged(path)
-    if found != source.files.get(file):
+    if found != source.files[file]:
         blob = path.resolve()
         path.unlink(missing_ok=True)
         blob.unlink(missing_ok=True)
         raise ArtifactError(
-            f"{file} of {source} is damaged or was changed: its sha256 is {found}, the catalog's {source.files.get(file)}; it was removed "
+            f"{file} of {source} is damaged or was changed: its sha256 is {found}, the catalog's {source.files[file]}; it was removed "
             f"from the cache, and the next run fetches it again"
         )
 
