@@ -30,10 +30,23 @@ _METRIC_OPTIONS = (
 )
 
 
-def add_metric_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the choice of metric and preset, and what overrides the preset."""
+def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Adds the choice of metric and preset, and what overrides the preset.
+
+    Args:
+        parser: of the command.
+        several: take `--metric` several times, with preset and options in its value.
+    """
     group = parser.add_argument_group("metric")
-    group.add_argument("--metric", default="xmoverscore", help="metric (default: %(default)s)")
+    if several:
+        group.add_argument(
+            "--metric",
+            action="append",
+            metavar="NAME[:PRESET[:OPTION=VALUE,...]]",
+            help="metric, such as sentsim:mini:setting=mt-ref,variant=wmd; repeatable, each is run once (default: xmoverscore)",
+        )
+    else:
+        group.add_argument("--metric", default="xmoverscore", help="metric (default: %(default)s)")
     group.add_argument(
         "--preset", default="paper", metavar="NAME|DIR", help="preset, or a folder with a preset.toml (default: %(default)s)"
     )

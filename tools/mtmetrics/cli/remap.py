@@ -186,8 +186,9 @@ def _print_curve(
     origin: "np.ndarray",
     meta: dict[str, str],
 ) -> int:
-    from mtmetrics.evaluation.agreement import SCORE, judge
+    from mtmetrics.evaluation.agreement import judge
     from mtmetrics.evaluation.data import read_judged_segments
+    from mtmetrics.evaluation.scored import SCORE
     from mtmetrics.remap import Remapping
     from mtmetrics.scorers.load import load_xmoverscore
 
@@ -207,5 +208,5 @@ def _print_curve(
     for kind, size, remapping in progress(rows, desc="curve", unit=" maps"):
         scorer.remapping = remapping
         for file in files:
-            print(f"{kind}\t{size}\t{Path(file.file).name}\t{judge(scorer, file).pearson[SCORE].value:.4f}")
+            print(f"{kind}\t{size}\t{Path(file.file).name}\t{judge(scorer, file).correlations[SCORE].value:.4f}")
     return 0

@@ -63,4 +63,12 @@ COMPARISONS: dict[str, Comparison] = {
     "bilstm": Comparison({"sources": "source", "references": "reference"}, "against", "references"),
     "bilstm_attention": Comparison({"sources": "source", "references": "reference"}, "against", "references"),
     "esim": Comparison({"sources": "source", "references": "reference"}, "against", "references"),
+    "source_length": Comparison({"sources": None}),
+    "prediction_length": Comparison({"sources": None}),
+    "fluency": Comparison({"sources": None}),
+    "random": Comparison({"sources": None}),
+    "sentbleu": Comparison({"references": None}),
+    "chrf": Comparison({"references": None}),
+    "chrfpp": Comparison({"references": None}),
+    "ter": Comparison({"references": None}),
 }
