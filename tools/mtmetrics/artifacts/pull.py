@@ -7,7 +7,7 @@ from pathlib import Path
 from mtmetrics.artifacts.catalog import verify
 from mtmetrics.artifacts.files import new_folder
 from mtmetrics.artifacts.resolve import HubSource, download
-from mtmetrics.errors import InputError
+from mtmetrics.errors import InputError, MTMetricsError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,17 +51,21 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> Pulled:
         folder = download(source)
         return _pulled(folder, source, files, cached)
     target = out / name
-    if target.exists():
-        problems = list(verify(name, target))
-        if problems:
-            raise InputError(f"{target} exists already and is not the artifact ({problems[0]}); remove it or choose another --out")
-        return _pulled(target, source, files, set(files))
-    folder = download(source)
-    with new_folder(target) as temporary:
-        for file in files:
-            (temporary / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(folder / file, temporary / file)
-    return _pulled(target, source, files, set())
+    if not target.exists():
+        folder = download(source)
+        try:
+            with new_folder(target) as temporary:
+                for file in files:
+                    (temporary / file).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(folder / file, temporary / file)
+            return _pulled(target, source, files, set())
+        except MTMetricsError:
+            if not target.exists():
+                raise  # else another process was faster
+    problems = list(verify(name, target))
+    if problems:
+        raise InputError(f"{target} exists already and is not the artifact ({problems[0]}); remove it or choose another --out")
+    return _pulled(target, source, files, set(files))
 
 
 def _pulled(folder: Path, source: HubSource, files: list[str], present: set[str]) -> Pulled:
