@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -38,6 +39,21 @@ def git_blob_sha1(data: bytes) -> str:
 def git_blob_file(path: str | Path) -> str:
     """`git_blob_sha1` of a file."""
     return git_blob_sha1(Path(path).read_bytes())
+
+
+def in_one_order(data: bytes) -> bytes:
+    """A safetensors file with its metadata in alphabetical order; the library writes them in another order each time.
+
+    Args:
+        data: content of the file: the length of its header, the header, and the tensors.
+    """
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    if "__metadata__" in header:
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data[8 + size :]
 
 
 def write_atomic(path: str | Path, data: str | bytes) -> None:

@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.resolve import download, hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
 
@@ -41,7 +42,7 @@ class Preset:
         Raises:
             ArtifactError: there is another table or key.
         """
-        known = {"metric", "description", "languages", *(name.removesuffix(".*") for name in tables)}
+        known = {"metric", "description", "languages", "lang_pair", *(name.removesuffix(".*") for name in tables)}
         for name, value in self.settings.items():
             if name not in known:
                 raise ArtifactError(f"preset {self.name}: unknown table or key {name!r}; known are: {', '.join(sorted(known))}")
@@ -60,8 +61,12 @@ class Preset:
 
 
 def preset_names(metric: str) -> list[str]:
-    """Names of the presets of a metric, sorted."""
-    return sorted(path.stem for path in (_FOLDER / metric).glob("*.toml"))
+    """Names of the presets of a metric, sorted: its own, and bundled artifacts that are presets, such as ``uscore-mini-de-en``."""
+    return sorted([*(path.stem for path in (_FOLDER / metric).glob("*.toml")), *_bundled(metric)])
+
+
+def _bundled(metric: str) -> list[str]:
+    return [name for name, entry in catalog().items() if entry.kind == "preset" and entry.bundled and name.startswith(f"{metric}-")]
 
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
@@ -77,8 +82,9 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
         ArtifactError: the file is no valid TOML or belongs to another metric; or the repository cannot be fetched.
     """
     name = str(preset)
-    if name in preset_names(metric):
-        return Preset(name, metric, _FOLDER, _read(_FOLDER / metric / f"{name}.toml"))
+    own = _FOLDER / metric / f"{name}.toml"
+    if own.is_file():
+        return Preset(name, metric, _FOLDER, _read(own))
     folder = local_folder(preset, "preset.toml")
     if folder is None and is_on_hub(name, "preset"):
         folder = download(hub_source(name), local_files_only=local_files_only)

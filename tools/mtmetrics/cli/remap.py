@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Fits and writes the maps, or prints the curve."""
     from mtmetrics.inputs import choice, language_pair, positive
     from mtmetrics.remap import KINDS
+    from mtmetrics.scorers.maps import map_meta
 
     language_pair(args.lp)
     positive("--sentences", args.sentences)
@@ -75,16 +76,8 @@ def run(args: argparse.Namespace) -> int:
     pairs, corpus = _pairs(args, max(sizes, default=args.sentences))
     pool = model_pool(args)
     source, target, origin, encoder = _vectors(args, pairs, pool)
-    meta: dict[str, str] = {
-        "encoder": encoder.label,
-        "encoder_fingerprint": encoder.fingerprint,
-        "layer": "none" if encoder.layer is None else str(encoder.layer),
-        "level": args.level,
-        "lp": args.lp,
-        "corpus": corpus,
-        "sentences": str(len(pairs)) if args.parallel else "0",
-        "seed": str(args.seed),
-    }
+    sentences = str(len(pairs)) if args.parallel else "0"
+    meta = map_meta(encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed))
     if sizes:
         return _print_curve(args, sizes, pool, source, target, origin, meta)
     return _write_maps(args, source, target, meta)

@@ -7,7 +7,7 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.agreement import SCORE
-from mtmetrics.evaluation.report import markdown
+from mtmetrics.evaluation.table_styles import markdown
 from mtmetrics.inputs import check, positive
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
 

@@ -104,8 +104,10 @@ class MetricModule(evaluate.Metric):
         comparison = COMPARISONS[self.metric_name]
         if comparison.option and comparison.usual is None and options.get(comparison.option) is None:
             return  # what is compared, and so the models, is known when the texts are
-        if options.get("lang_pair") is None:
-            settings = self.preset.settings
+        settings = self.preset.settings
+        if options.get("lang_pair") is None and "lang_pair" in settings:
+            options["lang_pair"] = settings["lang_pair"]
+        elif options.get("lang_pair") is None:
             language = next(iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"]))
             options |= {"lang_pair": f"{language}-{language}", **without_pair}
         self.scorer(**options)

@@ -59,6 +59,7 @@ COMPARISONS: dict[str, Comparison] = {
     "xmoverscore": Comparison({"sources": None}),
     "sentsim": Comparison({"sources": "src-mt", "references": "mt-ref"}, "setting"),
     "distilscore": Comparison({"sources": "source", "references": "reference"}, "against", "sources"),
+    "uscore": Comparison({"sources": None}),
     "bertr": Comparison({"sources": "source", "references": "reference"}, "against", "references"),
     "bilstm": Comparison({"sources": "source", "references": "reference"}, "against", "references"),
     "bilstm_attention": Comparison({"sources": "source", "references": "reference"}, "against", "references"),

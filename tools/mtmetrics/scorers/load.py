@@ -14,12 +14,14 @@ from mtmetrics.scorers.loaders.bertr import load_bertr
 from mtmetrics.scorers.loaders.distilscore import load_distilscore
 from mtmetrics.scorers.loaders.regressor import load_regressor
 from mtmetrics.scorers.loaders.sentsim import load_sentsim
+from mtmetrics.scorers.loaders.uscore import load_uscore
 from mtmetrics.scorers.loaders.xmoverscore import load_fluency, load_xmoverscore
 
 LOADERS: dict[str, Callable[..., Scorer]] = {
     "xmoverscore": load_xmoverscore,
     "sentsim": load_sentsim,
     "distilscore": load_distilscore,
+    "uscore": load_uscore,
     "bertr": load_bertr,
     "bilstm": functools.partial(load_regressor, "bilstm"),
     "bilstm_attention": functools.partial(load_regressor, "bilstm_attention"),

@@ -30,6 +30,18 @@ def map_file_name(lang_pair: str, kind: str, level: Level = "word") -> str:
     return f"{lang_pair}.{_tag(kind, level)}.safetensors"
 
 
+def map_meta(encoder: MappedEncoder, lang_pair: str, *, level: Level = "word", **about: str) -> dict[str, str]:
+    """What a map says of itself, see `mtmetrics.remap.Remapping`: which vectors it is for, and what else there is to tell."""
+    return {
+        "encoder": encoder.label,
+        "encoder_fingerprint": encoder.fingerprint,
+        "layer": "none" if encoder.layer is None else str(encoder.layer),
+        "level": level,
+        "lp": lang_pair,
+        **about,
+    }
+
+
 def layered_file(folder: Path, published: PublishedMap) -> Path:
     """Where a published map lies in a folder that holds several layers, such as ``layer-12/de-en.clp.safetensors``."""
     return folder / f"layer-{published.layer}" / map_file_name(published.lang_pair, published.kind)
