@@ -1,6 +1,7 @@
 """Files and folders that are either whole or absent, and their checksums."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -17,6 +18,17 @@ def sha256_file(path: str | Path) -> str:
     """Hexadecimal sha256 of a file, read in blocks."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_unchanged(path: str | Path) -> str:
+    """`sha256_file`, read once per process as long as size and time of change stay the same."""
+    state = os.stat(path)
+    return _sha256_of_state(os.path.realpath(path), state.st_size, state.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=256)
+def _sha256_of_state(path: str, size: int, changed: int) -> str:
+    return sha256_file(path)
 
 
 def git_blob_sha1(data: bytes) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.artifacts.catalog import catalog
+from mtmetrics.artifacts.resolve import download, hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.layout import bundled_artifacts
 
 _FOLDER = Path(__file__).parent / "presets"
 
@@ -69,18 +69,26 @@ def _bundled(metric: str) -> list[str]:
     return [name for name, entry in catalog().items() if entry.kind == "preset" and entry.bundled and name.startswith(f"{metric}-")]
 
 
-def load_preset(metric: str, preset: str | Path) -> Preset:
-    """Reads a preset by name, or from a folder with a ``preset.toml``.
+def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
+    """Reads a preset by name, or an artifact that holds a ``preset.toml``, found in the order of `mtmetrics.artifacts.resolve`.
+
+    Args:
+        metric: name of the metric.
+        preset: name of a preset, a folder, the name of an artifact, or a Hub repository ``ORG/NAME``.
+        local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
     Raises:
         InputError: no such preset; the message lists what there is.
-        ArtifactError: the file is no valid TOML or belongs to another metric.
+        ArtifactError: the file is no valid TOML or belongs to another metric; or the repository cannot be fetched.
     """
     name = str(preset)
     own = _FOLDER / metric / f"{name}.toml"
     if own.is_file():
         return Preset(name, metric, _FOLDER, _read(own))
-    path = (bundled_artifacts() / name if name in _bundled(metric) else Path(preset)) / "preset.toml"
+    folder = local_folder(preset, "preset.toml")
+    if folder is None and is_on_hub(name, "preset"):
+        folder = download(hub_source(name), local_files_only=local_files_only)
+    path = (folder or Path(preset)) / "preset.toml"
     if not path.is_file():
         names = ", ".join(preset_names(metric))
         raise InputError(f"unknown preset {name!r} for metric {metric}; there are: {names}; or pass a folder that holds a preset.toml")

@@ -24,6 +24,7 @@ _COMMANDS = (
     "uscore",
     "train",
     "artifacts",
+    "space",
     "install",
     "doctor",
 )

@@ -55,7 +55,8 @@ def load_uscore(
         InputError: an unknown preset, pair or option.
         ArtifactError: something that the preset names cannot be loaded, or a part that was not left out has no model.
     """
-    bundle = load_preset("uscore", preset)
+    pool = pool or ModelPool()
+    bundle = load_preset("uscore", preset, local_files_only=pool.local_files_only)
     bundle.refuse_unknown(_TABLES)
     lang_pair = lang_pair or bundle.settings.get("lang_pair")
     pair = languages(bundle, lang_pair)
@@ -75,7 +76,6 @@ def load_uscore(
             f"preset {bundle.name}: names no model for {' and '.join(named)}; "
             f"'mtmetrics uscore' makes a preset that does, from text of both languages; or leave out by name: without={'+'.join(missing)!r}"
         )
-    pool = pool or ModelPool()
     loaders: dict[str, Callable[..., Any]] = {
         "translation": functools.partial(pool.translator, lang_pair=lang_pair),
         "language_model": pool.language_model,

@@ -69,10 +69,10 @@ def load_xmoverscore(
         InputError: an unknown preset, pair or option.
         ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
     """
-    bundle = load_preset("xmoverscore", preset)
+    pool = pool or ModelPool()
+    bundle = load_preset("xmoverscore", preset, local_files_only=pool.local_files_only)
     bundle.refuse_unknown(_TABLES)
     pair = _pair(bundle, lang_pair)
-    pool = pool or ModelPool()
     score = dict(bundle.settings.get("score", {}))
     chosen = choice("variant", variant or score.get("variant", "acl20"), list(VARIANTS))
     similarity = choice("similarity", similarity or score.get("similarity", "mover"), SIMILARITIES)
@@ -114,10 +114,11 @@ def load_fluency(preset: str = "paper", lang_pair: str | None = None, pool: Mode
         InputError: an unknown preset or pair, or no language model for its target language.
         ArtifactError: the language model cannot be loaded.
     """
-    bundle = load_preset("xmoverscore", preset)
+    pool = pool or ModelPool()
+    bundle = load_preset("xmoverscore", preset, local_files_only=pool.local_files_only)
     bundle.refuse_unknown(_TABLES)
     pair = _pair(bundle, lang_pair)
-    model, _ = _language_model(bundle, pool or ModelPool(), pair[1], lm)
+    model, _ = _language_model(bundle, pool, pair[1], lm)
     if model is None:
         raise InputError(f"fluency needs a language model for {pair[1]!r}, and preset {bundle.name} names none; pass lm= (--lm)")
     return Fluency(model, lang_pair=lang_pair)
