@@ -17,6 +17,7 @@ from mtmetrics.mining.token_store import encode_side
 from mtmetrics.mining.word_level import mine_words
 from mtmetrics.pipelines.uscore.production import Material, produce_uscore
 from mtmetrics.pipelines.uscore.settings import UScoreConfig
+from mtmetrics.publishing.card import check_model_card
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.maps import load_map
 
@@ -138,6 +139,10 @@ def test_each_round_mines_with_the_map_of_the_one_before(folder, tmp_path):
         pairs.append([(row["source"], row["target"]) for row in map(json.loads, rows)])
         assert pairs[-1] == mine_words(*sides, remapping, k=20, share=0.5).pairs()
     assert pairs[0] != pairs[1]
+
+
+def test_the_folder_can_be_published(whole):
+    check_model_card(whole)
 
 
 def test_a_second_call_repeats_nothing(whole, folder):

@@ -1,7 +1,7 @@
 """The model card and the plots of a UScore preset."""
 
-import json
 import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from mtmetrics.evaluation.heatmap import require_matplotlib
 from mtmetrics.evaluation.table_styles import markdown
 
 log = logging.getLogger("mtmetrics")
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _MODELS = {"encoder": "words", "maps": "map of the source side", "sentences": "sentence encoder", "translation": "pseudo-references"}
 
 
@@ -61,7 +62,7 @@ def card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[str
     lang_pair = config["lang_pair"]
     source, target = lang_pair.split("-")
     blocks = [
-        _front_matter(config),
+        _front_matter(config, found),
         f"# UScore {lang_pair}",
         f"A preset of the metric `uscore` of `mtmetrics` for translations from {source} to {target}, which needs neither references nor "
         "human judgements (Belouadi and Eger, 2023). Made by `mtmetrics uscore` from monolingual text of both languages.",
@@ -85,19 +86,41 @@ def card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[str
     return "\n\n".join(blocks) + "\n"
 
 
-def _front_matter(config: Mapping[str, Any]) -> str:
-    source, target = config["lang_pair"].split("-")
+def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """The metadata that the Hub reads; `mtmetrics.publishing.card` says which are needed."""
+    import yaml
+
     model = config["preset"]["encoder"]["model"]
-    lines = [
-        "library_name: mtmetrics",
-        f"language: [{json.dumps(source)}, {json.dumps(target)}]",
-        "license: other",
-        "license_name: depends-on-the-training-text",
-        "tags: [mtmetrics, machine-translation, evaluation, quality-estimation, uscore]",
-        f"base_model: {json.dumps(model)}",
-        "metrics: [pearsonr]",
-    ]
-    return "\n".join(["---", *lines, "---"])
+    data: dict[str, Any] = {
+        "library_name": "mtmetrics",
+        "language": config["lang_pair"].split("-"),
+        "license": "other",
+        "license_name": "depends-on-the-training-text",
+        "tags": ["mtmetrics", "machine-translation", "evaluation", "quality-estimation", "uscore"],
+        "base_model": [model] if _REPOSITORY.fullmatch(model) else [],
+        "datasets": config["text"],
+        "metrics": ["pearsonr"],
+    }
+    if "agreement" in found:
+        data["model-index"] = [{"name": f"uscore {config['lang_pair']}", "results": _results(found["agreement"])}]
+    return f"---\n{yaml.safe_dump(data, sort_keys=False, allow_unicode=True)}---"
+
+
+def _results(files: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One result of a model-index per file of judged segments: the agreement of the metric with its usual weights."""
+    results = []
+    for file, values in files.items():
+        # The levels with the tuned weights stand after the parts and after the word level alone.
+        name, value = [(name, value) for name, value in values["pearson"].items() if name.endswith(", tuned")][-1]
+        if value is not None:
+            results.append(
+                {
+                    "task": {"type": "machine-translation-evaluation"},
+                    "dataset": {"name": file, "type": file},
+                    "metrics": [{"type": "pearsonr", "name": f"Pearson's r, {name}", "value": round(value, 3)}],
+                }
+            )
+    return results
 
 
 def _models(config: Mapping[str, Any]) -> str:

@@ -36,7 +36,13 @@ def assembled(job: Job, maps: Finished, kind: str, sentences: Finished | None, t
     return job.stages.run(
         "preset",
         functools.partial(_assemble, job=job, maps=maps, kind=kind, models=models),
-        settings={"kind": kind, "start": dataclasses.asdict(job.start), "config": dataclasses.asdict(job.config), "seed": job.seed},
+        settings={
+            "kind": kind,
+            "start": dataclasses.asdict(job.start),
+            "config": dataclasses.asdict(job.config),
+            "seed": job.seed,
+            "text": job.files,
+        },
         after=[*job.texts, maps, *models.values()],
     )
 
@@ -115,6 +121,7 @@ def _record(job: Job, tables: Mapping[str, Any]) -> dict[str, Any]:
             "sentences": known_by(start.sentences),
             "translation": start.translation,
         },
+        "text": job.files,
         "seed": job.seed,
         "config": dataclasses.asdict(job.config),
         "counts": job.stages.counts(),

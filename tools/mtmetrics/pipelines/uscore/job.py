@@ -35,6 +35,7 @@ class Job:
         seed: of everything random.
         pool: loaded models.
         texts: the prepared sentences of either side.
+        files: names of the files that the production learns from.
         threads: solver threads.
         progress: wraps an iteration, with a description.
     """
@@ -46,6 +47,7 @@ class Job:
     seed: int
     pool: ModelPool
     texts: tuple[Finished, Finished]
+    files: tuple[str, ...]
     threads: int
     progress: Callable[..., Any]
 

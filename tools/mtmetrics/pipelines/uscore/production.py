@@ -105,7 +105,9 @@ def produce_uscore(
     make_folder(out)
     with contextlib.closing(Stages(out / WORK, out / LOG)) as stages:
         texts = prepared(stages, lang_pair, (material.source_text, material.target_text), held_back, identify=identify, progress=progress)
-        job = Job(stages, lang_pair, start, config, seed, pool or ModelPool(), texts, threads, progress)
+        learnt_from = (material.source_text, material.target_text, *([material.parallel] if material.parallel else []))
+        files = tuple(Path(path).name for path in learnt_from)
+        job = Job(stages, lang_pair, start, config, seed, pool or ModelPool(), texts, files, threads, progress)
         preset, rounds = _made(job, material)
         measured = {}
         if held_back:
