@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import mtmetrics.scorers.loaders.xmoverscore
+from mtmetrics.artifacts.presets import preset_names
 from mtmetrics.integrations.demo import DemoBackend
-from mtmetrics.layout import metric_scripts
+from mtmetrics.layout import metric_names, metric_scripts
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 
@@ -45,6 +46,14 @@ class Client:
         return {"path": json.loads(answer)[0], "meta": {"_type": "gradio.FileData"}}
 
 
+def build(name: str) -> "gradio.Blocks":
+    """The app of a metric."""
+    spec = importlib.util.spec_from_file_location("app", metric_scripts() / name / "app.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.build()
+
+
 @pytest.fixture(scope="module")
 def client(tmp_path_factory, tiny_preset):
     with pytest.MonkeyPatch.context() as patch:
@@ -55,10 +64,7 @@ def client(tmp_path_factory, tiny_preset):
             "load_preset",
             lambda metric, preset: real(metric, tiny_preset if preset == "mini" else preset),
         )
-        spec = importlib.util.spec_from_file_location("app", metric_scripts() / "xmoverscore" / "app.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        app = module.build()
+        app = build("xmoverscore")
         _, url, _ = app.launch(prevent_thread_lock=True, server_name="127.0.0.1", quiet=True, share=False)
         yield Client(url)
         app.close()
@@ -148,3 +154,10 @@ def test_page_loads_nothing_from_elsewhere(client):
         assert host not in page
         assert host not in json.dumps(config)
     assert not config["stylesheets"] or all(sheet.startswith(("/", ".")) for sheet in config["stylesheets"])
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_the_page_begins_with_a_preset_that_needs_no_download(name):
+    [preset] = [part["props"] for part in build(name).config["components"] if part["props"].get("label") == "Preset"]
+    assert [value for _, value in preset["choices"]] == preset_names(name)
+    assert preset["value"] in set(preset_names(name)) - {"paper"}
