@@ -13,7 +13,7 @@ _MARKERS = "osD^vPX"
 _MOST_TICKS = 30
 
 
-def draw_curves(lines: Mapping[str, Mapping[float, float]], *, title: str, x_label: str, y_label: str) -> "Figure":
+def draw_curves(lines: Mapping[str, Mapping[float, float]], *, title: str, x_label: str, y_label: str, least_span: float = 0.0) -> "Figure":
     """A plot with one line per name.
 
     Args:
@@ -21,6 +21,7 @@ def draw_curves(lines: Mapping[str, Mapping[float, float]], *, title: str, x_lab
         title: over the plot.
         x_label: of the x axis.
         y_label: of the y axis.
+        least_span: the y axis spans at least so much, so that noise does not look like a change.
     """
     figure = new_figure(7.0, 4.4)
     axes = figure.add_subplot()
@@ -34,16 +35,21 @@ def draw_curves(lines: Mapping[str, Mapping[float, float]], *, title: str, x_lab
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     plain_axes(axes)
+    low, high = axes.get_ylim()
+    if high - low < least_span:
+        axes.set_ylim((low + high - least_span) / 2, (low + high + least_span) / 2)
     if len(lines) > 1:
         axes.legend(frameon=False)
     return figure
 
 
-def save_curves(lines: Mapping[str, Mapping[float, float]], path: str | Path, *, title: str, x_label: str, y_label: str) -> None:
+def save_curves(
+    lines: Mapping[str, Mapping[float, float]], path: str | Path, *, title: str, x_label: str, y_label: str, least_span: float = 0.0
+) -> None:
     """Writes the plot of `draw_curves` as a PNG file, which is whole or absent.
 
     Raises:
         MTMetricsError: the file cannot be written.
     """
-    figure = draw_curves(lines, title=title, x_label=x_label, y_label=y_label)
+    figure = draw_curves(lines, title=title, x_label=x_label, y_label=y_label, least_span=least_span)
     save_figure(figure, path)

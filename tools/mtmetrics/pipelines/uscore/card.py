@@ -47,7 +47,7 @@ def draw_rounds(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[
             for level, rounds in levels.items()
             if rounds
         }
-        save_curves(lines, folder / name, title=lang_pair, x_label="round (0: before the first)", y_label=label)
+        save_curves(lines, folder / name, title=lang_pair, x_label="round (0: before the first)", y_label=label, least_span=0.2)
     return {name: label for name, (label, _) in plots.items()}
 
 
