@@ -6,7 +6,7 @@ import pytest
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.remap import Remapping
-from mtmetrics.scorers.load import load_xmoverscore
+from mtmetrics.scorers.load import load_scorer, load_xmoverscore
 from mtmetrics.scorers.pool import ModelPool
 
 LANGUAGES = ["cs", "de", "es", "et", "fi", "fr", "lv", "ne", "ro", "ru", "si", "tr", "zh"]
@@ -34,6 +34,15 @@ def test_translations_score_higher_than_other_sentences(pool: ModelPool, lang_pa
     result = load_xmoverscore("mini", lang_pair, pool).score([source, source], [good, bad])
     assert result.parts["mover"][0] > result.parts["mover"][1] + 0.05
     assert result.segments[0] > result.segments[1]
+
+
+@pytest.mark.parametrize("lang_pair", TRIPLES)
+def test_esim_tells_translations_from_other_sentences(pool: ModelPool, lang_pair: str) -> None:
+    source, good, bad = TRIPLES[lang_pair]
+    scorer = load_scorer("esim", preset="esim-mini-qe", lang_pair=lang_pair, pool=pool)
+    assert scorer.compares == "sources"
+    segments = scorer.score([source, source], [good, bad]).segments
+    assert segments[0] > segments[1]
 
 
 def test_fluent_english_is_likelier_than_shuffled_words(pool: ModelPool) -> None:
