@@ -18,6 +18,10 @@ def test_markdown() -> None:
     ]
 
 
+def test_latex_rows_that_begin_like_an_argument() -> None:
+    assert STYLES["latex"]([["a"], ["[b]"], ["*"]], []).splitlines()[4:6] == [r"{}[b] \\", r"{}* \\"]
+
+
 def test_latex() -> None:
     lines = STYLES["latex"](TABLE, [1]).splitlines()
     assert lines[0] == r"\begin{tabular}{lr}"

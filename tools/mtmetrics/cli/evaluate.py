@@ -4,7 +4,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli.options import add_metric_options, metric_options, model_pool, progress
+from mtmetrics.cli.metric_specs import USUAL_METRIC, metric_specs
+from mtmetrics.cli.options import add_metric_options, model_pool, progress
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.pool import ModelPool
 
 _FORMATS = ("json", "markdown", "latex", "csv", "tsv")
-_USUAL_METRIC = "xmoverscore"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -108,17 +108,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _specs(args: argparse.Namespace) -> "list[MetricSpec]":
-    """The metrics as the user names them, with --preset and, for a single metric, the other options."""
-    from mtmetrics.evaluation.specs import MetricSpec
-
-    named = args.metric or ([] if args.column or args.recipe else [_USUAL_METRIC])
-    options = {name: value for name, value in metric_options(args).items() if value is not None and name not in ("metric", "preset")}
-    if args.recipe and (named or args.column or args.parts):
+    """The metrics to run; a recipe names its own."""
+    if args.recipe and (args.metric or args.column or args.parts):
         raise InputError("--recipe names its own rows; leave out --metric, --column and --parts (--preset counts)")
-    if len(named) != 1 and options:
-        name = next(iter(options))
-        raise InputError(f"option {name}: for which metric? Write it as in --metric {_USUAL_METRIC}:{args.preset}:{name}=VALUE")
-    return [MetricSpec.parse(text).filled(args.preset, options) for text in named]
+    return list(metric_specs(args, usual=() if args.column or args.recipe else (USUAL_METRIC,)).values())
 
 
 def _print_files(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> int:
@@ -153,12 +146,14 @@ def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> int:
     from mtmetrics.evaluation.agreement import judge
     from mtmetrics.evaluation.curves import save_curves
+    from mtmetrics.evaluation.figures import check_plot_file
     from mtmetrics.evaluation.heatmap import require_matplotlib
     from mtmetrics.evaluation.layers import chosen_layers, curves, render_layers
     from mtmetrics.evaluation.report import undefined
 
     if args.plot is not None:
         require_matplotlib("--plot")
+        check_plot_file(args.plot)
     files = _segments(args)
     pool = model_pool(args)
     depth = next(iter(_scorers(spec, files, pool).values())).depth

@@ -11,7 +11,20 @@ from mtmetrics.cli.memory import return_large_blocks
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.version import __version__
 
-_COMMANDS = ("score", "explain", "evaluate", "probe", "remap", "train", "data", "artifacts", "install", "doctor")
+_COMMANDS = (
+    "score",
+    "compare",
+    "explain",
+    "evaluate",
+    "plot",
+    "probe",
+    "data",
+    "remap",
+    "train",
+    "artifacts",
+    "install",
+    "doctor",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtmetrics.evaluation.figures import COLOURS, INK, TITLE_SIZE, new_figure, plain, save_png
+from mtmetrics.evaluation.figures import COLOURS, INK, TITLE_SIZE, new_figure, plain_axes, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,7 @@ def draw_curves(lines: Mapping[str, Mapping[float, float]], *, title: str, x_lab
     axes.set_title(title, loc="left", fontsize=TITLE_SIZE, color=INK)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
-    plain(axes)
+    plain_axes(axes)
     if len(lines) > 1:
         axes.legend(frameon=False)
     return figure
@@ -45,4 +45,5 @@ def save_curves(lines: Mapping[str, Mapping[float, float]], path: str | Path, *,
     Raises:
         MTMetricsError: the file cannot be written.
     """
-    save_png(draw_curves(lines, title=title, x_label=x_label, y_label=y_label), path)
+    figure = draw_curves(lines, title=title, x_label=x_label, y_label=y_label)
+    save_figure(figure, path)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtmetrics.evaluation.figures import COLOURS, INK, TITLE_SIZE, new_figure, plain, save_png
+from mtmetrics.evaluation.figures import COLOURS, INK, TITLE_SIZE, new_figure, plain_axes, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
             shares = f"{preference.preferred:.1%} preferred" + (f", {preference.equal:.1%} equal" if preference.equal else "")
             axes.set_title(f"{preference.modification}\n{shares}", fontsize=TITLE_SIZE - 1, color=INK)
             axes.set_xlabel(f"d ({measure})")
-            plain(axes)
+            plain_axes(axes)
         row[0].set_ylabel("sentences")
     figure.suptitle(title, x=0.01, ha="left", fontsize=TITLE_SIZE, color=INK)
     return figure
@@ -64,4 +64,4 @@ def save_preferences(found: "Sequence[Preference]", path: str | Path, *, title: 
     Raises:
         MTMetricsError: the file cannot be written.
     """
-    save_png(draw_preferences(found, title=title), path)
+    save_figure(draw_preferences(found, title=title), path)

@@ -115,6 +115,8 @@ def _markdown_cell(cell: Cell) -> str:
 
 def _latex_cell(cell: Cell) -> str:
     text = latex_text(_plain(cell))
+    if text.startswith(("[", "*")):  # at the beginning of a row it would be an argument of the line end before it
+        text = "{}" + text
     if isinstance(cell, Marked):
         text = rf"\textbf{{{text}}}" if cell.bold else text
         text += _LATEX["†"] if cell.tied else ""
