@@ -72,12 +72,12 @@ def scored(tiny_preset):
 
 def assert_is(answer, scored) -> None:
     table, summary, signature, number, *_ = answer
-    assert table["headers"] == ["segment", "source", "translation", "score", "mover", "lm"]
-    values = [scored.result.segments, *scored.result.parts.values()]
+    assert table["headers"] == ["segment", "score", "source", "translation", "mover", "lm"]
     for index, row in enumerate(table["data"]):
-        assert row[:3] == [index + 1, SOURCES[index], PREDICTIONS[index]]
-        assert row[3:] == pytest.approx([column[index] for column in values])
-    assert table["metadata"]["display_value"][0][3] == f"{scored.result.segments[0]:.4f}"
+        assert [row[0], *row[2:4]] == [index + 1, SOURCES[index], PREDICTIONS[index]]
+        values = [scored.result.segments, *scored.result.parts.values()]
+        assert [row[1], *row[4:]] == pytest.approx([column[index] for column in values])
+    assert table["metadata"]["display_value"][0][1] == f"{scored.result.segments[0]:.4f}"
     assert f"{scored.result.system:.4f}" in summary
     assert f"{scored.interval.low:.4f}" in summary
     assert signature == scored.result.signature

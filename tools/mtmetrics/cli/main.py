@@ -11,7 +11,7 @@ from mtmetrics.cli.memory import return_large_blocks
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.version import __version__
 
-_COMMANDS = ("score", "explain", "evaluate", "remap", "train", "data", "artifacts", "install", "doctor")
+_COMMANDS = ("score", "explain", "evaluate", "remap", "train", "data", "artifacts", "install", "demo", "doctor")
 
 
 def build_parser() -> argparse.ArgumentParser:
