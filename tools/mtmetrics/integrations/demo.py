@@ -213,7 +213,9 @@ def build_demo(
             )
         with gradio.Tab("Text"):
             with gradio.Row():
-                first, second = (gradio.Textbox(label=field.capitalize(), info="one segment per line", lines=4, min_width=280) for field in fields)
+                first, second = (
+                    gradio.Textbox(label=field.capitalize(), info="one segment per line", lines=4, min_width=280) for field in fields
+                )
             text_button = gradio.Button("Score", variant="primary")
             gradio.Examples([list(example) for example in examples], [first, second, lang_pair])
         with gradio.Tab("File"):

@@ -85,6 +85,11 @@ class MetricModule(evaluate.Metric):
         """Name of the metric; that of `evaluate` would be derived from the name of the class."""
         return self.metric_name
 
+    @property
+    def scorer_options(self) -> dict[str, Any]:
+        """The keywords of ``evaluate.load`` that `scorer` takes."""
+        return {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
+
     def prepare(self, dl_manager: Any, **without_pair: Any) -> None:
         """Loads the models that the preset and the keywords of ``evaluate.load`` determine; all that are loaded stay with the object.
 
@@ -98,7 +103,7 @@ class MetricModule(evaluate.Metric):
         """
         offline = self._local_files_only or evaluate.config.HF_EVALUATE_OFFLINE or dl_manager.download_config.local_files_only
         self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
-        options = {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
+        options = self.scorer_options
         comparison = COMPARISONS[self.metric_name]
         if comparison.option and comparison.usual is None and options.get(comparison.option) is None:
             return  # what is compared, and so the models, is known when the texts are
