@@ -17,7 +17,7 @@ from mtmetrics.scorers.base import MetricResult, Scorer
 pytest.importorskip("gradio", reason="needs the extra 'app'")
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium, of the extra 'test'")
 
-PATIENCE = 120
+PATIENCE = 300
 PHONE = 390
 SCORE = "//button[normalize-space()='Score']"
 HEATMAP = "//img[contains(@src, '/gradio_api/file=')]"

@@ -261,13 +261,13 @@ def build_demo(
 
 @contextlib.contextmanager
 def _messages() -> Iterator[None]:
-    """Shows expected errors to the visitor, whose browser would take what they quote for markup."""
+    """Shows expected errors until the visitor closes them; the browser would take what they quote for markup."""
     import gradio
 
     try:
         yield
     except MTMetricsError as error:
-        raise gradio.Error(html.escape(str(error), quote=False), print_exception=False) from None
+        raise gradio.Error(html.escape(str(error), quote=False), duration=None, print_exception=False) from None
 
 
 def _bounded(rows: Iterable[list[str]]) -> list[list[str]]:

@@ -28,7 +28,7 @@ def make_compute_metrics(
     Args:
         metric: a module that `evaluate.load` returned, or a scorer of this package.
         tokenizer: of the model.
-        sources: texts parallel to the evaluation set. ``train_sampling_strategy="group_by_length"`` would reorder that: leave them out then.
+        sources: texts parallel to the evaluation set. ``train_sampling_strategy="group_by_length"`` reorders that: leave them out then.
         **options: of the module's ``compute``, such as ``lang_pair="de-en"``; models that they name are loaded at once.
 
     Returns:
