@@ -47,6 +47,23 @@ def test_batches_and_padding_change_nothing(tiny_lm: Path, batch_tokens: int) ->
     assert together == pytest.approx([single.score([text])[0][0] for text in TEXTS], abs=1e-5)
 
 
+def test_a_text_that_comes_again_is_not_scored_again(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LanguageModel(tiny_lm)
+    read: list[str] = []
+    tokenizer = model.tokenizer
+    monkeypatch.setattr(model, "tokenizer", lambda texts, **options: read.extend(texts) or tokenizer(texts, **options))
+    first = model.score(TEXTS)
+    again = model.score([*TEXTS[::-1], "the cat"])
+    assert read == [*dict.fromkeys(TEXTS), "the cat"]
+    for before, after in zip(first, again, strict=True):
+        assert after[:-1].tolist() == before[::-1].tolist()
+    monkeypatch.setattr("mtmetrics.fluency._REMEMBERED", 1)
+    for _ in range(3):
+        read.clear()
+        assert model.score(TEXTS)[0] == pytest.approx(first[0], abs=1e-6)
+    assert read == list(dict.fromkeys(TEXTS))[:-1]  # the memory holds the last text alone
+
+
 def test_length_normalised_form() -> None:
     values = length_normalised(np.array([-8.0, -8.0, -3.0]), np.array([2, 8, 1]))
     assert values == pytest.approx([np.exp(-4), np.exp(-1), 0])

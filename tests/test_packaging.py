@@ -45,11 +45,11 @@ def test_versions_agree() -> None:
 
 
 def test_metric_folders() -> None:
-    assert metric_names() == ["bertr", "distilscore", "sentsim", "xmoverscore"]
+    assert metric_names() == ["bertr", "bilstm", "bilstm_attention", "distilscore", "esim", "sentsim", "uscore", "xmoverscore"]
     for name in metric_names():
         files = {path.name for path in Path(metric_path(name)).iterdir()}
         assert {f"{name}.py", "README.md", "app.py", "requirements.txt"} <= files
-    with pytest.raises(InputError, match="unknown metric 'bleu'; there are: bertr, distilscore, sentsim, xmoverscore"):
+    with pytest.raises(InputError, match="unknown metric 'bleu'; there are: bertr, bilstm, bilstm_attention, distilscore, "):
         metric_path("bleu")
 
 

@@ -1,12 +1,13 @@
 """The catalog: checksums of what is bundled, and what verification finds."""
 
+import dataclasses
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from mtmetrics.artifacts import catalog as module
-from mtmetrics.artifacts.catalog import Origin, catalog, verify
+from mtmetrics.artifacts.catalog import CatalogEntry, Origin, catalog, entry_toml, update_catalog, verify
 from mtmetrics.artifacts.files import sha256_file
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
@@ -74,3 +75,37 @@ def test_an_origin_instead_of_a_hub_repository(folder: Path) -> None:
 
 def test_the_catalog_is_plain_toml() -> None:
     assert tomllib.loads((bundled_artifacts() / "catalog.toml").read_text(encoding="utf-8"))
+
+
+ENTRY = CatalogEntry("two", "encoder", "org/two", "v1.0.1", True, {"b": "22", "a/c d": "33"})
+
+
+def test_an_entry_is_replaced_and_all_else_stays(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.toml"
+    first = '[two-more]\nkind = "maps"\n\n[two-more.files]\n"a" = "0"\n'
+    old = '[two]\nkind = "encoder"\nrepository = "x/two"\nrevision = "main"\nbundled = true\n\n[two.files]\n"a" = "1"\n"b" = "2"\n'
+    last = '# Of three.\n[three]\nkind = "maps"\n'
+    path.write_text(f"{first}\n{old}\n{last}")
+    assert update_catalog(path, ENTRY)
+    assert path.read_text() == f"{first}\n{entry_toml(ENTRY)}\n{last}"
+    assert not update_catalog(path, ENTRY)
+    table = tomllib.loads(path.read_text())["two"]
+    assert table == {"kind": "encoder", "repository": "org/two", "revision": "v1.0.1", "bundled": True, "files": ENTRY.files}
+
+
+def test_an_entry_is_added(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.toml"
+    assert update_catalog(path, ENTRY)
+    assert path.read_text() == entry_toml(ENTRY)
+    three = dataclasses.replace(ENTRY, name="three.1")
+    assert update_catalog(path, three)
+    assert path.read_text() == f"{entry_toml(ENTRY)}\n{entry_toml(three)}"
+    assert list(tomllib.loads(path.read_text())) == ["two", "three.1"]
+
+
+def test_a_catalog_of_another_layout_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.toml"
+    path.write_text('two = {kind = "encoder"}\n')
+    with pytest.raises(ArtifactError, match="the entry two cannot be replaced there"):
+        update_catalog(path, ENTRY)
+    assert path.read_text() == 'two = {kind = "encoder"}\n'

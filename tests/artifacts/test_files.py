@@ -3,9 +3,11 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import load, save
 
-from mtmetrics.artifacts.files import atomic_path, new_folder, write_atomic
+from mtmetrics.artifacts.files import atomic_path, in_one_order, new_folder, write_atomic
 from mtmetrics.errors import InputError, MTMetricsError
 
 
@@ -55,3 +57,15 @@ def test_folders(tmp_path: Path) -> None:
         (temporary / "b").write_text("3")
     assert os.listdir(target) == ["b"]
     assert os.listdir(target.parent) == ["folder"]
+
+
+def test_safetensors_metadata_in_one_order() -> None:
+    tensors = {"b": np.arange(6.0).reshape(2, 3), "a": np.ones(1, dtype=np.float32)}
+    names = [letter * 3 for letter in "hgfedcbaäö"]
+    files = {in_one_order(save(tensors, metadata={name: name.upper() for name in order})) for order in (names, names[::-1], sorted(names))}
+    (data,) = files
+    read = load(data)
+    assert all(np.array_equal(read[name], array) for name, array in tensors.items())
+    header = data[8 : 8 + int.from_bytes(data[:8], "little")].decode()
+    assert [header.index(f'"{name}"') for name in sorted(names)] == sorted(header.index(f'"{name}"') for name in names)
+    assert len(header.encode()) % 8 == 0

@@ -107,6 +107,19 @@ def test_verify_a_folder_elsewhere(run, bundle, tmp_path):
     assert run("artifacts", "verify", "big-maps", "--folder", str(tmp_path / "elsewhere"))[0] == 1
 
 
+def test_verify_a_folder_of_artifacts(run, bundle, tmp_path):
+    pulled = tmp_path / "pulled"
+    for name in ("tiny-lm", "tiny-maps"):
+        shutil.copytree(bundle / name, pulled / name)
+    (pulled / "something-else").mkdir()
+    code, out, _ = run("artifacts", "verify", str(pulled))
+    assert (code, [line.split(":")[0] for line in out.splitlines()]) == (0, ["tiny-lm", "tiny-maps"])
+    (pulled / "tiny-lm" / "config.json").unlink()
+    assert run("artifacts", "verify", str(pulled))[:2] == (1, f"tiny-lm/config.json: missing\n{out.splitlines()[1]}\n")
+    code, _, err = run("artifacts", "verify", str(pulled / "tiny-maps"))
+    assert (code, "holds no folder that is named like an artifact; there are: tiny-encoder, " in err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

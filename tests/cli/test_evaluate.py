@@ -1,8 +1,10 @@
 import json
+import os
+from pathlib import Path
 
 import pytest
 
-import mtmetrics.scorers.load
+import mtmetrics.evaluation.specs
 import mtmetrics.scorers.pool
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.correlation import pearson
@@ -117,11 +119,11 @@ def test_tables(evaluate, data, style, columns):
         ({"human": "good"}, "line 5, field 'human': a finite number is needed, got 'good'"),
         ({"human": float("nan")}, "line 5, field 'human': a finite number is needed, got nan"),
         ({"source": 3}, "line 5, field 'source': a string is needed, got 3"),
-        ({"lp": "fi-en"}, "line 5, field 'lp': 'fi-en', but the lines before have 'de-en'"),
+        ({"lp": "german"}, "line 5, field 'lp': language pair 'german'"),
     ],
 )
 def test_a_bad_row_in_the_last_file_stops_before_anything_is_scored(evaluate, data, monkeypatch, changes, message):
-    monkeypatch.setattr(mtmetrics.scorers.load, "load_scorer", lambda *_, **__: pytest.fail("scoring began"))
+    monkeypatch.setattr(mtmetrics.evaluation.specs, "load_scorer", lambda *_, **__: pytest.fail("scoring began"))
     code, out, err = evaluate("--data", data(), data("bad.jsonl", **changes))
     assert (code, out) == (2, "")
     assert message in err
@@ -153,7 +155,151 @@ def test_a_missing_file(evaluate, tmp_path):
     assert "none.jsonl: no such file" in err
 
 
-@pytest.mark.parametrize("arguments", [[], ["--data"], ["--data", "x", "--format", "html"]])
+# Tables of several metrics: with baselines, which need no model.
+
+
+@pytest.fixture
+def table(capsys, tmp_path):
+    """Runs the command on judged files of several pairs, with a reference and a column of scores; gives what it printed."""
+    paths = []
+    for pair in ("de-en", "fi-en"):
+        rows = [
+            {"lp": pair, "source": source, "translation": text, "reference": text[:9], "human": human, "sentbleu": human / 2, "sid": i // 2}
+            for i, (source, text, human) in enumerate(zip(SOURCES, PREDICTIONS, HUMAN, strict=True))
+        ]
+        paths.append(tmp_path / f"{pair}.jsonl")
+        paths[-1].write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    def run(*arguments):
+        code = main(["evaluate", *arguments, "--data", *map(str, paths)])
+        output = capsys.readouterr()
+        return code, output.out, output.err
+
+    return run
+
+
+def test_several_metrics_and_columns_in_one_table(table):
+    code, out, err = table("--metric", "chrf", "--metric", "prediction_length", "--column", "sentbleu", "--format", "markdown")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "| metric | de-en | fi-en | average |"
+    assert [line.split(" | ")[0] for line in lines[2:5]] == ["| chrf", "| prediction_length", "| sentbleu (column)"]
+    assert lines[4] == "| sentbleu (column) | **1.000** | **1.000** | **1.000** |"
+    chrf = load_scorer("chrf").score([text[:9] for text in PREDICTIONS], PREDICTIONS)
+    assert lines[2].split(" | ")[1].rstrip(" †") == f"{pearson(chrf.segments, HUMAN).value:.3f}"
+    assert any(line.startswith("chrf: chrf|") for line in lines)
+
+
+def test_one_language_pair_of_a_file_with_several(capsys, tmp_path):
+    rows = [{"lp": pair, "source": "x", "translation": "y", "human": i, "given": i} for pair in ("de-en", "fi-en") for i in range(3)]
+    path = tmp_path / "both.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for arguments, pairs in ([], ["de-en", "fi-en"]), (["--lp", "fi-en"], ["fi-en"]):
+        assert main(["evaluate", "--column", "given", *arguments, "--data", str(path)]) == 0
+        assert [column["lp"] for column in json.loads(capsys.readouterr().out)["columns"]] == pairs
+
+
+def test_preset_counts_for_metrics_that_name_none(preset, table):
+    code, out, _ = table("--metric", f"xmoverscore:{preset}:lm=none", "--metric", "xmoverscore::ngram=1", "--preset", str(preset))
+    assert code == 0
+    rows = json.loads(out)["rows"]
+    assert [row["metric"] for row in rows] == [f"xmoverscore:{preset}:lm=none", f"xmoverscore:{preset}:ngram=1"]
+    assert "|lm:none|" in rows[0]["signatures"][0]
+    assert "|ngram:1|" in rows[1]["signatures"][1]
+
+
+def test_options_of_a_single_metric_count_in_a_table_too(preset, table):
+    code, out, _ = table("--metric", "xmoverscore", "--preset", str(preset), "--ngram", "1", "--ci", "--parts")
+    assert code == 0
+    rows = json.loads(out)["rows"]
+    assert [row.get("part") for row in rows] == ["score", "mover", "lm"]
+    assert "|ngram:1|" in rows[0]["signatures"][0]
+    assert rows[0]["values"][0]["ci"]["low"] <= rows[0]["values"][0]["value"] <= rows[0]["values"][0]["ci"]["high"]
+
+
+def test_other_coefficients_and_groups(table):
+    shown = json.loads(table("--column", "sentbleu", "--coefficient", "kendall-b")[1])
+    assert (shown["coefficient"], shown["significance"]) == ("kendall-b", "none")
+    assert shown["rows"][0]["average"] == pytest.approx(1.0)
+    shown = json.loads(table("--column", "sentbleu", "--group", "item")[1])
+    assert shown["rows"][0]["values"][0]["undefined_groups"] == 1  # the fifth segment is the only one of its source
+    one = json.loads(table("--metric", "chrf", "--coefficient", "spearman")[1])
+    assert list(one["mean"]) == ["spearman"]
+    assert "preset" not in one
+
+
+def test_systems(capsys, tmp_path):
+    judgements = [{"lp": "de-en", "system": name, "human": human} for name, human in (("a", 1.0), ("b", 2.0), ("c", 3.0))]
+    outputs = {"a": "x", "b": "x y", "c": "x y z"}
+    rows = [{"lp": "de-en", "source": "s", "reference": "x y z", "outputs": outputs} for _ in range(3)]
+    for name, lines in {"de-en.jsonl": judgements, "de-en.outputs.jsonl": rows}.items():
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    paths = [str(path) for path in sorted(tmp_path.iterdir())]
+    assert main(["evaluate", "--metric", "chrf", "--level", "system", "--data", *paths]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [column["n"] for column in shown["columns"]] == [3]
+    assert shown["rows"][0]["accuracy"] == 1.0
+    assert shown["rows"][0]["average"] > 0.9
+
+
+def test_a_recipe_prints_the_papers_numbers_and_says_what_was_not_run(table):
+    code, out, _ = table("--recipe", "mathur2019-table1", "--preset", "nothing", "--format", "csv")
+    assert code == 0
+    lines = [line.split(",") for line in out.splitlines()]
+    assert lines[0][:5] == ["metric", "de-en", "de-en published", "fi-en", "fi-en published"]
+    rows = {line[0]: line for line in lines[1:]}
+    assert len(rows) == 11
+    assert rows["SentBLEU"][1:5] == ["1.000", "0.432", "1.000", "0.571"]
+    assert rows["chrF"][2] == "0.531"
+    assert rows["chrF"][1] != ""
+    assert rows["BERTR"][1:5] == ["", "0.650", "", "0.777"]
+    assert "unknown preset 'nothing'" in out
+    assert "RUSE is not part of this package" in out
+
+
+def test_the_published_sentence_bleu(capsys):
+    folder = Path(os.environ.get("MTMETRICS_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / "wmt17_seg"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there; MTMETRICS_DATA names another folder of data")
+    files = [str(folder / f"{pair}-en.jsonl.gz") for pair in ("de", "fi", "ru", "tr")]
+    assert main(["evaluate", "--column", "sentbleu", "--data", *files]) == 0
+    values = [value["value"] for value in json.loads(capsys.readouterr().out)["rows"][0]["values"]]
+    assert values == pytest.approx([0.432, 0.571, 0.484, 0.538], abs=0.0005)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--metric", "chrf", "--metric", "bleurt"], "metric 'bleurt'"),
+        (["--metric", "chrf", "--metric", "bertr:mini:layer"], "NAME:PRESET:option=value"),
+        (["--metric", "chrf", "--metric", "ter", "--layer", "2"], "option layer: for which metric?"),
+        (["--column", "sentbleu", "--coefficient", "tau"], "coefficient 'tau': must be one of pearson, spearman"),
+        (["--column", "sentbleu", "--significance", "t"], "significance 't': must be one of williams, perm-both, none"),
+        (["--recipe", "zhao2020-table1", "--coefficient", "spearman"], "the paper's numbers are pearson of each segment"),
+        (["--recipe", "zhao2020-table1", "--level", "system"], "the paper's numbers are pearson of each segment"),
+        (["--column", "sentbleu", "--data-root", "x"], "--data-root belongs to --cards"),
+        (["--column", "nothing"], "no column of numbers 'nothing'; there are: sentbleu"),
+        (["--recipe", "nothing"], "recipe 'nothing': must be one of"),
+        (["--recipe", "zhao2020-table1", "--metric", "chrf"], "--recipe names its own rows"),
+        (["--column", "sentbleu", "--coefficient", "acc23", "--ci"], "--ci"),
+        (["--column", "sentbleu", "--coefficient", "spearman", "--significance", "williams"], "Williams' test is for pearson"),
+        (["--column", "sentbleu", "--layers", "all"], "--layers compares the layers of one metric"),
+        (["--metric", "chrf", "--group", "system"], "de-en.jsonl: a segment has no system"),
+    ],
+)
+def test_tables_that_cannot_be_made(table, arguments, message):
+    code, out, err = table(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_cards_need_the_data(capsys):
+    assert main(["evaluate", "--cards", "bertr"]) == 2
+    assert "--data-root" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--data"], ["--data", "x", "--format", "html"], ["--data", "x", "--cards"]])
 def test_bad_usage(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["evaluate", *arguments])

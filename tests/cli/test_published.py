@@ -95,8 +95,9 @@ def test_an_interrupt_leaves_nothing_half(run, published, tmp_path):
     ("arguments", "message"),
     [
         (["nope"], f"unknown artifact 'nope'; there are: {NAME}, small, on-hub"),
-        (["small"], "artifact 'small' is bundled with the package and needs no pull"),
-        ([NAME, "on-hub"], "artifact 'on-hub' cannot be pulled; get it from the Hub: hf download org/on-hub"),
+        ([], "pass the NAMEs of artifacts, or --all"),
+        (["small", "--all"], "pass the NAMEs of artifacts, or --all"),
+        ([NAME, "on-hub", "--lp", "de-en"], "--lp: only for published maps, which on-hub does not hold"),
         ([NAME, "--lp", "de-en", "de-fr"], f"--lp de-fr: {NAME} has no map for it; it has: de-en, en-ru"),
     ],
 )

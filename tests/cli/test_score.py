@@ -118,7 +118,7 @@ def test_bad_tables(preset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         (["TABLE", "--variant", "x"], 2, "variant 'x'"),
         (["TABLE", "--batch-tokens", "0"], 2, "batch_tokens 0"),
         (["TABLE", "--map", "clp"], 1, "no clp map for language pair de-en"),
-        (["TABLE", "--lm", "no/such", "--local-files-only"], 1, "'no/such' (revision main) was not found"),
+        (["TABLE", "--lm", "no/such", "--local-files-only"], 1, "model 'no/such' was not found"),
     ],
 )
 def test_bad_usage_is_one_line(

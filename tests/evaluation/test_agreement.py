@@ -6,7 +6,7 @@ import pytest
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.agreement import judge, mean_agreement
-from mtmetrics.evaluation.data import JudgedSegments
+from mtmetrics.evaluation.judged import JudgedSegments
 from mtmetrics.evaluation.report import render, undefined
 from mtmetrics.scorers.base import ChunkScores, Scorer
 
@@ -41,9 +41,9 @@ def agreements():
 def test_score_and_parts_are_correlated_with_the_judgements(agreements):
     first = agreements[0]
     assert (first.file, first.lang_pair, first.segments, first.signature) == ("set.jsonl", "de-en", 4, "length|v:0")
-    assert first.pearson["score"].value == pytest.approx(0.6)
-    assert first.pearson["negated"].value == pytest.approx(-0.6)
-    assert first.pearson["flat"].reason == "the scores are constant"
+    assert first.correlations["score"].value == pytest.approx(0.6)
+    assert first.correlations["negated"].value == pytest.approx(-0.6)
+    assert first.correlations["flat"].reason == "the scores are constant"
     low, high = first.ranges["score"]
     assert low < high
     assert first.ranges["negated"] == (-high, -low)
@@ -68,7 +68,11 @@ def test_json_holds_full_precision_and_reasons(agreements):
     shown = json.loads(render(agreements, {"metric": "length"}, "json", parts=True))
     assert shown["metric"] == "length"
     assert shown["files"][0]["n"] == 4
-    assert shown["files"][0]["pearson"] == {"score": agreements[0].pearson["score"].value, "negated": pytest.approx(-0.6), "flat": None}
+    assert shown["files"][0]["pearson"] == {
+        "score": agreements[0].correlations["score"].value,
+        "negated": pytest.approx(-0.6),
+        "flat": None,
+    }
     assert shown["files"][0]["undefined"] == {"flat": "the scores are constant"}
     assert shown["files"][0]["report"]["segments"] == 4
     assert shown["mean"]["pearson"]["score"] == pytest.approx(0.8)
@@ -113,7 +117,7 @@ def test_undefined_correlations_are_listed_where_they_are_shown(agreements):
 
 def test_constant_judgements_show_as_undefined_mean():
     one = judge(LengthScorer(), segments([3, 3, 3, 3]))
-    assert math.isnan(one.pearson["score"].value)
+    assert math.isnan(one.correlations["score"].value)
     assert json.loads(render([one], {}, "json"))["mean"] == {
         "pearson": {"score": None},
         "undefined": {"score": "undefined for de-en (file 1)"},

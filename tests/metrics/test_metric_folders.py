@@ -50,20 +50,20 @@ def run_examples(text, title):
     assert not results.failed, "".join(output)
 
 
-def test_loads_from_a_copy(copied, evaluate_cache):
-    metric = evaluate.load(f"./{copied}", "mini")
+def test_loads_from_a_copy(copied, preset, evaluate_cache):
+    metric = evaluate.load(f"./{copied}", preset)
     assert metric.name == copied
     assert metric.metric_name == copied
 
 
-def test_examples_of_the_card(name, copied, evaluate_cache):
+def test_examples_of_the_card(name, preset, copied, evaluate_cache):
     card = Path(name, "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
     run_examples("\n".join(blocks), f"card of {name}")
 
 
-def test_examples_of_the_script(name, copied, evaluate_cache):
-    metric = evaluate.load(f"./{name}", "mini")
+def test_examples_of_the_script(name, preset, copied, evaluate_cache):
+    metric = evaluate.load(f"./{name}", preset)
     shutil.rmtree(name)
     install([name])
     run_examples(metric.inputs_description, f"docstring of {name}")
@@ -143,7 +143,8 @@ def test_preset_in_the_card(name, tmp_path):
     shown.refuse_unknown(importlib.import_module(getattr(LOADERS[name], "func", LOADERS[name]).__module__)._TABLES)
 
 
-def test_requirements_name_this_package(name):
+def test_requirements_name_this_package(name, preset):
     requirements = (metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").split()
     major = mtmetrics.__version__.split(".")[0]
-    assert requirements == [f"mtmetrics[app]>={major}.0.0"]
+    extras = "app,minilm" if preset.endswith("minilm") else "app"
+    assert requirements == [f"mtmetrics[{extras}]>={major}.0.0"]

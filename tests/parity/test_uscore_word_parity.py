@@ -107,7 +107,7 @@ def check_features(case: Case) -> None:
     assert source[0] == pytest.approx(outputs["first_row_src"], abs=1e-5)
     assert target[0] == pytest.approx(outputs["first_row_tgt"], abs=1e-5)
     for name, vectors in (("src", source), ("tgt", target)):
-        assert vectors.sum(0) == pytest.approx(outputs[f"sum_{name}"], abs=1e-5 * len(vectors))
+        assert vectors.sum(0, dtype=np.float64) == pytest.approx(outputs[f"sum_{name}"], abs=1e-5 * len(vectors))
     same_projection(source, target, np.array(outputs["clp"]))
     same_direction(fit_umd(source, target), np.array(outputs["umd"]))
 

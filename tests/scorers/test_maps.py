@@ -121,10 +121,10 @@ def test_a_failed_download_keeps_nothing(published, encoder, tmp_path, fault, me
 @pytest.mark.parametrize(
     ("pair", "kind", "layer", "offer"),
     [
-        ("de-fr", "clp", 3, "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru; looked in"),
-        ("de-en", "clp+umd", 3, "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru; looked in"),
-        ("en-ru", "clp", 2, "for layer 2 word maps were published: clp for de-en; umd for de-en; looked in"),
-        ("de-en", "clp", 1, "word maps were published for the layers 2, 3; looked in"),
+        ("de-fr", "clp", 3, "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru; looked as"),
+        ("de-en", "clp+umd", 3, "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru; looked as"),
+        ("en-ru", "clp", 2, "for layer 2 word maps were published: clp for de-en; umd for de-en; looked as"),
+        ("de-en", "clp", 1, "word maps were published for the layers 2, 3; looked as"),
     ],
 )
 def test_what_was_never_published(published, model, pair, kind, layer, offer):
@@ -176,13 +176,13 @@ def test_sentence_maps_are_kept_apart(tmp_path):
     meta = {"encoder": "labse", "encoder_fingerprint": "01234567", "layer": "none", "lp": "de-en"}
     Remapping("clp", (np.eye(4),), meta=meta | {"level": "sentence"}).save(tmp_path / map_file_name("de-en", "clp", "sentence"))
     assert load_map(tmp_path, "de-en", "clp", Sentences(), level="sentence").level == "sentence"
-    with pytest.raises(ArtifactError, match="no clp map for language pair de-en in .*; looked in"):
+    with pytest.raises(ArtifactError, match="no clp map for language pair de-en in .*; looked as a folder"):
         load_map(tmp_path, "de-en", "clp", Sentences())
     with pytest.raises(ArtifactError, match="fitted on sentence vectors, but word vectors are to be mapped; .*--level word"):
         load_map(tmp_path / "de-en.sentence-clp.safetensors", "de-en", "clp", Sentences())
     with pytest.raises(ArtifactError, match="no sentence-umd map .*: mtmetrics remap --encoder models/labse --level sentence --lp de-en"):
         load_map(tmp_path, "de-en", "umd", Sentences(), level="sentence")
-    with pytest.raises(ArtifactError, match="no sentence-clp map .* it has sentence-clp for: de-en; looked in"):
+    with pytest.raises(ArtifactError, match="no sentence-clp map .* it has sentence-clp for: de-en; looked as a folder"):
         load_map(tmp_path, "fi-en", "clp", Sentences(), level="sentence")
     with pytest.raises(InputError, match="level 'token': must be one of word, sentence"):
         load_map(tmp_path, "de-en", "clp", Sentences(), level="token")
@@ -206,7 +206,7 @@ def test_a_folder_with_layers(tmp_path, model):
 
 
 def test_an_unknown_artifact_and_a_cache_that_cannot_be_made(published, encoder, tmp_path):
-    with pytest.raises(ArtifactError, match="no clp map for language pair de-en in nowhere; looked in the folder of that name"):
+    with pytest.raises(ArtifactError, match="no clp map for language pair de-en in nowhere; looked as a folder, as a bundled artifact; "):
         load_map("nowhere", "de-en", "clp", encoder)
     (tmp_path / "assets").write_text("")
     with pytest.raises(ArtifactError, match=f"the cache for {NAME} cannot be made .*; set HF_HOME"):

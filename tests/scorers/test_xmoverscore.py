@@ -250,7 +250,7 @@ def test_preset_folder(preset: Path) -> None:
         ({"variant": "x"}, InputError, "variant 'x'"),
         ({"ngram": 0}, InputError, "ngram 0"),
         ({"weights": "none.safetensors"}, ArtifactError, r"weights none\.safetensors"),
-        ({"lm": "no/such-lm"}, ArtifactError, "'no/such-lm' .* was not found"),
+        ({"lm": "no/such-lm"}, ArtifactError, "'no/such-lm' was not found"),
     ],
 )
 def test_what_a_preset_cannot_give(preset: Path, options: dict[str, str], error: type[Exception], message: str) -> None:
@@ -280,5 +280,5 @@ def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
 
 
 def test_the_paper_preset_says_what_is_missing_offline() -> None:
-    with pytest.raises(ArtifactError, match=r"bert-base-multilingual-cased' .* was not found .* 'hf download google-bert/bert-base"):
+    with pytest.raises(ArtifactError, match=r"bert-base-multilingual-cased' was not found .* 'hf download google-bert/bert-base"):
         load_xmoverscore("paper", "de-en", ModelPool(local_files_only=True))

@@ -61,6 +61,45 @@ def toy_lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def toy_encoder(toy_pairs: Path) -> Callable[[Path, int, int], Path]:
+    """Makes a plain BERT folder, of a width and a seed, whose vocabulary are the words of both languages."""
+
+    def build(folder: Path, width: int, seed: int) -> Path:
+        import torch
+        from tokenizers import Tokenizer, models, pre_tokenizers, processors
+        from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+        rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()]
+        words = sorted({word for row in rows for side in ("source", "target") for word in row[side].split()})
+        vocabulary = {piece: number for number, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])}
+        tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+        special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(folder)
+        torch.manual_seed(seed)
+        config = BertConfig(
+            vocab_size=len(vocabulary),
+            hidden_size=width,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=64,
+            initializer_range=0.1,
+        )
+        BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+        return folder
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def student(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Such a folder of width 16."""
+    return toy_encoder(tmp_path_factory.mktemp("models") / "student", 16, 2)
+
+
 @pytest.fixture
 def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
     """Makes trainings stop with KeyboardInterrupt after a step; None lets them run again."""

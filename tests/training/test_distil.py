@@ -41,48 +41,15 @@ class FakeModel:
 
 
 @pytest.fixture(scope="session")
-def teacher(toy_pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def teacher(toy_encoder: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sentence-transformers folder of width 12, whose vectors are means of random word vectors."""
-    return sentence_folder(toy_pairs, tmp_path_factory.mktemp("models") / "teacher", width=12, seed=1)
+    return sentence_folder(toy_encoder, tmp_path_factory.mktemp("models") / "teacher", width=12, seed=1)
 
 
-@pytest.fixture(scope="session")
-def student(toy_pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plain encoder folder of width 16, with a vocabulary of both languages."""
-    return encoder_folder(toy_pairs, tmp_path_factory.mktemp("models") / "student", width=16, seed=2)
-
-
-def encoder_folder(pairs: Path, folder: Path, width: int, seed: int) -> Path:
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    rows = [json.loads(line) for line in pairs.read_text(encoding="utf-8").splitlines()]
-    words = sorted({word for row in rows for side in ("source", "target") for word in row[side].split()})
-    vocabulary = {piece: number for number, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(folder)
-    torch.manual_seed(seed)
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=width,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-        initializer_range=0.1,
-    )
-    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
-    return folder
-
-
-def sentence_folder(pairs: Path, folder: Path, width: int, seed: int) -> Path:
+def sentence_folder(toy_encoder: Callable[..., Path], folder: Path, width: int, seed: int) -> Path:
     from sentence_transformers import SentenceTransformer
 
-    encoder_folder(pairs, folder / "plain", width, seed)
+    toy_encoder(folder / "plain", width, seed)
     SentenceTransformer(str(folder / "plain"), device="cpu", local_files_only=True).save_pretrained(str(folder), create_model_card=False)
     return folder
 
@@ -193,8 +160,8 @@ def test_a_resumed_run_ends_with_the_same_weights(
     assert record_of(resumed)["result"] == record_of(trained)["result"]
 
 
-def test_equal_widths_need_no_projection(toy_pairs: Path, student: Path, tmp_path: Path) -> None:
-    teacher = sentence_folder(toy_pairs, tmp_path / "teacher", width=16, seed=4)
+def test_equal_widths_need_no_projection(toy_pairs: Path, toy_encoder: Callable[..., Path], student: Path, tmp_path: Path) -> None:
+    teacher = sentence_folder(toy_encoder, tmp_path / "teacher", width=16, seed=4)
     config = DistilConfig(**{**vars(TINY), "steps": 4, "warmup_steps": 1, "decay_steps": 1, "bf16": True})
     folder = train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, config=config)
     assert [path.name for path in sorted(folder.iterdir()) if path.is_dir()] == ["1_Pooling"]

@@ -67,6 +67,26 @@ def test_distil_options_reach_the_training(monkeypatch: pytest.MonkeyPatch, caps
     assert capsys.readouterr().out == "out\n"
 
 
+def test_options_of_trainings_on_pairs_reach_them(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from mtmetrics.training import contrastive, translation
+
+    calls = []
+    for module, name in ((contrastive, "train_contrastive"), (translation, "train_translation")):
+        monkeypatch.setattr(module, name, lambda *args, **kwargs: calls.append((args[1:], kwargs["config"])) or args[0].output)
+    for argv in (
+        "contrastive --out out --parallel a.tsv b.jsonl --model mini-encoder --temperature 0.1 --seed 2",
+        "translation --out out --parallel a.tsv --model m --lp de-en --epochs 5",
+    ):
+        arguments = parse(*argv.split())
+        assert arguments.run(arguments) == 0
+    (first, second) = calls
+    assert first[0] == (["a.tsv", "b.jsonl"], "mini-encoder")
+    assert (first[1].temperature, first[1].pairs_per_step, first[1].learning_rate, first[1].warmup) == (0.1, 256, 5e-5, 0.1)
+    assert second[0] == (["a.tsv"], "m", "de-en")
+    assert (second[1].epochs, second[1].pairs_per_step, second[1].learning_rate) == (5, 4, 5e-5)
+    assert capsys.readouterr().out == "out\nout\n"
+
+
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = parse("encoder", "--out", "out", "--parallel", "none.jsonl")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 StartToken = Literal["short", "always", "never"]
 START_TOKENS: tuple[StartToken, ...] = ("short", "always", "never")
+# Texts whose likelihood is kept, for other metrics that ask for the same ones.
+_REMEMBERED = 4096
 
 
 class LanguageModel:
@@ -69,6 +71,7 @@ class LanguageModel:
         self.max_length = int(min(limit, self.tokenizer.model_max_length))
         # A blank text is scored as badly as a uniform guess over the vocabulary would do.
         self.floor = -float(np.log(network.config.vocab_size))
+        self._remembered: dict[str, tuple[float, int, bool]] = {}
 
     def score(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Mean log-likelihood per token.
@@ -80,8 +83,19 @@ class LanguageModel:
             (N,) float64 mean log-likelihoods in nats (at most 0; blank texts get `floor`, or 0 with ``start_token="never"``), (N,) token
             counts, and an (N,) mask of texts cut at the model's limit.
         """
-        distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        encoded = self.tokenizer(list(distinct), add_special_tokens=False, truncation=True, max_length=self.max_length)
+        known = {text: self._remembered[text] for text in texts if text in self._remembered}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        fresh = dict(zip(new, self._score(new), strict=True)) if new else {}
+        self._remembered |= fresh
+        for text in list(self._remembered)[:-_REMEMBERED]:
+            del self._remembered[text]
+        found = [known[text] if text in known else fresh[text] for text in texts]
+        means, lengths, cut = zip(*found, strict=True) if found else ((), (), ())
+        return np.array(means, dtype=np.float64), np.array(lengths, dtype=np.int64), np.array(cut, dtype=bool)
+
+    def _score(self, texts: list[str]) -> list[tuple[float, int, bool]]:
+        """Mean log-likelihood, token count and whether it was cut, of each of several distinct texts."""
+        encoded = self.tokenizer(texts, add_special_tokens=False, truncation=True, max_length=self.max_length)
         ids = encoded["input_ids"]
         means = np.zeros(len(ids)) if self.start_token == "never" else np.full(len(ids), self.floor)
         rows = [self._with_start(text) for text in ids]
@@ -91,9 +105,7 @@ class LanguageModel:
 
         # A row of one token predicts nothing.
         self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
-        index = [distinct[text] for text in texts]
-        cut = np.array([bool(encoded.encodings[number].overflowing) for number in range(len(ids))], dtype=bool)
-        return means[index], np.array([len(row) for row in ids], dtype=np.int64)[index], cut[index]
+        return [(float(means[number]), len(row), bool(encoded.encodings[number].overflowing)) for number, row in enumerate(ids)]
 
     def _with_start(self, ids: list[int]) -> list[int]:
         wanted = self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)

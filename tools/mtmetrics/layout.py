@@ -23,6 +23,12 @@ def bundled_artifacts() -> Path:
     return _mapped("hub_artifacts", "hub_artifacts")
 
 
+def source_tree() -> Path | None:
+    """The checkout that the package runs from; None where it is installed without one."""
+    root = _PACKAGE.parents[1]
+    return root if (root / "setup.cfg").is_file() and bundled_artifacts().parent == root else None
+
+
 def metric_names() -> list[str]:
     """Names of the metrics that have a script, sorted."""
     return sorted(path.parent.name for path in metric_scripts().glob("*/*.py") if path.stem == path.parent.name)

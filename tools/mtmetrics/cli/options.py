@@ -1,6 +1,7 @@
 """Options that several commands share, so that a flag has one name and one meaning everywhere."""
 
 import argparse
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
 _METRIC_OPTIONS = (
     "against",
     "setting",
+    "without",
     "encoder",
     "layer",
     "similarity",
@@ -30,10 +32,23 @@ _METRIC_OPTIONS = (
 )
 
 
-def add_metric_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the choice of metric and preset, and what overrides the preset."""
+def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Adds the choice of metric and preset, and what overrides the preset.
+
+    Args:
+        parser: of the command.
+        several: take `--metric` several times, with preset and options in its value.
+    """
     group = parser.add_argument_group("metric")
-    group.add_argument("--metric", default="xmoverscore", help="metric (default: %(default)s)")
+    if several:
+        group.add_argument(
+            "--metric",
+            action="append",
+            metavar="NAME[:PRESET[:OPTION=VALUE,...]]",
+            help="metric, such as sentsim:mini:setting=mt-ref,variant=wmd; repeatable, each is run once (default: xmoverscore)",
+        )
+    else:
+        group.add_argument("--metric", default="xmoverscore", help="metric (default: %(default)s)")
     group.add_argument(
         "--preset", default="paper", metavar="NAME|DIR", help="preset, or a folder with a preset.toml (default: %(default)s)"
     )
@@ -46,7 +61,8 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
     override.add_argument("--layer", type=int, help="hidden state of the encoder, 0 = embeddings")
     override.add_argument("--similarity", help="mover (of words) or cosine (of sentence vectors)")
     override.add_argument("--variant", help="xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd")
-    override.add_argument("--combine", metavar="PART+PART", help="sentsim: any of sss, bertscore, wmd and smd")
+    override.add_argument("--combine", metavar="PART+PART", help="sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt")
+    override.add_argument("--without", metavar="NAME+NAME", help="uscore: leave out translation, language_model or sentences")
     override.add_argument("--ngram", type=int, help="tokens per n-gram")
     override.add_argument("--distance", help="sqeuclidean, euclidean or cosine")
     override.add_argument("--map", help="none, clp, umd, clp+umd or umd+clp")
@@ -54,7 +70,11 @@ def add_metric_options(parser: argparse.ArgumentParser) -> None:
     override.add_argument("--sides", help="map the source side or both")
     override.add_argument("--lm", metavar="MODEL", help="language model of the target language, or none")
     override.add_argument("--lm-weight", type=float, help="weight of the language model")
-    override.add_argument("--weights", metavar="uniform|FILE", help="uniform, or a stored table of inverse document frequencies")
+    override.add_argument(
+        "--weights",
+        metavar="uniform|FILE|NAME",
+        help="xmoverscore: uniform, or a stored table of inverse document frequencies; uscore: tuned, + or ++",
+    )
     override.add_argument("--drop-rate", type=float, help="share of flows that partial transport drops")
     override.add_argument("--normalize", help="batch (by the extremes of the call) or fixed (by bounds of the preset)")
     override.add_argument(
@@ -109,3 +129,20 @@ def progress(iterable: Any, **options: Any) -> Any:
     from tqdm import tqdm
 
     return tqdm(iterable, disable=None, leave=False, **options)
+
+
+def add_settings(settings: Any, config: type) -> None:
+    """Adds an option for each field of a dataclass of settings.
+
+    Args:
+        settings: parser or group.
+        config: its fields have a default, and their `help` in the metadata.
+    """
+    for field in dataclasses.fields(config):
+        flag = "--" + field.name.replace("_", "-")
+        if isinstance(field.default, bool):
+            settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"])
+        else:
+            text = f"{field.metadata['help']} (default: %(default)s)"
+            metavar = "NAME" if isinstance(field.default, str) else "N"
+            settings.add_argument(flag, type=type(field.default), default=field.default, metavar=metavar, help=text)

@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Fits and writes the maps, or prints the curve."""
     from mtmetrics.inputs import choice, language_pair, positive
     from mtmetrics.remap import KINDS
+    from mtmetrics.scorers.maps import map_meta
 
     language_pair(args.lp)
     positive("--sentences", args.sentences)
@@ -75,16 +76,8 @@ def run(args: argparse.Namespace) -> int:
     pairs, corpus = _pairs(args, max(sizes, default=args.sentences))
     pool = model_pool(args)
     source, target, origin, encoder = _vectors(args, pairs, pool)
-    meta: dict[str, str] = {
-        "encoder": encoder.label,
-        "encoder_fingerprint": encoder.fingerprint,
-        "layer": "none" if encoder.layer is None else str(encoder.layer),
-        "level": args.level,
-        "lp": args.lp,
-        "corpus": corpus,
-        "sentences": str(len(pairs)) if args.parallel else "0",
-        "seed": str(args.seed),
-    }
+    sentences = str(len(pairs)) if args.parallel else "0"
+    meta = map_meta(encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed))
     if sizes:
         return _print_curve(args, sizes, pool, source, target, origin, meta)
     return _write_maps(args, source, target, meta)
@@ -186,8 +179,9 @@ def _print_curve(
     origin: "np.ndarray",
     meta: dict[str, str],
 ) -> int:
-    from mtmetrics.evaluation.agreement import SCORE, judge
+    from mtmetrics.evaluation.agreement import judge
     from mtmetrics.evaluation.data import read_judged_segments
+    from mtmetrics.evaluation.scored import SCORE
     from mtmetrics.remap import Remapping
     from mtmetrics.scorers.load import load_xmoverscore
 
@@ -207,5 +201,5 @@ def _print_curve(
     for kind, size, remapping in progress(rows, desc="curve", unit=" maps"):
         scorer.remapping = remapping
         for file in files:
-            print(f"{kind}\t{size}\t{Path(file.file).name}\t{judge(scorer, file).pearson[SCORE].value:.4f}")
+            print(f"{kind}\t{size}\t{Path(file.file).name}\t{judge(scorer, file).correlations[SCORE].value:.4f}")
     return 0

@@ -10,7 +10,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.scorers.comparison import COMPARISONS, Column
 from mtmetrics.textio import iter_parallel, iter_table, iter_tsv, table_keys
 
-_KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
+KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
 
 
 class Rows(NamedTuple):
@@ -27,9 +27,17 @@ class Rows(NamedTuple):
     options: dict[str, Any]
 
 
-def add_row_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the files to read and the language pair."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="TSV without a header, .jsonl or .parquet; - reads TSV from standard input")
+_ONE_FILE = "TSV without a header, .jsonl or .parquet; - reads TSV from standard input"
+
+
+def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ONE_FILE) -> None:
+    """Adds the files to read and the language pair.
+
+    Args:
+        parser: of the command.
+        one_file: what a single FILE holds.
+    """
+    parser.add_argument("file", nargs="?", metavar="FILE", help=one_file)
     parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
     parser.add_argument(
         "-t", "--predictions", metavar="FILE", nargs="+", help="one translation per line; several files are several systems"
@@ -57,37 +65,49 @@ def read_rows(args: argparse.Namespace) -> Rows:
     if comparison is None:
         raise InputError(f"metric {args.metric!r}: must be one of {', '.join(COMPARISONS)}")
     asked = getattr(args, comparison.option) if comparison.option else None
+    require_files(args)
     if args.file is not None:
-        if args.sources or args.predictions or args.references:
-            raise InputError("pass either one FILE or -s and -t (or -r and -t), not both")
         column, options, rows = _file_rows(args.file, args.metric, asked)
-        return Rows([args.file], _not_empty(rows, args.file), options)
-    if not args.predictions or not (args.sources or args.references):
-        raise InputError("nothing to score: pass -s SOURCES or -r REFERENCES and -t PREDICTIONS, or one FILE, or - for standard input")
-    given = [column for column in _KEYS if getattr(args, column)]
+        return Rows([args.file], not_empty(rows, args.file), options)
+    given = [column for column in KEYS if getattr(args, column)]
     column, options = comparison.choose(args.metric, given, asked)
     others = [args.sources] if column == "sources" else args.references
-    paths = [Path(path) for path in args.predictions]
-    stems = [path.stem for path in paths]
-    names = [stem if stems.count(stem) == 1 else str(path) for stem, path in zip(stems, paths, strict=True)]
     lines = iter_parallel([*others, *args.predictions])
     several = len(others)
     rows = lines if several == 1 else ([line[:several], *line[several:]] for line in lines)
-    return Rows(names, _not_empty(rows, others[0]), options)
+    return Rows(system_names(args.predictions), not_empty(rows, others[0]), options)
+
+
+def require_files(args: argparse.Namespace) -> None:
+    """Refuses arguments that name no files, or contradicting ones.
+
+    Raises:
+        InputError: they do.
+    """
+    if args.file is not None and (args.sources or args.predictions or args.references):
+        raise InputError("pass either one FILE or -s and -t (or -r and -t), not both")
+    if args.file is None and (not args.predictions or not (args.sources or args.references)):
+        raise InputError("nothing to score: pass -s SOURCES or -r REFERENCES and -t PREDICTIONS, or one FILE, or - for standard input")
+
+
+def system_names(paths: Sequence[str]) -> list[str]:
+    """The names of the files without folder and suffix; the whole path where that is not enough to tell them apart."""
+    stems = [Path(path).stem for path in paths]
+    return [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)]
 
 
 def _file_rows(path: str, metric: str, asked: Any) -> tuple[Column, dict[str, Any], Iterator[list[str]]]:
     comparison = COMPARISONS[metric]
     keys = table_keys(path)
     if keys is not None:
-        given = [column for column, key in _KEYS.items() if key in keys]
+        given = [column for column, key in KEYS.items() if key in keys]
         column, options = comparison.choose(metric, given, asked)
-        return column, options, iter_table(path, (_KEYS[column], "translation"))
+        return column, options, iter_table(path, (KEYS[column], "translation"))
     lines = iter_tsv(path)
     first = next(lines, None)
     whole = len(first) > 2 if first is not None else False
     # Two columns hold what the metric compares with and the prediction; three hold source, prediction and reference.
-    given = list(_KEYS) if whole else [_column_of_two(metric, asked)]
+    given = list(KEYS) if whole else [_column_of_two(metric, asked)]
     column, options = comparison.choose(metric, given, asked)
     places = (2, 1) if whole and column == "references" else (0, 1)
     rows = lines if first is None else itertools.chain([first], lines)
@@ -97,7 +117,7 @@ def _file_rows(path: str, metric: str, asked: Any) -> tuple[Column, dict[str, An
 def _column_of_two(metric: str, asked: Any) -> Column:
     comparison = COMPARISONS[metric]
     if asked is not None:
-        return comparison.choose(metric, list(_KEYS), asked)[0]
+        return comparison.choose(metric, list(KEYS), asked)[0]
     return comparison.usual or next(iter(comparison.values))
 
 
@@ -109,7 +129,12 @@ def _picked(rows: Iterator[list[str]], places: Sequence[int], path: str) -> Iter
         yield [columns[place] for place in places]
 
 
-def _not_empty(rows: Iterator[list[Any]], name: str) -> Iterator[list[Any]]:
+def not_empty(rows: Iterator[list[Any]], name: str) -> Iterator[list[Any]]:
+    """The rows of a file.
+
+    Raises:
+        InputError: there are none.
+    """
     first = next(rows, None)
     if first is None:
         raise InputError(f"{name}: empty; there is nothing to score")

@@ -6,17 +6,26 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.cli.options import add_settings
+
 if TYPE_CHECKING:
     from mtmetrics.training.loop import Run
 
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command group to the parser."""
-    from mtmetrics.training.config import DistilConfig, EncoderConfig, LMConfig, RegressorConfig
+    from mtmetrics.training.config import (
+        ContrastiveConfig,
+        DistilConfig,
+        EncoderConfig,
+        LMConfig,
+        RegressorConfig,
+        TranslationConfig,
+    )
 
     parser = subparsers.add_parser(
         "train",
-        help="train an encoder, a language model, a sentence encoder or a regressor",
+        help="train an encoder, a language model, a sentence encoder, a translation model or a regressor",
         description="Trains models on your own text. An interrupted run goes on when the same command is given again.",
     )
     kinds = parser.add_subparsers(title="what to train", metavar="MODEL", required=True)
@@ -75,6 +84,32 @@ def add_parser(subparsers: Any) -> None:
     models.add_argument("--student", required=True, metavar="MODEL", help="a multilingual encoder, e.g. mini-encoder; it is mean-pooled")
     distil.set_defaults(run=run_distil)
 
+    contrastive = kinds.add_parser(
+        "contrastive",
+        help="a sentence encoder, from sentence pairs alone",
+        description="Pulls the vectors of a sentence and of its translation together, and pushes those of other sentences away "
+        "(the sentence level of UScore; Belouadi and Eger, 2023).",
+    )
+    data = _add_pairs(contrastive)
+    data.add_argument(
+        "--model", required=True, metavar="MODEL", help="the encoder to begin with: a folder, bundled artifact or Hub repository"
+    )
+    _add_seeded(contrastive, ContrastiveConfig)
+    contrastive.set_defaults(run=run_contrastive)
+
+    translation = kinds.add_parser(
+        "translation",
+        help="a translation model for pseudo-references, from sentence pairs",
+        description="Fine-tunes an MBart for the translation of one language pair (Belouadi and Eger, 2023).",
+    )
+    data = _add_pairs(translation)
+    data.add_argument("--lp", required=True, metavar="XX-YY", help="language pair of the files, such as de-en")
+    data.add_argument(
+        "--model", required=True, metavar="MODEL", help="the MBart to begin with, such as facebook/mbart-large-cc25, or a folder"
+    )
+    _add_seeded(translation, TranslationConfig)
+    translation.set_defaults(run=run_translation)
+
     regressor = kinds.add_parser(
         "regressor",
         help="BiLSTM, BiLSTM with attention or ESIM, from human judgements",
@@ -102,7 +137,7 @@ def add_parser(subparsers: Any) -> None:
         help="instead of an artifact, make a table and a plot of the validation against that many training instances",
     )
     settings.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="a network each, averaged (default: 1)")
-    _add_settings(settings, RegressorConfig)
+    add_settings(settings, RegressorConfig)
     regressor.set_defaults(run=run_regressor)
 
 
@@ -126,6 +161,15 @@ def _add_parallel(parser: argparse.ArgumentParser) -> Any:
     return data
 
 
+def _add_pairs(parser: argparse.ArgumentParser) -> Any:
+    """Adds the group of data options, for trainings on the sentence pairs of one language pair."""
+    data = parser.add_argument_group("data")
+    data.add_argument(
+        "--parallel", nargs="+", required=True, metavar="FILE", help="sentence pairs: TSV, or JSON Lines with source and target"
+    )
+    return data
+
+
 def _add_common(parser: argparse.ArgumentParser, data: Any, config: type) -> None:
     data.add_argument(
         "--exclude-origin",
@@ -134,10 +178,14 @@ def _add_common(parser: argparse.ArgumentParser, data: Any, config: type) -> Non
         metavar="ORIGIN",
         help="leave out rows of these origins; a name may end in *",
     )
+    _add_seeded(parser, config)
+
+
+def _add_seeded(parser: argparse.ArgumentParser, config: type) -> None:
     _add_output(parser)
     settings = parser.add_argument_group("settings")
     settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
-    _add_settings(settings, config)
+    add_settings(settings, config)
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -146,17 +194,6 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--overwrite", action="store_true", help="replace an existing one")
     output.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUT.work)")
     output.add_argument("--restart", action="store_true", help="discard what an earlier run left in the work folder")
-
-
-def _add_settings(settings: Any, config: type) -> None:
-    for field in dataclasses.fields(config):
-        flag = "--" + field.name.replace("_", "-")
-        if isinstance(field.default, bool):
-            settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"])
-        else:
-            text = f"{field.metadata['help']} (default: %(default)s)"
-            metavar = "NAME" if isinstance(field.default, str) else "N"
-            settings.add_argument(flag, type=type(field.default), default=field.default, metavar=metavar, help=text)
 
 
 def run_encoder(args: argparse.Namespace) -> int:
@@ -190,6 +227,24 @@ def run_distil(args: argparse.Namespace) -> int:
     caps = parse_numbers(args.cap, "--cap")
     common = _common(args, DistilConfig)
     print(train_distil(_run(args), args.parallel, args.teacher, args.student, judged=args.judged, caps=caps, **common))
+    return 0
+
+
+def run_contrastive(args: argparse.Namespace) -> int:
+    """Trains a sentence encoder on pairs alone and prints its folder."""
+    from mtmetrics.training.config import ContrastiveConfig
+    from mtmetrics.training.contrastive import train_contrastive
+
+    print(train_contrastive(_run(args), args.parallel, args.model, config=_config(args, ContrastiveConfig)))
+    return 0
+
+
+def run_translation(args: argparse.Namespace) -> int:
+    """Fine-tunes a translation model and prints its folder."""
+    from mtmetrics.training.config import TranslationConfig
+    from mtmetrics.training.translation import train_translation
+
+    print(train_translation(_run(args), args.parallel, args.model, args.lp, config=_config(args, TranslationConfig)))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Scores judged segments with a metric and correlates score and parts with the human judgements."""
+"""Scores judged segments with a metric and measures how score and parts agree with the human judgements."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.correlation import Correlation, mean, pearson
-from mtmetrics.evaluation.data import JudgedSegments
+from mtmetrics.evaluation.correlation import Correlation, mean
+from mtmetrics.evaluation.judged import JudgedSegments
+from mtmetrics.evaluation.measure import PEARSON, Judgements, Measure
+from mtmetrics.evaluation.scored import SCORE, compared_with
 from mtmetrics.inputs import InputReport
 from mtmetrics.scorers.base import Scorer
-
-SCORE = "score"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Agreement:
         file: the file, as the user wrote it.
         lang_pair: such as ``"de-en"``.
         segments: number of segments.
-        pearson: ``"score"``, and each named part of the score -> its Pearson correlation with the human judgements.
+        correlations: ``"score"``, and each named part of the score -> its correlation with the human judgements.
         ranges: ``"score"``, and each part -> its lowest and highest value among segments without a blank side.
         signature: one line that pins the scores.
         report: counts of unusual segments.
@@ -31,24 +31,22 @@ class Agreement:
     file: str
     lang_pair: str
     segments: int
-    pearson: dict[str, Correlation]
+    correlations: dict[str, Correlation]
     ranges: dict[str, tuple[float, float]]
     signature: str
     report: InputReport
 
 
-def judge(scorer: Scorer, segments: JudgedSegments) -> Agreement:
-    """Scores the translations of a file and correlates the result with the human judgements.
+def judge(scorer: Scorer, segments: JudgedSegments, measure: Measure = PEARSON) -> Agreement:
+    """Scores the translations of a file and measures how the result agrees with the human judgements.
 
     Raises:
         InputError: the metric compares with references, and a segment has none.
     """
-    others: list[str | None] = [*segments.sources] if scorer.compares == "sources" else segments.references
-    if None in others:
-        raise InputError(f"{segments.file}: segment {others.index(None) + 1} has no reference, which the metric compares with")
-    result = scorer.score(others, segments.predictions)
+    result = scorer.score(compared_with(scorer, segments, scorer.signature), segments.predictions)
+    judgements = Judgements.of(segments)
     columns: dict[str, np.ndarray] = {SCORE: result.segments, **result.parts}
-    correlations = {name: pearson(values, segments.human) for name, values in columns.items()}
+    correlations = {name: measure.of(judgements.take(values), judgements) for name, values in columns.items()}
     known = {name: values[~result.empty] for name, values in columns.items()}
     ranges = {name: (float(values.min()), float(values.max())) for name, values in known.items() if len(values)}
     return Agreement(segments.file, segments.lang_pair, len(segments), correlations, ranges, result.signature, result.report)
@@ -62,7 +60,9 @@ def mean_agreement(agreements: Sequence[Agreement]) -> dict[str, Correlation]:
     """
     if not agreements:
         raise InputError("files: none given; there is nothing to average")
-    names = dict.fromkeys(name for agreement in agreements for name in agreement.pearson)
+    names = dict.fromkeys(name for agreement in agreements for name in agreement.correlations)
     lacking = Correlation(np.nan, "no such part")
     # Numbered, since the same file may be given twice.
-    return {name: mean({f"{a.lang_pair} (file {i})": a.pearson.get(name, lacking) for i, a in enumerate(agreements, 1)}) for name in names}
+    return {
+        name: mean({f"{a.lang_pair} (file {i})": a.correlations.get(name, lacking) for i, a in enumerate(agreements, 1)}) for name in names
+    }

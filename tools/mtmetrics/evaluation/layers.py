@@ -6,7 +6,8 @@ from typing import Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.agreement import Agreement, mean_agreement
-from mtmetrics.evaluation.report import markdown, one_line, rounded, shown
+from mtmetrics.evaluation.report import shown
+from mtmetrics.evaluation.table_styles import STYLES, rounded
 
 
 def chosen_layers(text: str, depth: int | None) -> list[int]:
@@ -38,30 +39,31 @@ def chosen_layers(text: str, depth: int | None) -> list[int]:
     return layers
 
 
-def render_layers(studies: Mapping[int, Sequence[Agreement]], about: Mapping[str, str], style: str, *, parts: bool) -> str:
+def render_layers(
+    studies: Mapping[int, Sequence[Agreement]], about: Mapping[str, str], style: str, *, parts: bool, coefficient: str = "pearson"
+) -> str:
     """The agreement at each layer, without a final line end.
 
     Args:
         studies: layer -> its agreement on each file.
         about: what was judged and how, for JSON alone.
-        style: ``json``, ``tsv`` or ``markdown``; tables have a row per measure and layer, a column per file, and their mean.
+        style: ``json``, or one of the styles of tables, which have a row per measure and layer, a column per file, and their mean.
         parts: show the parts of the score too.
+        coefficient: what the numbers are, for JSON alone.
     """
     lines = curves(studies, parts=parts)
     files = [f"{agreement.file} ({agreement.lang_pair})" for agreement in next(iter(studies.values()))]
     if style == "json":
         names = [*files, "mean"]
         rows: list[dict[str, Any]] = [
-            {"measure": name, "layer": layer, "pearson": dict(zip(names, map(_number, values), strict=True))}
+            {"measure": name, "layer": layer, coefficient: dict(zip(names, map(_number, values), strict=True))}
             for name, layers in lines.items()
             for layer, values in layers.items()
         ]
         return json.dumps({**about, "layers": rows}, indent=2, ensure_ascii=False, allow_nan=False)
     table = [["measure", "layer", *files, "mean"]]
     table += [[name, str(layer), *map(rounded, values)] for name, layers in lines.items() for layer, values in layers.items()]
-    if style == "tsv":
-        return "\n".join("\t".join(one_line(cell) for cell in row) for row in table)
-    return markdown(table, range(1, len(table[0])))
+    return STYLES[style](table, range(1, len(table[0])))
 
 
 def curves(studies: Mapping[int, Sequence[Agreement]], *, parts: bool) -> dict[str, dict[int, list[Any]]]:
@@ -69,7 +71,7 @@ def curves(studies: Mapping[int, Sequence[Agreement]], *, parts: bool) -> dict[s
     names = shown(mean_agreement(next(iter(studies.values()))), parts)
     return {
         name: {
-            layer: [*(agreement.pearson[name] for agreement in agreements), mean_agreement(agreements)[name]]
+            layer: [*(agreement.correlations[name] for agreement in agreements), mean_agreement(agreements)[name]]
             for layer, agreements in studies.items()
         }
         for name in names

@@ -1,41 +1,32 @@
-"""Prints how well a metric agrees with people: JSON with full precision, tab-separated and Markdown tables with three decimals."""
+"""Prints how well one metric agrees with people, a row per file: JSON with full precision, tables with three decimals."""
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mtmetrics.evaluation.agreement import SCORE, Agreement, mean_agreement
+from mtmetrics.evaluation.agreement import Agreement, mean_agreement
 from mtmetrics.evaluation.correlation import Correlation
+from mtmetrics.evaluation.scored import SCORE
+from mtmetrics.evaluation.table_styles import STYLES, rounded
 
 
-def render(agreements: Sequence[Agreement], about: Mapping[str, str], style: str, *, parts: bool = False) -> str:
+def render(
+    agreements: Sequence[Agreement], about: Mapping[str, str], style: str, *, parts: bool = False, coefficient: str = "pearson"
+) -> str:
     """The agreement on each file and the mean over the files, without a final line end.
 
     Args:
         agreements: one or more files.
         about: what was judged and how (metric, preset, ...), for JSON alone.
-        style: ``json``, ``tsv`` or ``markdown``; a correlation that is not defined is null in JSON, beside its reason, ``nan`` in tables.
+        style: ``json``, or one of the styles of tables; a correlation that is not defined is null in JSON, beside its reason, ``nan`` in
+            tables.
         parts: show the parts of the score too.
+        coefficient: what the numbers are, for JSON alone.
     """
     if style == "json":
-        return json.dumps(_as_json(agreements, about, parts), indent=2, ensure_ascii=False, allow_nan=False)
+        return json.dumps(_as_json(agreements, about, parts, coefficient), indent=2, ensure_ascii=False, allow_nan=False)
     table = _table(agreements, parts)
-    if style == "tsv":
-        return "\n".join("\t".join(one_line(cell) for cell in row) for row in table)
-    return markdown(table, range(2, len(table[0]) - 1))
-
-
-def markdown(table: Sequence[Sequence[str]], numbers: Container[int]) -> str:
-    """A Markdown table whose first row is its head.
-
-    Args:
-        table: rows of cells.
-        numbers: columns that hold numbers, which stand to the right.
-    """
-    # A bar would end the cell: signatures are full of them.
-    lines = ["| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in table]
-    lines.insert(1, "|" + "|".join("---:" if column in numbers else "---" for column in range(len(table[0]))) + "|")
-    return "\n".join(lines)
+    return STYLES[style](table, range(2, len(table[0]) - 1))
 
 
 def undefined(agreements: Sequence[Agreement], *, parts: bool = False) -> list[str]:
@@ -43,7 +34,7 @@ def undefined(agreements: Sequence[Agreement], *, parts: bool = False) -> list[s
     return [
         f"{agreement.file} ({agreement.lang_pair}): no correlation for {name}: {correlation.reason}"
         for agreement in agreements
-        for name, correlation in shown(agreement.pearson, parts).items()
+        for name, correlation in shown(agreement.correlations, parts).items()
         if correlation.reason is not None
     ]
 
@@ -53,45 +44,34 @@ def shown(correlations: Mapping[str, Correlation], parts: bool) -> dict[str, Cor
     return {name: value for name, value in correlations.items() if parts or name == SCORE}
 
 
-def _as_json(agreements: Sequence[Agreement], about: Mapping[str, str], parts: bool) -> dict[str, Any]:
+def _as_json(agreements: Sequence[Agreement], about: Mapping[str, str], parts: bool, coefficient: str) -> dict[str, Any]:
     files = [
         {
             "file": agreement.file,
             "lp": agreement.lang_pair,
             "n": agreement.segments,
-            **_numbers(agreement.pearson, parts),
+            **_numbers(agreement.correlations, parts, coefficient),
             "range": {name: bounds for name, bounds in agreement.ranges.items() if parts or name == SCORE},
             "signature": agreement.signature,
             "report": agreement.report.as_dict(),
         }
         for agreement in agreements
     ]
-    return {**about, "files": files, "mean": _numbers(mean_agreement(agreements), parts)}
+    return {**about, "files": files, "mean": _numbers(mean_agreement(agreements), parts, coefficient)}
 
 
-def _numbers(correlations: Mapping[str, Correlation], parts: bool) -> dict[str, Any]:
+def _numbers(correlations: Mapping[str, Correlation], parts: bool, coefficient: str) -> dict[str, Any]:
     wanted = shown(correlations, parts)
     reasons = {name: value.reason for name, value in wanted.items() if value.reason is not None}
     values = {name: None if name in reasons else value.value for name, value in wanted.items()}
-    return {"pearson": values, **({"undefined": reasons} if reasons else {})}
+    return {coefficient: values, **({"undefined": reasons} if reasons else {})}
 
 
 def _table(agreements: Sequence[Agreement], parts: bool) -> list[list[str]]:
     means = shown(mean_agreement(agreements), parts)
     rows = [["file", "lp", "n", *means, "signature"]]
     for agreement in agreements:
-        values = [rounded(agreement.pearson.get(name)) for name in means]
+        values = [rounded(agreement.correlations.get(name)) for name in means]
         rows.append([agreement.file, agreement.lang_pair, str(agreement.segments), *values, agreement.signature])
     total = str(sum(agreement.segments for agreement in agreements))
     return [*rows, ["mean", "", total, *map(rounded, means.values()), ""]]
-
-
-def rounded(correlation: Correlation | None) -> str:
-    """A correlation with three decimals, or ``nan``."""
-    # Adding 0.0 turns -0.000 into 0.000.
-    return "nan" if correlation is None or correlation.reason is not None else f"{round(correlation.value, 3) + 0.0:.3f}"
-
-
-def one_line(text: str) -> str:
-    """The text with every run of white space as one space."""
-    return " ".join(text.split())

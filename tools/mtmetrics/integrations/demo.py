@@ -153,6 +153,7 @@ def build_demo(
     description: str,
     examples: Sequence[Sequence[str]],
     fields: tuple[str, str] = ("source", "translation"),
+    preset: str = "mini",
     options: Mapping[str, Any] | None = None,
 ) -> "gradio.Blocks":
     """The app of a metric; `launch` starts it. It asks nothing of the network once the models are there.
@@ -163,12 +164,12 @@ def build_demo(
         description: Markdown under the title.
         examples: rows of both texts and the language pair, for the visitor to choose from.
         fields: what the two texts of a row are: labels of the page, and keys of JSON Lines.
+        preset: the one that is chosen at first.
         options: of the metric, the same for all requests, such as ``{"setting": "src-mt"}``.
     """
     import gradio
 
     backend = DemoBackend(metric, fields, options)
-    presets = preset_names(metric)
     # One model, one request at a time.
     queue: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 
@@ -208,9 +209,7 @@ def build_demo(
         gradio.Markdown(f"# {title}\n{description}")
         with gradio.Row():
             lang_pair = gradio.Textbox(examples[0][2], label="Language pair", info="two codes and a hyphen")
-            preset = gradio.Dropdown(
-                presets, value="mini" if "mini" in presets else presets[0], label="Preset", info="the models behind the metric"
-            )
+            chosen = gradio.Dropdown(preset_names(metric), value=preset, label="Preset", info="the models behind the metric")
         with gradio.Tab("Text"):
             with gradio.Row():
                 first, second = (
@@ -246,8 +245,8 @@ def build_demo(
             signature = gradio.Textbox(label="Signature", info="pins the scores", interactive=False, buttons=["copy"])
         outputs = [table, summary, signature, number, results, scored]
         runs = [
-            text_button.click(score_text, [first, second, lang_pair, preset], outputs, api_name="score", show_progress_on=summary, **queue),
-            file_button.click(score_file, [file, lang_pair, preset], outputs, api_name="score_file", show_progress_on=summary, **queue),
+            text_button.click(score_text, [first, second, lang_pair, chosen], outputs, api_name="score", show_progress_on=summary, **queue),
+            file_button.click(score_file, [file, lang_pair, chosen], outputs, api_name="score_file", show_progress_on=summary, **queue),
         ]
         for run in runs:
             run.success(heatmap, [scored, number], [image, picture], api_visibility="private", **queue)

@@ -63,8 +63,10 @@ class MetricModule(evaluate.Metric):
         base_options = {name: options.pop(name) for name in _EVALUATE_KEYWORDS & options.keys()}
         self._refuse_unknown("evaluate.load", options, (*_MODEL_KEYWORDS, *self._option_names()))
         self.defaults = options
-        self.preset: Preset = load_preset(self.metric_name, _preset_name(self.metric_name, config_name, preset))
-        self._local_files_only = local_files_only
+        self._local_files_only = local_files_only or evaluate.config.HF_EVALUATE_OFFLINE
+        self.preset: Preset = load_preset(
+            self.metric_name, _preset_name(self.metric_name, config_name, preset), local_files_only=self._local_files_only
+        )
         self._model_options: dict[str, Any] = {
             "device": device,
             "dtype": dtype,
@@ -101,14 +103,16 @@ class MetricModule(evaluate.Metric):
             InputError: an option, device or dtype that cannot be used.
             ArtifactError: a model is missing or damaged.
         """
-        offline = self._local_files_only or evaluate.config.HF_EVALUATE_OFFLINE or dl_manager.download_config.local_files_only
+        offline = self._local_files_only or dl_manager.download_config.local_files_only
         self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
         options = self.scorer_options
         comparison = COMPARISONS[self.metric_name]
         if comparison.option and comparison.usual is None and options.get(comparison.option) is None:
             return  # what is compared, and so the models, is known when the texts are
-        if options.get("lang_pair") is None:
-            settings = self.preset.settings
+        settings = self.preset.settings
+        if options.get("lang_pair") is None and "lang_pair" in settings:
+            options["lang_pair"] = settings["lang_pair"]
+        elif options.get("lang_pair") is None:
             language = next(iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"]))
             options |= {"lang_pair": f"{language}-{language}", **without_pair}
         self.scorer(**options)

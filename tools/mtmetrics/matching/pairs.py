@@ -1,7 +1,7 @@
 """What all matching shares: the weights of a text's tokens made masses, and one loop over pairs of texts, on several threads."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -46,12 +46,18 @@ def for_each_pair(
         for pair, x, x_end, y, y_end in pairs[first : first + _PAIRS_PER_TASK]:
             work(pair, slice(x, x_end), slice(y, y_end))
 
-    tasks = range(0, len(pairs), _PAIRS_PER_TASK)
-    # The products are too small to share out: threads of the linear algebra library would only compete with ours.
+    run_tasks(run, range(0, len(pairs), _PAIRS_PER_TASK), threads)
+
+
+def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:
+    """Calls ``run(task)`` for each task, several at a time where there are threads for it; the linear algebra library gets one thread each.
+
+    The products are too small to share out: threads of that library would only compete with ours.
+    """
     with _linear_algebra().limit(limits=1, user_api="blas"):
         if threads == 1:
-            for first in tasks:
-                run(first)
+            for task in tasks:
+                run(task)
         else:
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(run, tasks))

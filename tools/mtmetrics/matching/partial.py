@@ -5,6 +5,7 @@ import numpy as np
 from mtmetrics.matching.transport import optimal_flow
 
 _FACTOR = 1_000_000
+_ADDED = 1e-9
 _NOISE = 1e-12
 
 
@@ -57,7 +58,9 @@ class RoundedPartialTransport:
 
     def __call__(self, cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
         """The (n, m) flow that is left, and its cost at the unrounded distances."""
-        supply, demand = np.floor(source * _FACTOR + 0.5), np.floor(target * _FACTOR + 0.5)
+        # The published code adds 1e-9 to all masses, those of the other side's rows among them; that decides halves, such as 1e6 / 128.
+        total = 1.0 + _ADDED * (len(source) + len(target))
+        supply, demand = (np.floor((mass + _ADDED) / total * _FACTOR + 0.5) for mass in (source, target))
         if supply.sum() < demand.sum():
             # The heavier side first, like the old solver, so that swapping the sides changes nothing.
             flow, value = self(np.ascontiguousarray(cost.T), target, source)

@@ -47,6 +47,25 @@ def vectors_from_sentences(
     return source, target, numbers
 
 
+def words_from_sentences(
+    pairs: Sequence[tuple[list[str], list[str]]], aligner: TokenEncoder, *, wrap: Callable[[Iterable[int]], Iterable[int]] = iter
+) -> list[tuple[str, str]]:
+    """The words that are aligned in parallel sentences, one pair per occurrence.
+
+    Args:
+        pairs: the words of parallel sentences.
+        aligner: encoder at the layer that aligns.
+        wrap: wraps the iteration over batches, for a progress bar.
+    """
+    found = []
+    for first in wrap(range(0, len(pairs), _SENTENCES_PER_BATCH)):
+        batch = pairs[first : first + _SENTENCES_PER_BATCH]
+        alignments = align_words(*(aligner.encode_words([pair[side] for pair in batch]) for side in (0, 1)))
+        for (source, target), aligned in zip(batch, alignments, strict=True):
+            found += [(source[one], target[other]) for one, other in aligned]
+    return found
+
+
 def vectors_from_words(pairs: Sequence[tuple[str, str]], encoder: TokenEncoder) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the special tokens.
 

@@ -80,9 +80,11 @@ class Scorer(abc.ABC):
 
     Attributes:
         compares: ``"sources"`` or ``"references"``, what the translations are compared with.
+        independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems be compared.
     """
 
     compares: Literal["sources", "references"] = "sources"
+    independent: bool = True
 
     @property
     def depth(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Finds the remapping of a language pair: a file, a folder, a bundled artifact, the Hub, or what the authors of XMoverScore published."""
+"""Finds the remapping of a language pair: a file, an artifact, or what the authors of XMoverScore published."""
 
 import logging
 from collections.abc import Collection
@@ -7,9 +7,9 @@ from typing import Protocol
 
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.download import assets_folder, http_client, is_offline
+from mtmetrics.artifacts.resolve import download_file, hub_source, is_on_hub, local_places, places_in_words
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
-from mtmetrics.layout import bundled_artifacts
 from mtmetrics.remap import LEVELS, Level, Remapping
 from mtmetrics.scorers.published_maps import PublishedMap, published_maps
 
@@ -28,6 +28,18 @@ class MappedEncoder(Protocol):
 def map_file_name(lang_pair: str, kind: str, level: Level = "word") -> str:
     """File name of the map of a language pair inside a map artifact: ``de-en.clp.safetensors``, ``de-en.sentence-clp.safetensors``."""
     return f"{lang_pair}.{_tag(kind, level)}.safetensors"
+
+
+def map_meta(encoder: MappedEncoder, lang_pair: str, *, level: Level = "word", **about: str) -> dict[str, str]:
+    """What a map says of itself, see `mtmetrics.remap.Remapping`: which vectors it is for, and what else there is to tell."""
+    return {
+        "encoder": encoder.label,
+        "encoder_fingerprint": encoder.fingerprint,
+        "layer": "none" if encoder.layer is None else str(encoder.layer),
+        "level": level,
+        "lp": lang_pair,
+        **about,
+    }
 
 
 def layered_file(folder: Path, published: PublishedMap) -> Path:
@@ -56,8 +68,8 @@ def load_map(
     """Loads the map of a language pair and checks that it was fitted for the encoder.
 
     Args:
-        artifact: a map file, a folder of maps (or of folders such as ``layer-12`` with maps), or the name of an artifact in the catalog.
-            A published map is fetched and converted on first use.
+        artifact: a map file, a folder of maps (or of folders such as ``layer-12`` with maps), the name of an artifact in the catalog,
+            or a Hub repository ``ORG/NAME``. A published map is fetched and converted on first use.
         lang_pair: such as ``"de-en"``.
         kind: one of `mtmetrics.remap.KINDS`.
         encoder: the encoder in use.
@@ -82,34 +94,18 @@ def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: MappedEncode
     if Path(artifact).is_file():
         return Path(artifact)
     name = map_file_name(lang_pair, kind, level)
-    for folder in _folders(artifact):
+    for folder in local_places(artifact):
         for path in (folder / name, folder / f"layer-{encoder.layer}" / name):
             if path.is_file():
                 return path
     entry = catalog().get(str(artifact))
-    found = None
     if entry and entry.origin:
         published = published_maps(entry).get((encoder.layer, lang_pair, kind)) if level == "word" else None
         if published:
-            found = _fetched(entry, published, local_files_only)
-    elif entry and not entry.bundled:
-        found = _from_hub(entry, name, local_files_only)
-    if found is None:
-        raise ArtifactError(_missing(artifact, entry, lang_pair, kind, encoder, level))
-    return found
-
-
-def _folders(artifact: str | Path) -> tuple[Path, Path]:
-    return Path(artifact), bundled_artifacts() / artifact
-
-
-def _from_hub(entry: CatalogEntry, name: str, local_files_only: bool) -> Path | None:
-    from huggingface_hub import hf_hub_download
-
-    try:
-        return Path(hf_hub_download(entry.repository, name, revision=entry.revision, local_files_only=local_files_only))
-    except (OSError, ValueError):
-        return None
+            return _fetched(entry, published, local_files_only)
+    elif name in entry.files if entry else is_on_hub(str(artifact), "maps"):
+        return download_file(hub_source(artifact), name, local_files_only=local_files_only)
+    raise ArtifactError(_missing(artifact, entry, lang_pair, kind, encoder, level))
 
 
 def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: bool) -> Path:
@@ -135,19 +131,16 @@ def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: boo
 
 def _missing(artifact: str | Path, entry: CatalogEntry | None, lang_pair: str, kind: str, encoder: MappedEncoder, level: Level) -> str:
     tag = _tag(kind, level)
-    known = sorted({path.name.split(".")[0] for folder in _folders(artifact) for path in folder.glob(f"*.{tag}.safetensors")})
+    known = sorted({path.name.split(".")[0] for folder in local_places(artifact) for path in folder.glob(f"*.{tag}.safetensors")})
     there = f"; it has {tag} for: {', '.join(known)}" if known else ""
-    more = ""
     if entry and entry.origin:
         there = f"; {_offer(published_maps(entry), encoder.layer)}"
-        more = " and the catalog"
-    elif entry and not entry.bundled:
-        more = f" and the Hub repository {entry.repository} (revision {entry.revision})"
+    places = places_in_words() + (" and in the catalog" if entry else "")
     source, _, target = lang_pair.partition("-")
     options = "" if encoder.layer is None else f" --layer {encoder.layer}"
     options += " --level sentence" if level == "sentence" else ""
     return (
-        f"no {tag} map for language pair {lang_pair} in {artifact}{there}; looked in the folder of that name, the bundled artifacts{more}; "
+        f"no {tag} map for language pair {lang_pair} in {artifact}{there}; looked {places}; "
         f"build one from parallel text: mtmetrics remap --encoder {encoder.name}{options} --lp {lang_pair} --map {kind} "
         f"--parallel PAIRS.tsv --out {source}-{target}-maps, then pass --maps {source}-{target}-maps (or --map none to do without)"
     )

@@ -15,10 +15,11 @@ from mtmetrics.encoders.static_vectors import StaticVectors
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.fluency import LanguageModel
+from mtmetrics.translation import Translator
 
 
 class ModelPool:
-    """Encoders and language models that were loaded already, so that several scorers share them.
+    """Encoders, language models and translators that were loaded already, so that several scorers share them.
 
     Args:
         device: ``"auto"``, a device, or several of them, see `mtmetrics.encoders.device.pick_devices`.
@@ -102,7 +103,7 @@ class ModelPool:
         """A table of word vectors."""
         return self._once(("static", table), lambda: StaticVectors(table))
 
-    def language_model(self, model: str, *, start_token: Any, revision: str | None = None) -> LanguageModel:
+    def language_model(self, model: str, *, start_token: Any = "short", revision: str | None = None) -> LanguageModel:
         """The language model."""
         return self._once(
             ("lm", model, start_token, revision),
@@ -113,6 +114,13 @@ class ModelPool:
                 device=self.device,
                 local_files_only=self.local_files_only,
             ),
+        )
+
+    def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: int) -> Translator:
+        """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""
+        return self._once(
+            ("translator", model, lang_pair, revision, *sorted(options.items())),
+            lambda: Translator(model, lang_pair, revision=revision, device=self.device, local_files_only=self.local_files_only, **options),
         )
 
     def _once(self, key: tuple[object, ...], load: Callable[[], Any]) -> Any:

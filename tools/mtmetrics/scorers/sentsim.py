@@ -103,6 +103,7 @@ class SentSim(Scorer):
         self.setting: Setting = choice("setting", setting, tuple(SETTINGS))
         self.compares = SETTINGS[setting]
         self.normalize = choice("normalize", normalize, ("batch", "fixed"))
+        self.independent = normalize == "fixed"
         self.bounds = dict(bounds or {})
         if normalize == "fixed":
             missing = [name for name in self.parts if name not in self.bounds]

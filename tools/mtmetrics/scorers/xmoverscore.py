@@ -178,8 +178,12 @@ class XMoverScore(Scorer):
         )
 
     def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
-        """Packed n-grams of texts, ready to be matched: encoded, filtered, remapped, weighted, averaged, L2-normalised."""
-        return self._ngrams(self._words(side).encode(texts), side)
+        """Packed n-grams of texts, ready to be matched."""
+        return self.ngrams_of(self._words(side).encode(texts), side)
+
+    def ngrams_of(self, tokens: PackedTokens, side: Side) -> PackedTokens:
+        """The same from tokens that are encoded already: filtered, weighted, remapped, averaged, L2-normalised."""
+        return self._remapped(self._filtered(tokens, side), side).ngrams(self.ngram).normalized()
 
     def _words(self, side: Side) -> WordEncoder:
         encoder: Any = self.encoder if side == "source" else self.target_encoder
@@ -195,9 +199,6 @@ class XMoverScore(Scorer):
         if remapping is None or (side == "target" and self.sides == "source"):
             return tokens
         return tokens.with_vectors(lambda vectors: remapping.apply(vectors, side))
-
-    def _ngrams(self, tokens: PackedTokens, side: Side) -> PackedTokens:
-        return self._remapped(self._filtered(tokens, side), side).ngrams(self.ngram).normalized()
 
     def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
         """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
@@ -220,7 +221,7 @@ class XMoverScore(Scorer):
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         encoded, *columns = self._encoded(others, systems)
-        prepare = self._ngrams if self.similarity == "mover" else self._remapped
+        prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
         compare = self.mover if self.similarity == "mover" else _cosines
         packed_sources = prepare(encoded, "source")
         results = []
@@ -263,7 +264,7 @@ class XMoverScore(Scorer):
         words, positions = encoder.text_words(text)
         tokens = dataclasses.replace(encoder.encode([text]), words=positions)
         kept = self._filtered(tokens, side)
-        return self._ngrams(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
+        return self.ngrams_of(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
 
     def _combine(self, similarity: np.ndarray, lm: np.ndarray) -> np.ndarray:
         return self.similarity_weight * similarity + (self.lm_weight if self.language_model is not None else 0.0) * lm

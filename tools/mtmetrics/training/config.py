@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
-def _setting(default: Any, text: str) -> Any:
+def setting(default: Any, text: str) -> Any:
+    """A field with a default and a description."""
     return field(default=default, metadata={"help": text})
 
 
@@ -12,94 +13,143 @@ def _setting(default: Any, text: str) -> Any:
 class EncoderConfig:
     """Size and schedule of an encoder; the bundled one has the default size."""
 
-    vocabulary: int = _setting(27000, "entries of the WordPiece vocabulary")
-    width: int = _setting(256, "width of the vectors")
-    layers: int = _setting(2, "number of layers")
-    heads: int = _setting(4, "attention heads")
-    inner: int = _setting(768, "width of the feed-forward parts")
-    positions: int = _setting(256, "longest text that the model reads, in subwords")
-    max_pieces: int = _setting(64, "sentences are cut at that many subwords in training")
-    pairs_per_step: int = _setting(128, "sentence pairs per step")
-    steps: int = _setting(3000, "training steps")
-    matrix_lr: float = _setting(2e-3, "peak learning rate of Muon, for the matrices of the layers")
-    other_lr: float = _setting(7e-4, "peak learning rate of AdamW, for everything else")
-    warmup_steps: int = _setting(100, "steps in which the learning rates rise")
-    decay_steps: int = _setting(1000, "steps at the end in which the learning rates fall to 0")
-    dropout: float = _setting(0.05, "dropout of hidden states")
-    weight_decay: float = _setting(0.01, "weight decay of the matrices")
-    pooled_temperature: float = _setting(0.05, "temperature of the sentence similarity")
-    token_temperature: float = _setting(0.03, "temperature of the token similarity")
-    corrupted: float = _setting(0.0, "share of words changed in worsened translations, which are further negatives; 0: none")
-    words: float = _setting(0.4, "how often word lists are drawn, relative to text")
-    characters: int = _setting(2_000_000, "characters per language from which the vocabulary is made")
-    held_back_per_mille: int = _setting(12, "of thousand sentences so many are kept out of training")
-    held_back_per_pair: int = _setting(100, "of the held-back pairs of a language pair at most so many are matched")
-    checkpoint_every: int = _setting(200, "steps between checkpoints")
-    evaluate_every: int = _setting(500, "steps between evaluations")
-    bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+    vocabulary: int = setting(27000, "entries of the WordPiece vocabulary")
+    width: int = setting(256, "width of the vectors")
+    layers: int = setting(2, "number of layers")
+    heads: int = setting(4, "attention heads")
+    inner: int = setting(768, "width of the feed-forward parts")
+    positions: int = setting(256, "longest text that the model reads, in subwords")
+    max_pieces: int = setting(64, "sentences are cut at that many subwords in training")
+    pairs_per_step: int = setting(128, "sentence pairs per step")
+    steps: int = setting(3000, "training steps")
+    matrix_lr: float = setting(2e-3, "peak learning rate of Muon, for the matrices of the layers")
+    other_lr: float = setting(7e-4, "peak learning rate of AdamW, for everything else")
+    warmup_steps: int = setting(100, "steps in which the learning rates rise")
+    decay_steps: int = setting(1000, "steps at the end in which the learning rates fall to 0")
+    dropout: float = setting(0.05, "dropout of hidden states")
+    weight_decay: float = setting(0.01, "weight decay of the matrices")
+    pooled_temperature: float = setting(0.05, "temperature of the sentence similarity")
+    token_temperature: float = setting(0.03, "temperature of the token similarity")
+    corrupted: float = setting(0.0, "share of words changed in worsened translations, which are further negatives; 0: none")
+    words: float = setting(0.4, "how often word lists are drawn, relative to text")
+    characters: int = setting(2_000_000, "characters per language from which the vocabulary is made")
+    held_back_per_mille: int = setting(12, "of thousand sentences so many are kept out of training")
+    held_back_per_pair: int = setting(100, "of the held-back pairs of a language pair at most so many are matched")
+    checkpoint_every: int = setting(200, "steps between checkpoints")
+    evaluate_every: int = setting(500, "steps between evaluations")
+    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 
 
 @dataclass(frozen=True)
 class LMConfig:
     """Size and schedule of a language model; the defaults are those of the bundled English one."""
 
-    vocabulary: int = _setting(5000, "entries of the byte-level BPE vocabulary")
-    width: int = _setting(256, "width of the model")
-    layers: int = _setting(3, "number of layers")
-    heads: int = _setting(4, "attention heads")
-    context: int = _setting(128, "longest text that the model reads, in subwords")
-    rows_per_step: int = _setting(32, "packed rows of full context length per step")
-    steps: int = _setting(2300, "training steps")
-    matrix_lr: float = _setting(5e-3, "peak learning rate of Muon, for the matrices of the layers")
-    other_lr: float = _setting(3e-3, "peak learning rate of AdamW, for everything else")
-    warmup_steps: int = _setting(80, "steps in which the learning rates rise")
-    decay_steps: int = _setting(700, "steps at the end in which the learning rates fall to 0")
-    dropout: float = _setting(0.0, "dropout of hidden states and attention")
-    weight_decay: float = _setting(0.01, "weight decay of the matrices")
-    held_back: int = _setting(2000, "sentences kept out of training, for the perplexity")
-    checkpoint_every: int = _setting(125, "steps between checkpoints, and between evaluations")
-    bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+    vocabulary: int = setting(5000, "entries of the byte-level BPE vocabulary")
+    width: int = setting(256, "width of the model")
+    layers: int = setting(3, "number of layers")
+    heads: int = setting(4, "attention heads")
+    context: int = setting(128, "longest text that the model reads, in subwords")
+    rows_per_step: int = setting(32, "packed rows of full context length per step")
+    steps: int = setting(2300, "training steps")
+    matrix_lr: float = setting(5e-3, "peak learning rate of Muon, for the matrices of the layers")
+    other_lr: float = setting(3e-3, "peak learning rate of AdamW, for everything else")
+    warmup_steps: int = setting(80, "steps in which the learning rates rise")
+    decay_steps: int = setting(700, "steps at the end in which the learning rates fall to 0")
+    dropout: float = setting(0.0, "dropout of hidden states and attention")
+    weight_decay: float = setting(0.01, "weight decay of the matrices")
+    held_back: int = setting(2000, "sentences kept out of training, for the perplexity")
+    checkpoint_every: int = setting(125, "steps between checkpoints, and between evaluations")
+    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 
 
 @dataclass(frozen=True)
 class DistilConfig:
     """Schedule of a distillation; the defaults suit a large pretrained student (Reimers and Gurevych, 2020)."""
 
-    max_pieces: int = _setting(128, "texts are cut at that many subwords of the student in training")
-    pairs_per_step: int = _setting(64, "sentence pairs per step")
-    steps: int = _setting(10_000, "training steps")
-    learning_rate: float = _setting(2e-5, "peak learning rate of AdamW; small students learn well with 1e-3")
-    warmup_steps: int = _setting(500, "steps in which the learning rate rises")
-    decay_steps: int = _setting(5000, "steps at the end in which the learning rate falls to 0")
-    weight_decay: float = _setting(0.01, "weight decay of the matrices")
-    words: float = _setting(0.4, "how often word lists are drawn, relative to text")
-    held_back_per_mille: int = _setting(12, "of thousand sentences so many are kept out of training")
-    held_back_per_pair: int = _setting(100, "of the held-back pairs of a language pair at most so many are matched")
-    checkpoint_every: int = _setting(500, "steps between checkpoints")
-    evaluate_every: int = _setting(500, "steps between evaluations")
-    bf16: bool = _setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+    max_pieces: int = setting(128, "texts are cut at that many subwords of the student in training")
+    pairs_per_step: int = setting(64, "sentence pairs per step")
+    steps: int = setting(10_000, "training steps")
+    learning_rate: float = setting(2e-5, "peak learning rate of AdamW; small students learn well with 1e-3")
+    warmup_steps: int = setting(500, "steps in which the learning rate rises")
+    decay_steps: int = setting(5000, "steps at the end in which the learning rate falls to 0")
+    weight_decay: float = setting(0.01, "weight decay of the matrices")
+    words: float = setting(0.4, "how often word lists are drawn, relative to text")
+    held_back_per_mille: int = setting(12, "of thousand sentences so many are kept out of training")
+    held_back_per_pair: int = setting(100, "of the held-back pairs of a language pair at most so many are matched")
+    checkpoint_every: int = setting(500, "steps between checkpoints")
+    evaluate_every: int = setting(500, "steps between evaluations")
+    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+
+
+@dataclass(frozen=True)
+class ContrastiveConfig:
+    """Schedule of contrastive learning; the defaults are those of UScore (Belouadi and Eger, 2023)."""
+
+    epochs: int = setting(1, "passes over the pairs")
+    pairs_per_step: int = setting(256, "sentence pairs per step; all others of a step are what a pair is told apart from")
+    temperature: float = setting(0.05, "temperature of the similarity")
+    learning_rate: float = setting(5e-5, "peak learning rate of AdamW")
+    warmup: float = setting(0.1, "share of the steps in which the learning rate rises; then it falls to 0")
+    weight_decay: float = setting(0.01, "weight decay of the matrices")
+    max_pieces: int = setting(128, "texts are cut at that many subwords in training")
+    checkpoint_every: int = setting(100, "steps between checkpoints")
+    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+
+
+@dataclass(frozen=True)
+class TranslationConfig:
+    """Schedule of fine-tuning for translation; the defaults are those of UScore (Belouadi and Eger, 2023)."""
+
+    epochs: int = setting(3, "passes over the pairs")
+    pairs_per_step: int = setting(4, "sentence pairs per step")
+    learning_rate: float = setting(5e-5, "peak learning rate of AdamW; small models learn well with 1e-3")
+    warmup: float = setting(0.0, "share of the steps in which the learning rate rises; then it falls to 0")
+    weight_decay: float = setting(0.0, "weight decay")
+    max_pieces: int = setting(128, "texts are cut at that many subwords in training")
+    checkpoint_every: int = setting(1000, "steps between checkpoints")
+    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+
+
+@dataclass(frozen=True)
+class DenoisingConfig:
+    """Size and schedule of a small MBart that learns to restore text; the noise is that of mBART (Liu et al., 2020)."""
+
+    layers: int = setting(2, "layers of the encoder, and of the decoder")
+    heads: int = setting(4, "attention heads")
+    inner: int = setting(768, "width of the feed-forward parts")
+    dropout: float = setting(0.1, "dropout of hidden states")
+    masked: float = setting(0.35, "share of the subwords that are masked")
+    span: float = setting(3.5, "mean length of a masked span, in subwords; each becomes one mask")
+    max_pieces: int = setting(64, "sentences are cut at that many subwords in training")
+    rows_per_step: int = setting(64, "sentences per step")
+    steps: int = setting(2000, "training steps")
+    matrix_lr: float = setting(2e-3, "peak learning rate of Muon, for the matrices of the layers")
+    other_lr: float = setting(7e-4, "peak learning rate of AdamW, for everything else")
+    warmup_steps: int = setting(100, "steps in which the learning rates rise")
+    decay_steps: int = setting(600, "steps at the end in which the learning rates fall to 0")
+    weight_decay: float = setting(0.01, "weight decay of the matrices")
+    checkpoint_every: int = setting(200, "steps between checkpoints")
+    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 
 
 @dataclass(frozen=True)
 class RegressorConfig:
     """Network and schedule of a regressor; the defaults are those of Mathur et al. (2019) and their code."""
 
-    architecture: str = _setting("esim", "bilstm, bilstm_attention or esim")
-    against: str = _setting("reference", "compare translations with the reference or with the source")
-    hidden: int = _setting(300, "width of the LSTM states, per direction")
-    dropout: float = _setting(0.5, "dropout of LSTM inputs and of the regressor over the pooled states")
-    max_pieces: int = _setting(100, "texts are cut at that many word pieces")
-    features: str = _setting(
+    architecture: str = setting("esim", "bilstm, bilstm_attention or esim")
+    against: str = setting("reference", "compare translations with the reference or with the source")
+    hidden: int = setting(300, "width of the LSTM states, per direction")
+    dropout: float = setting(0.5, "dropout of LSTM inputs and of the regressor over the pooled states")
+    max_pieces: int = setting(100, "texts are cut at that many word pieces")
+    features: str = setting(
         "none", "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, length, joined by +"
     )
-    feature_layers: str = _setting("last", "layers that features are computed from, such as 2+4+6")
-    ranking: float = _setting(0.0, "weight of a hinge loss over the pairs of a batch, beside the squared error")
-    standardise: bool = _setting(False, "give the judgements of each file mean 0 and deviation 1")
-    batch: int = _setting(32, "pairs per step")
-    learning_rate: float = _setting(4e-4, "of Adam; halved after every epoch in which the validation does not get better")
-    gradient_norm: float = _setting(10.0, "gradients are cut at that norm")
-    epochs: int = _setting(75, "at most so many passes over the data")
-    patience: int = _setting(4, "stop after so many epochs without a better validation")
-    held_back_per_mille: int = _setting(
-        100, "of thousand texts to compare with, so many are kept for validation, where no --valid is given"
-    )
+    feature_layers: str = setting("last", "layers that features are computed from, such as 2+4+6")
+    ranking: float = setting(0.0, "weight of a hinge loss over the pairs of a batch, beside the squared error")
+    standardise: bool = setting(False, "give the judgements of each file mean 0 and deviation 1")
+    batch: int = setting(32, "pairs per step")
+    learning_rate: float = setting(4e-4, "of Adam; halved after every epoch in which the validation does not get better")
+    gradient_norm: float = setting(10.0, "gradients are cut at that norm")
+    epochs: int = setting(75, "at most so many passes over the data")
+    patience: int = setting(4, "stop after so many epochs without a better validation")
+    held_back_per_mille: int = setting(100, "of thousand texts to compare with, so many are kept for validation, where no --valid is given")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path, new_folder, write_atomic
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, sentence_model
+from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.data import read_judged_segments
@@ -64,8 +64,8 @@ def train_distil(
     config = config or DistilConfig()
     folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
     settings = {
-        "teacher": f"{model_label(teacher)}#{fingerprint(fingerprint_files(folders['teacher']))}",
-        "student": f"{model_label(student)}#{fingerprint(fingerprint_files(folders['student']))}",
+        "teacher": recording.pinned(teacher, folders["teacher"]),
+        "student": recording.pinned(student, folders["student"]),
         "parallel": [str(path) for path in parallel],
         "judged": [str(path) for path in judged],
         "exclude": sorted(exclude),
@@ -305,16 +305,8 @@ def evaluate_student(
 
 
 def _write(run: loop.Run, model: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
-    from mtmetrics.training import vocabulary
-
     with new_folder(run.output, run.overwrite) as folder:
-        model.save_pretrained(str(folder), create_model_card=False)
-        network = model[0].auto_model
-        network.pooler = None  # of BERT and its kin: no part of a mean over tokens, and not trained
-        for path in folder.glob("*.safetensors*"):
-            path.unlink()
-        recording.save_half(network, folder)
-        vocabulary.save_tokenizer(model.tokenizer, folder)
+        recording.save_sentence_encoder(model, folder)
         recording.write_record(folder, record, history)
 
 

@@ -237,9 +237,6 @@ def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, hel
 
 
 def _write(run: loop.Run, encoder: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
-    from mtmetrics.training import vocabulary
-
     with new_folder(run.output, run.overwrite) as folder:
-        recording.save_half(encoder, folder)
-        vocabulary.save_tokenizer(tokenizer, folder)
+        recording.save_model(encoder, tokenizer, folder)
         recording.write_record(folder, record, history)

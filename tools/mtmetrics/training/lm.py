@@ -269,10 +269,7 @@ def perplexity(model: Any, tokenizer: Any, texts: Sequence[str], config: LMConfi
 
 
 def _write(run: loop.Run, model: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
-    from mtmetrics.training import vocabulary
-
     with new_folder(run.output, run.overwrite) as folder:
         model.config.use_cache = True
-        recording.save_half(model, folder)
-        vocabulary.save_tokenizer(tokenizer, folder)
+        recording.save_model(model, tokenizer, folder)
         recording.write_record(folder, record, history)

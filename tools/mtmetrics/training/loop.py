@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.errors import InputError
+from mtmetrics.inputs import positive
 
 
 class Run:
@@ -111,13 +112,58 @@ class Schedule(Protocol):
     bf16: bool
 
 
+@dataclasses.dataclass(frozen=True)
+class Passes:
+    """The `Schedule` of whole passes over the data: the learning rate rises, and from then on falls to zero.
+
+    Attributes:
+        steps: in all.
+        warmup_steps: in which it rises.
+        checkpoint_every: steps between checkpoints.
+        bf16: compute in bfloat16 where it is safe.
+    """
+
+    steps: int
+    warmup_steps: int
+    checkpoint_every: int
+    bf16: bool
+
+    @property
+    def decay_steps(self) -> int:
+        """Steps in which the learning rate falls: all others."""
+        return self.steps - self.warmup_steps
+
+    @classmethod
+    def over(cls, rows: int, config: "EpochConfig") -> "Passes":
+        """The schedule for a number of rows.
+
+        Raises:
+            InputError: the settings allow no step.
+        """
+        size, epochs = positive("pairs_per_step", config.pairs_per_step), positive("epochs", config.epochs)
+        if not 0.0 <= config.warmup < 1.0:
+            raise InputError(f"warmup {config.warmup}: a share of the steps is needed, at least 0 and below 1")
+        steps = -(-rows // size) * epochs
+        return cls(steps, int(steps * config.warmup), config.checkpoint_every, config.bf16)
+
+
+class EpochConfig(Protocol):
+    """What the settings of trainings by whole passes have in common."""
+
+    epochs: int
+    pairs_per_step: int
+    warmup: float
+    checkpoint_every: int
+    bf16: bool
+
+
 def trainer_settings(
     work: Path,
     config: Schedule,
     learning_rate: float,
     seed: int,
     *,
-    evaluate_every: int,
+    evaluate_every: int | None = None,
     rows_per_step: int = 1,
     arguments: Callable[..., Any] | None = None,
 ) -> Any:
@@ -131,7 +177,7 @@ def trainer_settings(
         config: steps, schedule and precision.
         learning_rate: its peak.
         seed: of data order and dropout.
-        evaluate_every: steps between evaluations.
+        evaluate_every: steps between evaluations; None for none.
         rows_per_step: rows of the data set per step.
         arguments: the class to make, for trainers that ask for their own; `TrainingArguments` if not given.
     """
@@ -154,7 +200,7 @@ def trainer_settings(
         save_strategy="steps",
         save_steps=config.checkpoint_every,
         save_total_limit=2,
-        eval_strategy="steps",
+        eval_strategy="no" if evaluate_every is None else "steps",
         eval_steps=evaluate_every,
         logging_steps=50,
         report_to=[],

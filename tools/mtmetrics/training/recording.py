@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.artifacts.files import write_atomic
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_label
 
 _PACKAGES = (
     "mtmetrics",
@@ -32,6 +33,16 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def pinned(model: str | Path, folder: Path) -> str:
+    """How records call a model: label and fingerprint.
+
+    Args:
+        model: as the user named it.
+        folder: where it lies.
+    """
+    return f"{model_label(model)}#{fingerprint(fingerprint_files(folder))}"
 
 
 def write_record(folder: Path, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
@@ -71,3 +82,21 @@ def save_half(model: Any, folder: Path) -> None:
     half.save_pretrained(folder, max_shard_size=16 * 2**20)
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
+
+
+def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Saves a `transformers` model, see `save_half`, and its tokenizer."""
+    from mtmetrics.training import vocabulary
+
+    save_half(model, folder)
+    vocabulary.save_tokenizer(tokenizer, folder)
+
+
+def save_sentence_encoder(model: Any, folder: Path) -> None:
+    """Saves a sentence-transformers model whose first module is a transformer, with its weights in float16."""
+    model.save_pretrained(str(folder), create_model_card=False)
+    network = model[0].auto_model
+    network.pooler = None  # of BERT and its kin: no part of a mean over tokens, and not trained
+    for path in folder.glob("*.safetensors*"):
+        path.unlink()
+    save_model(network, model.tokenizer, folder)

@@ -42,10 +42,10 @@ def load_bertr(
         InputError: an unknown preset, pair or option.
         ArtifactError: something that the preset names cannot be loaded.
     """
-    bundle = load_preset("bertr", preset)
+    pool = pool or ModelPool()
+    bundle = load_preset("bertr", preset, local_files_only=pool.local_files_only)
     bundle.refuse_unknown(_TABLES)
     against = compared_with(bundle, against, usual="reference")
-    pool = pool or ModelPool()
     pair = languages(bundle, lang_pair)
     # Against the source the multilingual encoder is needed, whatever the target language.
     table = encoder_table(bundle, encoder, "" if against == "source" else pair and pair[1])

@@ -21,7 +21,9 @@ def languages(bundle: Preset, lang_pair: str | None) -> tuple[str, str] | None:
     if lang_pair is None:
         return None
     pair = language_pair(lang_pair)
-    known = bundle.settings.get("languages")
+    only, known = bundle.settings.get("lang_pair"), bundle.settings.get("languages")
+    if only not in (None, lang_pair):
+        raise InputError(f"language pair {lang_pair}: preset {bundle.name} was made for {only} only")
     for language in pair:
         if known is not None and language not in known:
             raise InputError(f"language pair {lang_pair}: preset {bundle.name} knows the languages {' '.join(known)}, not {language!r}")

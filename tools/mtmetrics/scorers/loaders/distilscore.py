@@ -33,11 +33,12 @@ def load_distilscore(
         InputError: an unknown preset, pair or option.
         ArtifactError: something that the preset names cannot be loaded.
     """
-    bundle = load_preset("distilscore", preset)
+    pool = pool or ModelPool()
+    bundle = load_preset("distilscore", preset, local_files_only=pool.local_files_only)
     bundle.refuse_unknown(_TABLES)
     languages(bundle, lang_pair)
     against = compared_with(bundle, against, usual="source")
     table = encoder_table(bundle, encoder)
     chosen = table.get("layer") if layer is None else layer
-    model = (pool or ModelPool()).sentence_encoder(table["model"], layer=chosen, revision=table.get("revision"))
+    model = pool.sentence_encoder(table["model"], layer=chosen, revision=table.get("revision"))
     return DistilScore(model, against=against, lang_pair=lang_pair)

@@ -47,7 +47,8 @@ def load_regressor(
         InputError: an unknown preset, pair or option; or the regressor compares with something else than asked.
         ArtifactError: the regressor or its encoder cannot be loaded, or is of another kind.
     """
-    bundle = load_preset(metric, preset)
+    pool = pool or ModelPool()
+    bundle = load_preset(metric, preset, local_files_only=pool.local_files_only)
     bundle.refuse_unknown(_TABLES)
     languages(bundle, lang_pair)
     known = bundle.settings.get("regressors", {})
@@ -58,7 +59,6 @@ def load_regressor(
             f"preset {bundle.name}: holds no network that compares with the {wanted}; train one with 'mtmetrics train regressor', and pass "
             f"its folder as regressor=DIR (on the command line --regressor DIR)"
         )
-    pool = pool or ModelPool()
     name = bundle.path(table["model"])
     folder = model_folder(name, revision=table.get("revision"), local_files_only=pool.local_files_only)
     network = read_regressor(folder)

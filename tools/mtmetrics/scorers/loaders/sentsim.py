@@ -51,7 +51,8 @@ def load_sentsim(
         InputError: an unknown preset, pair or option.
         ArtifactError: something that the preset names cannot be loaded.
     """
-    bundle = load_preset("sentsim", preset)
+    pool = pool or ModelPool()
+    bundle = load_preset("sentsim", preset, local_files_only=pool.local_files_only)
     bundle.refuse_unknown(_TABLES)
     languages(bundle, lang_pair)
     chosen = _setting(bundle, setting)
@@ -63,7 +64,6 @@ def load_sentsim(
         parts = VARIANTS[choice("variant", variant or score.get("variant", "bertscore"), list(VARIANTS))]
     elif variant is not None:
         raise InputError(f"variant {variant!r} and parts {parts!r} both say what is combined; pass one of them")
-    pool = pool or ModelPool()
     normalize = normalize or score.get("normalize", "batch")
     usual = {"layer": table.get("layer"), "normalize_vectors": score.get("normalize_vectors", False)}
     asked = {"layer": layer, "normalize_vectors": normalize_vectors}

@@ -1,4 +1,4 @@
-"""XMoverScore from a preset."""
+"""XMoverScore, or its language model alone, from a preset."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from mtmetrics.fluency import LanguageModel
 from mtmetrics.inputs import choice
 from mtmetrics.matching.weights import TokenWeights
 from mtmetrics.remap import Level
+from mtmetrics.scorers.baselines import Fluency
 from mtmetrics.scorers.loaders.common import encoder_table, languages, preset_map
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import SIMILARITIES, VARIANTS, XMoverScore
@@ -68,12 +69,10 @@ def load_xmoverscore(
         InputError: an unknown preset, pair or option.
         ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
     """
-    bundle = load_preset("xmoverscore", preset)
-    bundle.refuse_unknown(_TABLES)
-    pair = languages(bundle, lang_pair)
-    if pair is None:
-        raise InputError("language pair None: pass one such as 'de-en' (lang_pair=, or --lp)")
     pool = pool or ModelPool()
+    bundle = load_preset("xmoverscore", preset, local_files_only=pool.local_files_only)
+    bundle.refuse_unknown(_TABLES)
+    pair = _pair(bundle, lang_pair)
     score = dict(bundle.settings.get("score", {}))
     chosen = choice("variant", variant or score.get("variant", "acl20"), list(VARIANTS))
     similarity = choice("similarity", similarity or score.get("similarity", "mover"), SIMILARITIES)
@@ -100,6 +99,36 @@ def load_xmoverscore(
         lang_pair=lang_pair,
         threads=threads,
     )
+
+
+def load_fluency(preset: str = "paper", lang_pair: str | None = None, pool: ModelPool | None = None, *, lm: str | None = None) -> Fluency:
+    """The language model of a preset of XMoverScore, as a metric by itself.
+
+    Args:
+        preset: name of a preset of XMoverScore, or a folder with a preset.toml.
+        lang_pair: such as ``"de-en"``; chooses the language model.
+        pool: loaded models to share.
+        lm: another language model.
+
+    Raises:
+        InputError: an unknown preset or pair, or no language model for its target language.
+        ArtifactError: the language model cannot be loaded.
+    """
+    pool = pool or ModelPool()
+    bundle = load_preset("xmoverscore", preset, local_files_only=pool.local_files_only)
+    bundle.refuse_unknown(_TABLES)
+    pair = _pair(bundle, lang_pair)
+    model, _ = _language_model(bundle, pool, pair[1], lm)
+    if model is None:
+        raise InputError(f"fluency needs a language model for {pair[1]!r}, and preset {bundle.name} names none; pass lm= (--lm)")
+    return Fluency(model, lang_pair=lang_pair)
+
+
+def _pair(bundle: Preset, lang_pair: str | None) -> tuple[str, str]:
+    pair = languages(bundle, lang_pair)
+    if pair is None:
+        raise InputError("language pair None: pass one such as 'de-en' (lang_pair=, or --lp)")
+    return pair
 
 
 def _encoders(

@@ -1,0 +1,37 @@
+"""The demo of ESIM."""
+
+from typing import TYPE_CHECKING
+
+from mtmetrics.integrations.demo import build_demo
+from mtmetrics.integrations.serving import serve
+
+if TYPE_CHECKING:
+    import gradio
+
+_DESCRIPTION = """
+Predicts from references how people would judge translations. Higher is better; 0 is about the mean of the judgements that the
+network was trained on. The preset `esim-mini-qe`, which reads sources, is not for this page.
+"""
+
+_EXAMPLES = [
+    ["The house is small.", "The home is little.", "de-en"],
+    ["The house is small.", "The weather was very good yesterday.", "de-en"],
+    ["We went to the cinema yesterday.\nThe film was boring.", "Yesterday we went to the movies.\nThe film was not boring.", "ru-en"],
+]
+
+
+def build() -> "gradio.Blocks":
+    """The app."""
+    return build_demo(
+        "esim",
+        title="ESIM",
+        description=_DESCRIPTION,
+        examples=_EXAMPLES,
+        fields=("reference", "translation"),
+        preset="esim-minilm",
+        options={"against": "reference"},
+    )
+
+
+if __name__ == "__main__":
+    serve(build()).block_thread()

@@ -1,0 +1,115 @@
+"""ESIM of Mathur et al. (2019) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
+
+import datasets
+import evaluate
+
+import mtmetrics.modules
+
+_DESCRIPTION = """
+ESIM reads a reference and a translation as vectors of a contextual encoder with a bidirectional LSTM, lets the words of each attend to
+those of the other, compares what was found, reads that with a second LSTM, and predicts from both ends how people would judge the
+translation. It is trained on human judgements. Where it was trained so, it compares with the source instead.
+"""
+
+_CITATION = """
+@inproceedings{mathur-etal-2019-putting,
+    title = "Putting Evaluation in Context: Contextual Embeddings Improve Machine Translation Evaluation",
+    author = "Mathur, Nitika and Baldwin, Timothy and Cohn, Trevor",
+    booktitle = "Proceedings of the 57th Annual Meeting of the Association for Computational Linguistics",
+    year = "2019",
+    pages = "2799--2808",
+    doi = "10.18653/v1/P19-1269",
+}
+"""
+
+_KWARGS_DESCRIPTION = """
+Scores translations against references, or against sources where the network was trained for that. A higher score is better; scores are
+comparable where their signatures are equal.
+
+Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
+    config_name (`str`): a preset: `"paper"` (default; its authors published no weights, so it needs `regressor`), `"esim-minilm"` (against
+        references, on all-MiniLM-L6-v2, English) or `"esim-mini-qe"` (against sources, small, multilingual).
+    preset (`str`): a folder with a preset.toml, instead of a config name.
+    device (`str` or `int`): `"auto"` (default), `"cpu"`, `"cuda:1"`, 0, or several, such as `"cuda:0,cuda:1"`.
+    dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoder.
+    batch_tokens (`int`): padded tokens per encoder batch, 4096 by default.
+    embedding_cache (`str`): a folder where encoded texts are kept for later runs.
+    local_files_only (`bool`): never ask the Hub.
+
+Args of `compute`:
+    predictions (`list` of `str`): the translations.
+    references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best one counts.
+    sources (`list` of `str`): the source segments, instead of references.
+    lang_pair (`str`): language pair such as `"de-en"`, recorded in the signature.
+    against (`str`): `"reference"` or `"source"`, where both are passed; references by default.
+    regressor (`str`): another trained network than the preset's: a folder, a bundled artifact, or a Hub repository.
+    encoder (`str`): where the encoder lies that the network was trained on, if not under the name that the network records.
+    threads (`int`): threads that share the computation of features; all cores by default.
+    return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
+    return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
+
+Returns:
+    mean_score (`float`): mean of the segment scores, which is the system score.
+    scores (`list` of `float`): one score per segment, on the scale of the judgements that the network was trained on.
+    ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
+    signature (`str`): one line that pins everything that the scores depend on.
+    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the source.
+
+Examples:
+
+    >>> import evaluate
+    >>> esim = evaluate.load("esim", "esim-minilm")
+    >>> predictions = ["The house is small.", "We never went to the cinema."]
+    >>> result = esim.compute(references=["The house is small."] * 2, predictions=predictions)
+    >>> sorted(result)
+    ['mean_score', 'report', 'scores', 'signature']
+    >>> result["scores"][0] > result["scores"][1]
+    True
+"""
+
+_TEXT = datasets.Value("string")
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class ESIM(mtmetrics.modules.MetricModule):
+    """ESIM as an `evaluate` metric."""
+
+    metric_name = "esim"
+
+    def _info(self):
+        """What `evaluate` shows of the metric."""
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=[
+                datasets.Features({"predictions": _TEXT, "references": _TEXT}),
+                datasets.Features({"predictions": _TEXT, "references": datasets.List(_TEXT)}),
+                datasets.Features({"predictions": _TEXT, "sources": _TEXT}),
+            ],
+            homepage="https://aclanthology.org/P19-1269",
+            codebase_urls=["https://github.com/nitikam/mteval-in-context"],
+            reference_urls=["https://aclanthology.org/P19-1269"],
+        )
+
+    def _download_and_prepare(self, dl_manager):
+        """Loads the network and its encoder once."""
+        self.prepare(dl_manager)
+
+    def _compute(
+        self,
+        predictions,
+        references=None,
+        sources=None,
+        lang_pair=None,
+        against=None,
+        regressor=None,
+        encoder=None,
+        threads=None,
+        return_ci=False,
+        return_scores=True,
+    ):
+        """Scores the translations; see the arguments of `compute`."""
+        others, compared = self.compared(sources, references, against)
+        scorer = self.scorer(lang_pair=lang_pair, regressor=regressor, encoder=encoder, threads=threads, **compared)
+        return self.result(scorer, others, predictions, scores=return_scores, ci=return_ci)

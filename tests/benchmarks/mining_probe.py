@@ -1,0 +1,99 @@
+"""Mines by Word Mover's Distance and prints what it took as JSON: ``mining_probe.py SOURCES TARGETS COUNT ENCODER [--map FILE]``.
+
+Seconds are those of the processor, all threads together, since other programs may run beside this one.
+"""
+
+import argparse
+import dataclasses
+import functools
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from memory_probe import peak_mib
+
+from mtmetrics.cli.memory import return_large_blocks
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.matching.bounds import centroids
+from mtmetrics.mining import candidates, word_level
+from mtmetrics.mining.candidates import nearest
+from mtmetrics.mining.token_store import encode_side
+from mtmetrics.mining.word_level import closest, mine_words
+from mtmetrics.remap import Remapping
+from mtmetrics.textio import iter_lines
+
+
+@dataclasses.dataclass
+class Clock:
+    """Processor seconds by stage."""
+
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def timed(self, stage: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`call`, whose time is added up."""
+
+        def run(*args: Any, **options: Any) -> Any:
+            start = time.process_time()
+            result = call(*args, **options)
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.process_time() - start
+            return result
+
+        return run
+
+
+def first_lines(path: str, count: int) -> list[str]:
+    """The first sentences of a file."""
+    return [line for _, line in zip(range(count), iter_lines(path), strict=False)]
+
+
+def main() -> None:
+    """Prints seconds by stage, memory, and counts."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sources")
+    parser.add_argument("targets")
+    parser.add_argument("count", type=int)
+    parser.add_argument("encoder")
+    parser.add_argument("--map")
+    parser.add_argument("--unpruned", action="store_true", help="solve all candidates too, and compare the pairs")
+    args = parser.parse_args()
+    return_large_blocks()
+    encoder = TokenEncoder(args.encoder, cache_bytes=0)
+    remapping = Remapping.load(args.map) if args.map else None
+    texts = [first_lines(path, args.count) for path in (args.sources, args.targets)]
+    mine_words(*(encode_side(side[-50:], encoder) for side in texts), remapping)  # loads the libraries
+    encoded, before, clock = encoder.counts.computed, peak_mib(), Clock()
+    sides = [clock.timed("encoding", encode_side)(side, encoder) for side in texts]
+    with (
+        mock.patch.object(word_level, "nearest", clock.timed("candidates", nearest)),
+        mock.patch.object(word_level, "closest", clock.timed("transport", closest)),
+    ):
+        start = time.process_time()
+        mined = mine_words(*sides, remapping)
+        clock.seconds["mining"] = time.process_time() - start
+    found = {
+        "seconds": clock.seconds,
+        "before": before,
+        "peak": peak_mib(),
+        "tokens": sum(len(side.tokens.vectors) for side in sides),
+        "encoded": encoder.counts.computed - encoded,
+        "counts": mined.counts,
+    }
+    if args.unpruned:
+        with mock.patch.object(word_level, "closest", clock.timed("transport, all", functools.partial(closest, prune=False))):
+            found["same_pairs"] = mine_words(*sides, remapping).pairs() == mined.pairs()
+    means = [centroids(side.tokens) for side in sides]
+    flat = nearest(*means, 20).rows
+    with (
+        mock.patch.object(candidates, "_inverted_file", clock.timed("inverted file, building", candidates._inverted_file)),
+        mock.patch.object(candidates, "_propose", clock.timed("inverted file, search", candidates._propose)),
+    ):
+        inverted = nearest(*means, 20, flat_limit=0).rows
+    found["recall"] = float(np.mean([np.isin(one, two).mean() for one, two in zip(flat, inverted, strict=True)]))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Measures what a learned metric takes beside its encoder: ``regressor_bench.py --data FILE [--metric M] [--preset P] [--json OUT]``.
+
+The encoder alone encodes both columns of the judged segments up to its last layer, as an untrained metric does; the metric encodes them
+mixed for its networks and its features, and scores them. Neither caches anything. Exit code 0 whatever the numbers say: a busy machine is
+no failure.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from measure import Report, alternating, machine
+
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.evaluation.data import read_judged_segments
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.pool import ModelPool
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs all measurements."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", metavar="FILE", required=True, help="JSON Lines of judged segments")
+    parser.add_argument("--metric", default="esim", help="a learned metric (default: %(default)s)")
+    parser.add_argument("--preset", default="esim-minilm", help="a preset of it (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="turns of each contender (default: %(default)s)")
+    parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
+    args = parser.parse_args(argv)
+    data = read_judged_segments(args.data)
+    scorer = load_scorer(args.metric, preset=args.preset, pool=ModelPool(device="cpu"))
+    others = getattr(data, scorer.compares)
+    options = {"max_pieces": scorer.network.max_pieces, "device": "cpu", "cache_bytes": 0}
+    plain = TokenEncoder(scorer.network.encoder, **options)
+    scorer.encoder = mixed = TokenEncoder(scorer.network.encoder, mix=scorer.network.mixes(), **options)
+    texts = [*others, *data.predictions]
+    seconds = alternating(
+        {
+            "encoder, last layer": lambda: plain.encode(texts),
+            "encoder, mixed": lambda: mixed.encode(texts),
+            "metric": lambda: scorer.score(others, data.predictions),
+        },
+        args.repeats,
+    )
+    report = Report()
+    print(f"{args.metric}, preset {args.preset}; {machine()}")
+    for name, value in seconds.items():
+        report.add(f"{len(others)} pairs: {name}", value, "s")
+    report.add("what the metric adds to the encoder", seconds["metric"] / seconds["encoder, last layer"] - 1, "", at_most=0.15)
+    report.finish(args.json, data=args.data, preset=args.preset, pairs=len(others))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

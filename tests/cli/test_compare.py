@@ -1,0 +1,179 @@
+"""``mtmetrics compare`` in process."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mtmetrics.scorers.pool
+from mtmetrics.cli.main import build_parser, main
+from mtmetrics.evaluation.compare import CORRECTIONS, TESTS, compare_systems
+from mtmetrics.evaluation.comparison_report import STYLES
+from mtmetrics.evaluation.significance import SEED
+from mtmetrics.scorers.load import load_scorer
+
+SOURCES = ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze.", "Ein Baum steht dort."]
+OUTPUTS = {
+    "good": ["the house is small.", "the dog sleeps not.", "i see the cat.", "a tree stands there."],
+    "bad": ["the cat", "not", "large large large", "1 2 3"],
+    "odd": ["the house is large.", "the dog sleeps.", "i see a tree.", "a house stands."],
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, lines in {"src.de": SOURCES, "ref.en": OUTPUTS["good"], **{f"{name}.en": texts for name, texts in OUTPUTS.items()}}.items():
+        Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = [
+        {"source": source, "reference": OUTPUTS["good"][i], "outputs": {name: texts[i] for name, texts in OUTPUTS.items()}}
+        for i, source in enumerate(SOURCES)
+    ]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    Path("short.en").write_text("the house\n")
+
+
+@pytest.fixture
+def compare(files: None, tiny_preset: Path, capsys: pytest.CaptureFixture[str]):
+    def run(*argv: str) -> tuple[int, str, str]:
+        code = main(["compare", "--lp", "de-en", "--preset", str(tiny_preset), "--device", "cpu", *argv])
+        output = capsys.readouterr()
+        return code, output.out, output.err
+
+    return run
+
+
+PARALLEL = ("-s", "src.de", "-t", "good.en", "bad.en", "odd.en")
+
+
+def test_compares_the_scores_of_the_package(compare, tiny_preset: Path) -> None:
+    code, out, err = compare(*PARALLEL, "--resamples", "100", "--seed", "3", "--test", "bootstrap", "--correction", "none")
+    assert (code, err) == (0, "")
+    shown = json.loads(out)
+    scorer = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en")
+    results = scorer.score_systems(SOURCES, OUTPUTS)
+    expected = compare_systems({name: result.segments for name, result in results.items()}, test="bootstrap", resamples=100, seed=3)
+    (metric,) = shown["metrics"]
+    assert metric["metric"] == "xmoverscore"
+    assert metric["signature"] == scorer.signature
+    assert [system["system"] for system in metric["systems"]] == [system.name for system in expected.systems]
+    assert [system["mean_score"] for system in metric["systems"]] == pytest.approx([system.mean for system in expected.systems])
+    assert [pair["p"] for pair in metric["pairs"]] == pytest.approx(expected.p_values[np.triu_indices(3, 1)])
+    assert (shown["segments"], shown["resamples"], shown["seed"], shown["test"]) == (4, 100, 3, "bootstrap")
+
+
+def test_one_file_with_the_outputs_of_all_systems(compare) -> None:
+    assert compare("rows.jsonl") == compare(*PARALLEL)
+
+
+def test_several_metrics_share_models_and_each_takes_its_column(compare, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+    for name in ("TokenEncoder", "LanguageModel"):
+        real = getattr(mtmetrics.scorers.pool, name)
+        monkeypatch.setattr(mtmetrics.scorers.pool, name, lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k))
+    Path("greedy").mkdir()
+    encoder = json.loads(compare(*PARALLEL)[1])["metrics"][0]["signature"]
+    assert "enc:tiny-encoder" in encoder
+    loaded.clear()
+    specs = ("--metric", "xmoverscore", "--metric", "xmoverscore::lm=none")
+    code, out, _ = compare(*PARALLEL, "-r", "ref.en", *specs)
+    assert code == 0
+    assert [metric["metric"] for metric in json.loads(out)["metrics"]] == ["xmoverscore", "xmoverscore::lm=none"]
+    assert sorted(loaded) == ["LanguageModel", "TokenEncoder"]
+
+
+def test_a_metric_of_references_beside_one_of_sources(compare, tiny_encoder: Path) -> None:
+    Path("greedy").mkdir()
+    Path("greedy/preset.toml").write_text(f'[encoder]\nmodel = "{tiny_encoder}"\n')
+    for references in (["ref.en"], ["ref.en", "bad.en"]):
+        code, out, _ = compare(*PARALLEL, "-r", *references, "--metric", "xmoverscore", "--metric", "bertr:greedy")
+        assert code == 0
+        means = {system["system"]: system["mean_score"] for system in json.loads(out)["metrics"][1]["systems"]}
+        # The references are the output of one system; with several of them the best one counts.
+        assert means["good"] == pytest.approx(1.0)
+        assert (means["bad"] == pytest.approx(1.0)) == (len(references) == 2)
+        assert means["odd"] < 1.0
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_formats(compare, style: str) -> None:
+    code, out, _ = compare(*PARALLEL, "--format", style)
+    assert code == 0
+    assert all(name in out for name in OUTPUTS)
+    assert out.endswith("\n")
+
+
+def test_choices_and_defaults_are_those_of_the_package() -> None:
+    (parser,) = [action for action in build_parser()._actions if action.choices and "compare" in action.choices]
+    actions = {action.dest: action for action in parser.choices["compare"]._actions}
+    assert tuple(actions["test"].choices) == tuple(TESTS)
+    assert tuple(actions["correction"].choices) == tuple(CORRECTIONS)
+    assert tuple(actions["format"].choices) == STYLES
+    defaults = {name: actions[name].default for name in ("test", "correction", "resamples", "seed")}
+    assert defaults == {name: compare_systems.__kwdefaults__[name] for name in defaults}
+    assert actions["seed"].default == SEED
+
+
+@pytest.mark.parametrize("setting", [[], ["--normalize", "batch"]])
+def test_a_metric_that_scales_by_the_call_is_refused(compare, tiny_encoder: Path, setting: list[str]) -> None:
+    Path("scaled").mkdir()
+    Path("scaled/preset.toml").write_text(
+        f'[src-mt]\nwords = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n[bounds.src-mt]\nsss = [-1.0, 1.0]\nbertscore = [0.0, 1.0]\n'
+    )
+    code, out, err = compare(*PARALLEL, "--metric", "sentsim:scaled", *setting)
+    assert (code, out) == (2, "")
+    assert err.startswith("mtmetrics: --metric sentsim:scaled: scores depend on the other segments")
+    assert "use normalize=fixed" in err
+    assert compare(*PARALLEL, "--metric", "sentsim:scaled:normalize=fixed")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        (["-s", "src.de", "-t", "good.en"], 2, "only one system (good)"),
+        (["-s", "src.de", "-t", "good.en", "short.en"], 2, "short.en ends after 1 lines"),
+        (["-s", "src.de", "-t", "good.en", "good.en"], 2, "-t good.en: given twice"),
+        (["-s", "src.de"], 2, "nothing to score"),
+        (["rows.jsonl", "-s", "src.de"], 2, "either one FILE or"),
+        (["none.jsonl"], 2, "none.jsonl: no such file"),
+        (["src.de"], 2, "src.de: several systems in one FILE are JSON Lines"),
+        ([*PARALLEL, "--metric", "bleurt"], 2, "metric 'bleurt'"),
+        ([*PARALLEL, "--metric", "xmoverscore::setting=mt-ref"], 2, "xmoverscore has no option 'setting'"),
+        ([*PARALLEL, "-r", "ref.en", "--metric", "sentsim:mini"], 2, "--metric sentsim:mini: setting is missing"),
+        (["-r", "ref.en", "-t", "good.en", "bad.en"], 2, "xmoverscore compares predictions with sources"),
+        ([*PARALLEL, "--resamples", "10"], 2, "resamples 10: too few"),
+        ([*PARALLEL, "--seed", "-1"], 2, "seed -1"),
+        ([*PARALLEL, "--preset", "huge"], 2, "unknown preset 'huge'"),
+    ],
+)
+def test_bad_usage_is_one_line(compare, argv: list[str], code: int, message: str) -> None:
+    found, out, err = compare(*argv)
+    assert (found, out) == (code, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"source": "s", "outputs": {"good": "x"}}, "line 5, field 'outputs': an object, system name -> translation of good, bad, odd"),
+        ({"source": "s", "outputs": ["x"]}, "line 5, field 'outputs': an object"),
+        ({"source": None, "outputs": dict.fromkeys(OUTPUTS, "x")}, "line 5, field 'source': a string is needed, got null"),
+        ({"source": "s", "outputs": dict.fromkeys(OUTPUTS, 1)}, "line 5, field 'outputs', field 'good': a string is needed, got 1"),
+    ],
+)
+def test_a_bad_row_of_outputs_is_named(compare, row: dict, message: str) -> None:
+    with open("rows.jsonl", "a") as stream:
+        stream.write(json.dumps({"reference": "r"} | row) + "\n")
+    code, out, err = compare("rows.jsonl")
+    assert (code, out) == (2, "")
+    assert f"rows.jsonl, {message}" in err
+
+
+def test_scores_that_are_not_finite_end_the_comparison(compare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._floor", lambda _: (np.nan, {}))
+    Path("bad.en").write_text("the cat\n\nlarge\n1\n")
+    code, out, err = compare(*PARALLEL)
+    assert (code, out) == (2, "")
+    assert "bad: 1 scores are not finite, the first is that of segment 2" in err

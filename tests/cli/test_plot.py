@@ -1,0 +1,134 @@
+"""``mtmetrics plot`` in process: what is handed to the plots, what is printed, what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mtmetrics.evaluation.plots as plots
+from mtmetrics.cli.main import main
+from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.scorers.load import load_scorer
+
+SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe die Katze.", "Ein Baum.", "Nein."]
+PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see a cat.", "a tree stands", "the house is large."]
+HUMAN = [1.0, 0.7, 0.1, 0.9, None]
+
+
+@pytest.fixture
+def plot(tmp_path: Path, tiny_preset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for pair in ("de-en", "fi-en"):
+        rows = zip(SOURCES, PREDICTIONS, HUMAN, range(5), strict=True)
+        lines = [json.dumps({"lp": pair, "source": s, "translation": t, "human": h, "sentbleu": n}) for s, t, h, n in rows]
+        Path(f"{pair}.jsonl").write_text("\n".join(lines) + "\n")
+
+    def run(kind: str, *argv: str) -> tuple[int, str, str]:
+        code = main(["plot", kind, "--out", "plot.png", "--device", "cpu", "--preset", str(tiny_preset), *argv])
+        output = capsys.readouterr()
+        return code, output.out, output.err
+
+    return run
+
+
+@pytest.fixture
+def parts(tiny_preset: Path) -> dict[str, np.ndarray]:
+    """Score and parts of the four judged segments of de-en."""
+    result = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en").score(SOURCES, PREDICTIONS)
+    return {name: values[:4] for name, values in {"score": result.segments, **result.parts}.items()}
+
+
+def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    monkeypatch.setattr(plots, "draw_scatter", lambda panels, draw=plots.draw_scatter: drawn.append(panels) or draw(panels))
+    assert plot("scatter", "--data", "de-en.jsonl", "fi-en.jsonl", "--metric", "xmoverscore", "--column", "sentbleu") == (0, "", "")
+    (panels,) = drawn
+    assert list(panels) == ["de-en", "fi-en"]
+    assert list(panels["de-en"]) == ["xmoverscore", "sentbleu"]
+    scores, human = panels["de-en"]["xmoverscore"]
+    assert scores == pytest.approx(parts["score"].tolist())
+    assert human.tolist() == HUMAN[:4]
+    assert panels["fi-en"]["sentbleu"][0] == [0, 1, 2, 3]
+    assert Path("plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_bars_are_correlations_with_intervals_and_their_mean(plot, parts: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    monkeypatch.setattr(plots, "draw_bars", lambda *a, draw=plots.draw_bars, **k: drawn.append((a, k)) or draw(*a, **k))
+    assert plot("bars", "--data", "de-en.jsonl", "fi-en.jsonl")[0] == 0
+    (((bars, groups), labels),) = drawn
+    assert groups == ["de-en", "fi-en", "mean"]
+    first, second, mean = bars["xmoverscore"]
+    assert first.value == pytest.approx(pearson(parts["score"], HUMAN[:4]).value)
+    assert first.low <= first.high
+    assert mean.value == pytest.approx((first.value + second.value) / 2)
+    assert np.isnan(mean.low)
+    assert labels["y_label"] == "pearson with human judgements"
+    drawn.clear()
+    assert plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu", "--coefficient", "kendall-b")[0] == 0
+    (((bars, groups), labels),) = drawn
+    assert (list(bars), groups, labels["y_label"]) == (["sentbleu"], ["de-en"], "kendall-b with human judgements")
+
+
+def test_weights_are_printed_with_the_best_and_a_warning(plot, parts: dict[str, np.ndarray]) -> None:
+    code, out, err = plot("weights", "--data", "de-en.jsonl", "--steps", "4")
+    assert code == 0
+    shown = json.loads(out)
+    assert (shown["metric"], shown["parts"], len(shown["grid"])) == ("xmoverscore", ["mover", "lm"], 5)
+    middle = shown["grid"][2]
+    assert middle["weights"] == {"mover": 0.5, "lm": 0.5}
+    assert middle["correlations"]["de-en"] == pytest.approx(pearson(parts["mover"] + parts["lm"], HUMAN[:4]).value)
+    first, second = err.splitlines()
+    assert first.startswith("mtmetrics: best weights: mover ")
+    assert second.startswith("mtmetrics: warning: weights belong to development data")
+    assert Path("plot.png").exists()
+
+
+def test_the_sign_of_a_part_can_be_turned(plot) -> None:
+    plain, turned = (
+        json.loads(plot("weights", "--data", "de-en.jsonl", "--steps", "1", f"--parts={parts}")[1])["grid"]
+        for parts in ("lm,mover", "lm,-mover")
+    )
+    assert turned[0]["correlations"] == plain[0]["correlations"]
+    assert turned[1]["weights"] == {"lm": 0.0, "-mover": 1.0}
+    assert turned[1]["correlations"]["de-en"] == pytest.approx(-plain[1]["correlations"]["de-en"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["scatter", "--data", "none.jsonl"], "none.jsonl: no such file"),
+        (["scatter", "--data", "de-en.jsonl", "--out", "plot.pdf"], "must end in .png"),
+        (["scatter", "--data", "de-en.jsonl", "--out", "no/plot.png"], "there is no folder no"),
+        (["bars", "--data", "de-en.jsonl", "--column", "bleu"], "no column of numbers 'bleu'"),
+        (["bars", "--data", "de-en.jsonl", "--metric", "bleurt"], "metric 'bleurt'"),
+        (["weights", "--data", "de-en.jsonl", "--metric", "a", "--metric", "b"], "the parts of one metric"),
+        (["weights", "--data", "de-en.jsonl", "--parts", "lm"], "two or three of mover, lm are needed, got lm"),
+        (["weights", "--data", "de-en.jsonl", "--parts", "lm,-lm"], "two or three of mover, lm are needed"),
+        (["weights", "--data", "de-en.jsonl", "--parts", "lm,wmd"], "no part 'wmd'"),
+        (["weights", "--data", "de-en.jsonl", "--steps", "0"], "steps 0"),
+    ],
+)
+def test_bad_usage_is_one_line_and_leaves_no_file(plot, argv: list[str], message: str) -> None:
+    code, out, err = plot(*argv)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not list(Path().rglob("*.p[nd]*"))
+
+
+def test_scores_that_are_constant_are_named(plot) -> None:
+    rows = Path("de-en.jsonl").read_text().replace('"sentbleu": 0', '"sentbleu": 1').replace('"sentbleu": 2', '"sentbleu": 1')
+    Path("de-en.jsonl").write_text(rows.replace('"sentbleu": 3', '"sentbleu": 1'))
+    code, _, err = plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu")
+    assert code == 0
+    assert err == "mtmetrics: warning: de-en.jsonl (de-en): no correlation for sentbleu: the scores are constant\n"
+
+
+@pytest.mark.parametrize("argv", [["plot"], ["plot", "pie"], ["plot", "bars"], ["plot", "bars", "--data", "x"]])
+def test_usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(argv)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,173 @@
+"""Tables of cards: defined once, measured once, written wherever they are shown."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import mtmetrics.artifacts.catalog
+import mtmetrics.evaluation.cards as cards
+from mtmetrics.artifacts.files import sha256_file
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.evaluation.card_tables import load_tables
+from mtmetrics.evaluation.measurements import Measurement, load_measurements, save_measurements
+from mtmetrics.scorers.pool import ModelPool
+
+TABLES = """
+[lengths]
+head = "set"
+columns = [
+    { title = "score" },
+    { title = "short is good", turned = true },
+    { title = "chrF", metric = "chrf" },
+]
+metric = "prediction_length"
+rows = [
+    { title = "de-en", data = "a/de-en.jsonl" },
+    { title = "fi-en", data = "a/fi-en.jsonl", only = ["score"] },
+    { title = "mean", data = ["a/de-en.jsonl", "a/fi-en.jsonl"], bold = true, only = ["score", "short is good"] },
+    { title = "the paper", values = [0.5, 0.25, 0.125] },
+]
+"""
+CARD = "# Card\n\n<!-- table: thing/lengths -->\nold\n<!-- end of table -->\n\nafter\n"
+# Translations of 1, 2, 3, 4 words; `prediction_length` holds the shorter one for better.
+HUMAN = {"de": [4.0, 3.0, 2.0, 1.0], "fi": [1.0, 2.0, 3.0, 4.0]}
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source tree with one metric, one artifact that shows its table, and data."""
+    for folder in ("metrics/thing", "hub_artifacts/model", "data/a"):
+        (tmp_path / folder).mkdir(parents=True)
+    for card in ("metrics/thing/README.md", "hub_artifacts/model/README.md", "README.md"):
+        (tmp_path / card).write_text(CARD, encoding="utf-8")
+    (tmp_path / "metrics/thing/tables.toml").write_text(TABLES, encoding="utf-8")
+    checksum = sha256_file(tmp_path / "hub_artifacts/model/README.md")
+    lines = [
+        "[model]",
+        'kind = "encoder"',
+        'repository = "x/y"',
+        'revision = "main"',
+        "bundled = true",
+        "[model.files]",
+        f'"README.md" = "{checksum}"',
+    ]
+    (tmp_path / "hub_artifacts/catalog.toml").write_text("\n".join(lines), encoding="utf-8")
+    for source, judgements in HUMAN.items():
+        rows = [
+            {"lp": f"{source}-en", "source": "x", "reference": "a b c", "translation": "a " * length, "human": human}
+            for length, human in enumerate(judgements, 1)
+        ]
+        (tmp_path / f"data/a/{source}-en.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    monkeypatch.setattr(cards, "metric_scripts", lambda: tmp_path / "metrics")
+    for module in (cards, mtmetrics.artifacts.catalog):
+        monkeypatch.setattr(module, "bundled_artifacts", lambda: tmp_path / "hub_artifacts")
+    return tmp_path
+
+
+def test_measures_stores_and_writes(tree: Path) -> None:
+    changed = cards.write_cards([], tree / "data", ModelPool())
+    assert [path.relative_to(tree).as_posix() for path in changed] == [
+        "metrics/thing/README.md",
+        "hub_artifacts/model/README.md",
+        "README.md",
+    ]
+    card = (tree / "README.md").read_text(encoding="utf-8")
+    lines = card.splitlines()
+    assert lines[3] == "| set | score | short is good | chrF |"
+    assert lines[5].startswith("| de-en | 1.000 | -1.000 | ")
+    assert lines[6] == "| fi-en | -1.000 |  |  |"
+    assert lines[7] == "| **mean** | **0.000** | **0.000** |  |"
+    assert lines[8] == "| the paper | 0.500 | 0.250 | 0.125 |"
+    assert lines[9:] == ["<!-- end of table -->", "", "after"]
+    stored = load_measurements(tree / "metrics/thing")
+    assert set(stored) == {("prediction_length", "a/de-en.jsonl"), ("prediction_length", "a/fi-en.jsonl"), ("chrf", "a/de-en.jsonl")}
+    one = stored["prediction_length", "a/fi-en.jsonl"]
+    assert (one.segments, one.pearson) == (4, {"score": -1.0})
+    assert one.sha256 == sha256_file(tree / "data/a/fi-en.jsonl")[:16]
+    assert list(mtmetrics.artifacts.catalog.verify("model")) == []
+
+
+def test_nothing_is_measured_twice(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cards.write_cards([], tree / "data", ModelPool())
+    scored = []
+    real = mtmetrics.evaluation.measurements.score_together
+    monkeypatch.setattr(mtmetrics.evaluation.measurements, "score_together", lambda s, f: scored.extend(s) or real(s, f))
+    assert cards.write_cards([], tree / "data", ModelPool()) == []
+    assert scored == []
+    [first, *_] = (tree / "data/a/fi-en.jsonl").read_text().splitlines()
+    (tree / "data/a/fi-en.jsonl").write_text("\n".join([first, first.replace("1.0", "0.0").replace('"a "', '"a a a "')]))
+    assert len(cards.write_cards(["thing"], tree / "data", ModelPool())) == 3
+    assert [scorer.signature.split("|")[0] for scorer in scored] == ["prediction_length"]
+
+
+def test_a_measurement_with_another_signature_is_made_again(tree: Path) -> None:
+    cards.write_cards([], tree / "data", ModelPool())
+    folder = tree / "metrics/thing"
+    good = load_measurements(folder)
+    stale = [Measurement(**{**vars(row), "signature": "old", "pearson": {"score": 0.5}}) for row in good.values()]
+    save_measurements(folder, stale)
+    cards.write_cards([], tree / "data", ModelPool())
+    assert load_measurements(folder) == good
+
+
+def test_what_was_measured_survives_an_interruption(tree: Path) -> None:
+    (tree / "data/a/fi-en.jsonl").unlink()
+    with pytest.raises(InputError, match="fi-en.jsonl"):
+        cards.write_cards([], tree / "data", ModelPool())
+    assert {file for _, file in load_measurements(tree / "metrics/thing")} == {"a/de-en.jsonl"}
+    assert (tree / "README.md").read_text(encoding="utf-8") == CARD
+
+
+def test_unknown_metrics(tree: Path) -> None:
+    with pytest.raises(InputError, match=r"--cards other: has no tables.toml; those with one are: thing"):
+        cards.write_cards(["other"], tree / "data", ModelPool())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("turned = true", "tuned = true", "unknown key 'tuned' of a column"),
+        ("[0.5, 0.25, 0.125]", "[0.5, 0.25]", "the row 'the paper' needs 3 values"),
+        ('head = "set"\n', "", "KeyError"),
+        ("[lengths]", "[lengths", "cannot be read"),
+    ],
+)
+def test_definitions_that_cannot_be_used(tree: Path, old: str, new: str, message: str) -> None:
+    path = tree / "metrics/thing/tables.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(ArtifactError, match=message):
+        load_tables(path.parent)
+
+
+def test_a_part_that_the_metric_does_not_have(tree: Path) -> None:
+    path = tree / "metrics/thing/tables.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace('metric = "chrf"', 'metric = "chrf", part = "lm"'), encoding="utf-8")
+    with pytest.raises(ArtifactError, match="chrf: no part 'lm'; there are: score"):
+        cards.write_cards([], tree / "data", ModelPool())
+
+
+def test_a_measurement_that_two_metrics_show_is_stored_with_both(tree: Path) -> None:
+    shutil.copytree(tree / "metrics/thing", tree / "metrics/other")
+    (tree / "metrics/other/README.md").write_text(CARD.replace("thing", "other"), encoding="utf-8")
+    cards.write_cards(["thing"], tree / "data", ModelPool())
+    assert load_measurements(tree / "metrics/other") == load_measurements(tree / "metrics/thing") != {}
+    assert "old" not in (tree / "metrics/other/README.md").read_text(encoding="utf-8")
+
+
+def test_tables_that_nobody_defines_stay_as_they_are() -> None:
+    card = CARD + CARD.replace("thing", "else").replace("old\n", "")
+    assert cards.tables_in(card) == {"thing/lengths": "old", "else/lengths": ""}
+    assert cards.with_tables(card, {}) == card
+    assert cards.with_tables(card, {"else/lengths": "new"}) == card.replace("else/lengths -->\n", "else/lengths -->\nnew\n")
+
+
+def test_folders_without_tables_or_measurements(tree: Path) -> None:
+    shutil.rmtree(tree / "metrics/thing")
+    (tree / "metrics/thing").mkdir()
+    assert load_tables(tree / "metrics/thing") == {}
+    assert load_measurements(tree / "metrics/thing") == {}
+    (tree / "metrics/thing/results.json").write_text("{")
+    with pytest.raises(ArtifactError, match="cannot be read as measurements"):
+        load_measurements(tree / "metrics/thing")

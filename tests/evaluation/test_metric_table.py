@@ -1,0 +1,113 @@
+"""Several metrics side by side: averages, the best of each column, and who is not significantly worse."""
+
+import numpy as np
+import pytest
+
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.evaluation.measure import PEARSON, Judgements, Measure
+from mtmetrics.evaluation.metric_table import metric_table, undefined, usual_test
+from mtmetrics.evaluation.resampling import bootstrap_correlations, perm_both
+from mtmetrics.evaluation.scored import Entry, Scored
+from mtmetrics.evaluation.williams import williams_test
+
+N = 60
+GENERATOR = np.random.default_rng(2)
+HUMAN = [GENERATOR.normal(size=N) for _ in range(2)]
+NOISE = GENERATOR.normal(size=(3, 2, N))
+
+
+def judgements(number: int, lang_pair: str) -> Judgements:
+    return Judgements(f"{number}.jsonl", lang_pair, np.arange(N), HUMAN[number], [str(i // 2) for i in range(N)], [None] * N)
+
+
+COLUMNS = [judgements(0, "de-en"), judgements(1, "fi-en")]
+
+
+def scored(title: str, noise: float, number: int) -> Scored:
+    return Scored(Entry(title, column=title), [(human + noise * NOISE[number, file]).tolist() for file, human in enumerate(HUMAN)])
+
+
+ROWS = [scored("good", 0.5, 0), scored("close", 0.6, 1), scored("bad", 5.0, 2)]
+
+
+def test_correlations_averages_and_the_best() -> None:
+    table = metric_table(ROWS, COLUMNS, PEARSON, test="williams")
+    for row, given in zip(table.rows, ROWS, strict=True):
+        values = [pearson(scores, human).value for scores, human in zip(given.scores, HUMAN, strict=True)]
+        assert [cell.correlation.value for cell in row.cells] == values
+        assert row.average.value == pytest.approx(np.mean(values))
+    for number in range(2):
+        values = [row.cells[number].correlation.value for row in table.rows]
+        assert [row.cells[number].best for row in table.rows] == [value == max(values) for value in values]
+    assert [row.best for row in table.rows] == [True, False, False]
+    assert table.labels == ["de-en", "fi-en"]
+
+
+def test_marks_come_from_williams_test_against_the_best() -> None:
+    table = metric_table(ROWS, COLUMNS, PEARSON, test="williams")
+    good, close, bad = (row.cells[0] for row in table.rows)
+    assert good.p_value is None
+    assert close.p_value == williams_test(ROWS[0].scores[0], ROWS[1].scores[0], HUMAN[0])
+    assert (close.tied, bad.tied) == (True, False)
+    assert [cell.p_value for row in metric_table(ROWS, COLUMNS, PEARSON).rows for cell in row.cells] == [None] * 6
+
+
+def test_permutations_know_groups() -> None:
+    measure = Measure("spearman", "item")
+    table = metric_table(ROWS, COLUMNS, measure, test="perm-both")
+    best = next(number for number, row in enumerate(table.rows) if row.cells[0].best)
+    other = (best + 1) % 3
+    expected = perm_both(ROWS[best].scores[0], ROWS[other].scores[0], HUMAN[0], coefficient="spearman", groups=measure.groups(COLUMNS[0]))
+    assert table.rows[other].cells[0].p_value == expected
+
+
+def test_intervals_share_resamples_where_metrics_score_the_same_segments() -> None:
+    gaps = Scored(Entry("gaps"), [[None, *ROWS[0].scores[0][1:]], ROWS[0].scores[1]])
+    table = metric_table([*ROWS, gaps], COLUMNS, PEARSON, intervals=True)
+    together = bootstrap_correlations([row.scores[0] for row in ROWS], HUMAN[0])
+    assert [row.cells[0].interval for row in table.rows[:3]] == together
+    assert table.rows[3].cells[0].interval == bootstrap_correlations([gaps.scores[0]], HUMAN[0])[0]
+    assert table.rows[3].cells[0].correlation.left_out == 1
+
+
+def test_rows_without_scores_and_without_a_correlation() -> None:
+    flat = Scored(Entry("flat"), [[1.0] * N, [2.0] * N])
+    missing = Scored(Entry("missing"), [], problem="no such model")
+    table = metric_table([missing, flat, ROWS[0]], COLUMNS, PEARSON, test="williams", intervals=True)
+    assert table.rows[0].cells == []
+    assert table.rows[1].average.reason == "undefined for 1, 2"
+    assert not any(cell.best or cell.tied for cell in table.rows[1].cells)
+    assert undefined(table) == [
+        f"{i}.jsonl ({pair}): no correlation for flat: the scores are constant" for i, pair in enumerate(("de-en", "fi-en"))
+    ]
+
+
+def test_a_single_metric_is_not_the_best_of_anything() -> None:
+    [row] = metric_table(ROWS[:1], COLUMNS, PEARSON, test="williams").rows
+    assert not row.best
+    assert not any(cell.best for cell in row.cells)
+
+
+def test_accuracy_pools_the_pairs_of_systems_of_all_files() -> None:
+    human = [np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0])]
+    columns = [Judgements(f"{i}", "de-en", np.arange(len(values)), values, None, ["s"] * len(values)) for i, values in enumerate(human)]
+    row = Scored(Entry("m"), [[1.0, 3.0, 2.0], [2.0, 1.0]])
+    [row] = metric_table([row], columns, PEARSON).rows
+    assert row.accuracy.value == pytest.approx(2 / 4)  # 2 of 3 pairs, and 0 of 1
+
+
+def test_files_of_one_pair_are_named() -> None:
+    table = metric_table(ROWS, [COLUMNS[0], judgements(1, "de-en")], PEARSON)
+    assert table.labels == ["0.jsonl (de-en)", "1.jsonl (de-en)"]
+
+
+def test_tests_and_intervals_that_do_not_go_with_the_measure() -> None:
+    assert [usual_test(Measure(name)) for name in ("pearson", "spearman", "acc23")] == ["williams", "none", "none"]
+    assert usual_test(Measure("pearson", "item")) == "none"
+    with pytest.raises(InputError, match="Williams' test is for pearson without groups, not for pearson by item"):
+        metric_table(ROWS, COLUMNS, Measure("pearson", "item"), test="williams")
+    with pytest.raises(InputError, match="perm-both.*not acc23"):
+        metric_table(ROWS, COLUMNS, Measure("acc23"), test="perm-both")
+    with pytest.raises(InputError, match="--ci"):
+        metric_table(ROWS, COLUMNS, Measure("darr"), intervals=True)

@@ -1,0 +1,119 @@
+"""Several metrics on the same files: shared encodings, columns of the data, whole systems, and what cannot be run."""
+
+import numpy as np
+import pytest
+
+import mtmetrics.scorers.pool
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.judged import JudgedSegments, JudgedSystems
+from mtmetrics.evaluation.scored import Entry, run_metrics, score_together
+from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.scorers.base import ChunkScores, Scorer
+from mtmetrics.scorers.pool import ModelPool
+
+SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe die Katze.", "Der Hund schläft."]
+PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see a cat.", "a dog sleeps."]
+
+
+def segments(**changes: object) -> JudgedSegments:
+    fields = {"references": list(PREDICTIONS), "columns": {"given": [1.0, None, 3.0, 4.0]}} | changes
+    return JudgedSegments("f.jsonl", "de-en", SOURCES, PREDICTIONS, systems=[None] * 4, human=np.arange(4.0), **fields)
+
+
+@pytest.fixture
+def presets(tmp_path, tiny_encoder, tiny_lm):
+    """A preset of XMoverScore and one of BERTR, on the same encoder and layer."""
+    encoder = f'[encoder]\nmodel = "{tiny_encoder}"\nlayer = 2\n'
+    for metric, rest in {"xmoverscore": f'[language_models.en]\nmodel = "{tiny_lm}"\n', "bertr": ""}.items():
+        (tmp_path / metric).mkdir()
+        (tmp_path / metric / "preset.toml").write_text(f'metric = "{metric}"\n{encoder}{rest}')
+    return {metric: MetricSpec(metric, str(tmp_path / metric)) for metric in ("xmoverscore", "bertr")}
+
+
+def test_a_text_is_encoded_once_for_all_metrics(presets, monkeypatch) -> None:
+    encoders = []
+    real = mtmetrics.scorers.pool.TokenEncoder
+    monkeypatch.setattr(mtmetrics.scorers.pool, "TokenEncoder", lambda *a, **k: encoders.append(real(*a, **k)) or encoders[-1])
+    source = presets["bertr"].having(against="source")
+    run = run_metrics([presets["xmoverscore"], source, presets["xmoverscore"]], [segments(), segments()], ModelPool(device="cpu"))
+    [encoder] = encoders
+    assert encoder.counts.computed == len({*SOURCES, *PREDICTIONS})
+    assert encoder.counts.requested > encoder.counts.computed
+    assert [len(by_file) for by_file in run.results.values()] == [2, 2]
+    alone = presets["bertr"].having(against="source").load(ModelPool(device="cpu"), "de-en").score(SOURCES, PREDICTIONS)
+    assert run.scored(Entry("b", source)).scores[0] == pytest.approx(alone.segments.tolist(), abs=1e-6)
+
+
+class Recorder(Scorer):
+    """Notes who scored how many segments, in order."""
+
+    signature = "recorder|v:0"
+
+    def __init__(self, name: str, calls: list[tuple[str, int]], whole: bool = False) -> None:
+        self.name, self.calls, self.whole = name, calls, whole
+
+    def score_chunks(self, chunks):
+        results = super().score_chunks(chunks)
+        yield from list(results) if self.whole else results
+
+    def _score_chunk(self, sources, systems):
+        self.calls.append((self.name, len(sources)))
+        nothing = np.zeros(len(sources), dtype=bool)
+        return [ChunkScores(np.arange(float(len(sources))), {}, nothing.copy(), nothing.copy()) for _ in systems]
+
+    def _floor(self):
+        return 0.0, {}
+
+
+def test_metrics_take_turns() -> None:
+    n = 600
+    many = JudgedSegments("f", "de-en", ["x"] * n, ["y"] * n, [None] * n, [None] * n, np.zeros(n))
+    calls: list[tuple[str, int]] = []
+    results = score_together([Recorder("a", calls), Recorder("b", calls)], many)
+    assert calls == [("a", 256), ("b", 256), ("a", 256), ("b", 256), ("a", 88), ("b", 88)]
+    assert [len(system.segments) for [system] in results] == [n, n]
+    calls.clear()
+    results = score_together([Recorder("whole", calls, whole=True), Recorder("b", calls)], many)
+    assert calls[:4] == [("whole", 256), ("whole", 256), ("whole", 88), ("b", 256)]
+    assert [len(system.segments) for [system] in results] == [n, n]
+
+
+def test_whole_systems_score_as_the_mean_over_their_segments() -> None:
+    outputs = {"good": PREDICTIONS, "short": ["the", "a", "i", "no"]}
+    systems = JudgedSystems("f", "de-en", SOURCES, [None] * 4, outputs, {"good": 1.0, "short": 0.0})
+    run = run_metrics([MetricSpec("prediction_length")], [systems], ModelPool())
+    [[good, short]] = run.scored(Entry("length", MetricSpec("prediction_length"))).scores
+    singly = MetricSpec("prediction_length").load(ModelPool(), "de-en")
+    assert [good, short] == [pytest.approx(singly.score(SOURCES, texts).system) for texts in outputs.values()]
+    with pytest.raises(InputError, match="whole systems have no columns"):
+        run.scored(Entry("given", column="given"))
+
+
+def test_columns_and_parts(presets) -> None:
+    run = run_metrics([presets["xmoverscore"]], [segments()], ModelPool(device="cpu"))
+    assert run.scored(Entry("given", column="given")).scores == [[1.0, None, 3.0, 4.0]]
+    assert run.scored(Entry("given", column="given", falls=True)).scores == [[-1.0, None, -3.0, -4.0]]
+    entries = run.with_parts(Entry("x", presets["xmoverscore"]))
+    assert [entry.title for entry in entries] == ["x", "x mover", "x lm"]
+    score, mover, lm = (run.scored(entry).scores[0] for entry in entries)
+    assert score == pytest.approx([a + 0.1 * b for a, b in zip(mover, lm, strict=True)])
+    with pytest.raises(InputError, match="no part 'wmd'; there are: score, mover, lm"):
+        run.scored(Entry("x", presets["xmoverscore"], part="wmd"))
+
+
+def test_what_cannot_be_run_ends_everything_or_becomes_a_problem() -> None:
+    metrics = [MetricSpec("chrf"), MetricSpec("bleurt"), MetricSpec("prediction_length")]
+    without = segments(references=[*PREDICTIONS[:3], None])
+    with pytest.raises(InputError, match=r"segment 4 has no reference, which the metric compares with \(chrf\)"):
+        run_metrics(metrics, [without], ModelPool())
+    run = run_metrics(metrics, [without], ModelPool(), lenient=True)
+    assert "segment 4 has no reference" in run.scored(Entry("chrF", metrics[0])).problem
+    assert "metric 'bleurt'" in run.scored(Entry("BLEURT", metrics[1])).problem
+    assert run.scored(Entry("length", metrics[2])).problem is None
+    assert run.scored(Entry("else", why_not="not ours")).problem == "not ours"
+    assert "no column of numbers 'sentbleu'" in run.scored(Entry("BLEU", column="sentbleu")).problem
+
+
+def test_unusual_segments_are_noted() -> None:
+    run = run_metrics([MetricSpec("chrf")], [segments(references=["", *PREDICTIONS[1:]])], ModelPool())
+    assert run.notes() == ["f.jsonl: chrf: of 4 segments: 1 blank (floor score)"]

@@ -1,0 +1,76 @@
+"""The unmodified client of the Hub, in processes of its own that know only the loopback Hub."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from loopback import LoopbackHub
+
+SOURCE_ROOT = Path(__file__).parents[2] / "tools"
+# Runs one command line after the other; prints a line of JSON with exit code, output and messages of each.
+COMMANDS = """
+import contextlib, io, json, os, sys
+from mtmetrics.cli.main import main
+for step in json.loads(sys.argv[1]):
+    os.environ.update(step.get("environment", {}))
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(step["arguments"])
+    print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
+"""
+
+
+class Client:
+    """Starts processes that know only the loopback Hub, whatever the environment of the tests says.
+
+    Args:
+        hub: the server.
+        home: cache and login of the client.
+    """
+
+    def __init__(self, hub: LoopbackHub, home: Path) -> None:
+        self.hub = hub
+        self.home = home
+
+    def start(self, program: str, *argv: str, cwd: Path | None = None, **environment: str) -> subprocess.Popen:
+        foreign = ("HF_", "HUGGING", "TRANSFORMERS_", "MTMETRICS_", "SENTENCE_")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        settings = {
+            "HF_ENDPOINT": self.hub.url,
+            "HF_HOME": str(self.home),
+            "HF_TOKEN": "hf_test",
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_UPDATE_DOWNLOAD_COUNTS": "0",
+            "NO_PROXY": "127.0.0.1",
+            "PYTHONPATH": str(SOURCE_ROOT),
+        }
+        return subprocess.Popen(
+            [sys.executable, "-c", program, *argv],
+            env=inherited | settings | environment,
+            cwd=cwd,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, program: str, *argv: str, cwd: Path | None = None, **environment: str) -> str:
+        """What a program prints; it must not fail."""
+        return finished(self.start(program, *argv, cwd=cwd, **environment))
+
+    def commands(self, *steps: list[str] | dict, **environment: str) -> list[tuple[int, str, str]]:
+        """Exit code, output and messages of command lines that run one after the other in one process."""
+        rows = self.run(COMMANDS, as_steps(*steps), **environment).splitlines()
+        return [tuple(json.loads(row)) for row in rows]
+
+
+def as_steps(*steps: list[str] | dict) -> str:
+    return json.dumps([step if isinstance(step, dict) else {"arguments": [str(argument) for argument in step]} for step in steps])
+
+
+def finished(process: subprocess.Popen) -> str:
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, err
+    return out

@@ -1,0 +1,181 @@
+"""What was pushed is pulled, verified, loaded and used, by this package and by the libraries that know the Hub."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hub_client import COMMANDS, Client, as_steps, finished
+from loopback import LoopbackHub, Repository
+
+from mtmetrics.artifacts.catalog import catalog
+from mtmetrics.layout import bundled_artifacts
+
+SCORES = """
+import os, socket, sys
+from pathlib import Path
+import mtmetrics.layout
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.pool import ModelPool
+
+def show(place, **options):
+    scorer = load_scorer("xmoverscore", preset="mini", lang_pair="de-en", pool=ModelPool(device="cpu", **options))
+    result = scorer.score(["Das Haus ist klein."], ["The house is small."])
+    print(place, repr(result.system), result.signature)
+
+def refuse(*_):
+    raise AssertionError("the network was asked")
+
+show("bundled")
+mtmetrics.layout._PACKAGE = Path(sys.argv[1])  # a package that bundles nothing
+show("hub")
+socket.socket.connect = refuse
+show("cache", local_files_only=True)
+os.environ["MTMETRICS_ARTIFACTS"] = sys.argv[2]
+os.environ["MTMETRICS_NAMESPACE"] = "nobody"
+show("folder")
+"""
+
+
+@pytest.fixture
+def client(published: LoopbackHub, tmp_path: Path) -> Client:
+    """A user without a token and with an empty cache."""
+    return Client(published, tmp_path / "home")
+
+
+@pytest.fixture
+def bare_package(tmp_path: Path) -> Path:
+    """A package folder with the catalog alone."""
+    folder = tmp_path / "bare" / "mtmetrics"
+    (folder / "hub_artifacts").mkdir(parents=True)
+    shutil.copyfile(bundled_artifacts() / "catalog.toml", folder / "hub_artifacts" / "catalog.toml")
+    return folder
+
+
+def on_hub() -> list[str]:
+    return [name for name, entry in catalog().items() if entry.repository]
+
+
+def test_pull_verify_and_score(client: Client, bare_package: Path, tmp_path: Path) -> None:
+    out = tmp_path / "artifacts"
+    pull = ["artifacts", "pull", "--all", "--namespace", "org"]
+    steps = ([*pull, "--out", out], [*pull, "--out", out], ["artifacts", "verify", out], pull)
+    into, again, verified, cached = client.commands(*steps, HF_TOKEN="")
+    assert [code for code, _, _ in (into, again, verified, cached)] == [0, 0, 0, 0]
+    assert list(json.loads(into[1])) == on_hub()
+    for name, pulled in json.loads(into[1]).items():
+        assert pulled["folder"] == str(out / name)
+        assert (pulled["repository"], pulled["revision"]) == (f"org/{name}", "v1.0.0")
+        assert pulled["fetched"] == sorted(catalog()[name].files)
+    assert all(pulled["fetched"] == [] for report in (again, cached) for pulled in json.loads(report[1]).values())
+    assert len(verified[1].splitlines()) == len(on_hub())
+    assert not any(path.name.startswith(".") for path in out.rglob("*"))
+    rows = client.run(SCORES, str(bare_package), str(out), HF_TOKEN="", MTMETRICS_NAMESPACE="org").splitlines()
+    assert [row.split()[0] for row in rows] == ["bundled", "hub", "cache", "folder"]
+    assert len({row.partition(" ")[2] for row in rows}) == 1
+
+
+def test_an_interrupted_download_goes_on_in_two_processes(client: Client, published: LoopbackHub, tmp_path: Path) -> None:
+    published.stall = "model.safetensors"
+    published.stalled.clear()
+    pull = ["artifacts", "pull", "mini-lm-en", "--namespace", "org"]
+    process = client.start(COMMANDS, as_steps(pull))
+    assert published.stalled.wait(60)
+    process.kill()
+    process.communicate()
+    published.stall = None
+    [offline] = client.commands(pull, HF_HUB_OFFLINE="1")
+    assert offline[0] == 1
+    assert "the Hub repository org/mini-lm-en (revision v1.0.0): not whole in the cache" in offline[2]
+    # Two at once, into one cache and one folder.
+    both = [client.start(COMMANDS, as_steps(pull, [*pull, "--out", str(tmp_path / "out")])) for _ in range(2)]
+    assert [[json.loads(line)[0] for line in finished(process).splitlines()] for process in both] == [[0, 0], [0, 0]]
+    verified, again = client.commands(["artifacts", "verify", str(tmp_path / "out")], pull, HF_HUB_OFFLINE="1")
+    assert (verified[0], again[0]) == (0, 0)
+    assert json.loads(again[1])["mini-lm-en"]["fetched"] == []
+
+
+def test_what_is_not_as_the_catalog_says_is_refused(client: Client, published: LoopbackHub) -> None:
+    def pull(namespace: str) -> list[str]:
+        return ["artifacts", "pull", "mini-lm-en", "--namespace", namespace]
+
+    published.tampered = "model.safetensors"
+    [(code, out, err)] = client.commands(pull("org"))
+    published.tampered = None
+    assert (code, out) == (1, "")
+    assert "model.safetensors of the Hub repository org/mini-lm-en (revision v1.0.0) is damaged or was changed: its sha256 is" in err
+    assert err.count("\n") == 1
+    whole = published["org/mini-lm-en"]
+    without = {path: content for path, content in whole.commits[whole.oid("main")].items() if path != "config.json"}
+    for namespace, tag in (("untagged", "v0.9.0"), ("partial", "v1.0.0")):
+        repository = Repository("models", f"{namespace}/mini-lm-en")
+        repository.tags[tag] = repository.commit("main", without)
+        published.repositories["models", repository.name] = repository
+    again, untagged, partial, nobody = client.commands(*map(pull, ("org", "untagged", "partial", "nobody")))
+    # What was damaged did not stay in the cache.
+    assert json.loads(again[1])["mini-lm-en"]["fetched"] == ["model.safetensors"]
+    assert [code for code, _, _ in (untagged, partial, nobody)] == [1, 1, 1]
+    assert "untagged/mini-lm-en (revision v1.0.0): the Hub has no such revision" in untagged[2]
+    assert "partial/mini-lm-en (revision v1.0.0) does not hold config.json, which the catalog lists" in partial[2]
+    assert "nobody/mini-lm-en (revision v1.0.0): the Hub has no such repository" in nobody[2]
+
+
+LIBRARIES = """
+import evaluate
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel, AutoTokenizer
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import ArtifactError
+from mtmetrics.regressors.regressor import Regressor
+from mtmetrics.scorers.load import load_scorer
+
+def same(one, other):
+    one, other = one.state_dict(), other.state_dict()
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+encoder = AutoModel.from_pretrained("org/mini-encoder", dtype=torch.float32)
+tokenizer = AutoTokenizer.from_pretrained("org/mini-encoder")
+encoder.push_to_hub("org/auto")
+tokenizer.push_to_hub("org/auto")
+copy = AutoModel.from_pretrained("org/auto", dtype=torch.float32)
+print("AutoModel:", same(encoder, copy), len(AutoTokenizer.from_pretrained("org/auto")))
+
+sentences = SentenceTransformer("org/mini-encoder", device="cpu", model_kwargs={"dtype": torch.float32})
+sentences.push_to_hub("org/sentences")
+copy = SentenceTransformer("org/sentences", device="cpu")
+print("SentenceTransformer:", same(sentences, copy), copy.encode(["the house"]).shape)
+
+regressor = Regressor.from_pretrained("org/esim-minilm")
+regressor.push_to_hub("org/regressor")
+print("PyTorchModelHubMixin:", same(regressor, Regressor.from_pretrained("org/regressor")), regressor.architecture)
+
+print("TokenEncoder:", TokenEncoder("org/mini-encoder").fingerprint == TokenEncoder("mini-encoder").fingerprint)
+for name, revision in (("org/none", None), ("org/mini-encoder", "v9")):
+    try:
+        TokenEncoder(name, revision=revision)
+    except ArtifactError as error:
+        print("refused:", error)
+
+texts = {"sources": ["Das Haus ist klein."], "predictions": ["The house is small."]}
+result = evaluate.load("org/xmoverscore", "mini", device="cpu").compute(**texts, lang_pair="de-en")
+own = load_scorer("xmoverscore", preset="mini", lang_pair="de-en").score(*texts.values())
+print("evaluate:", abs(result["mean_score"] - own.system) < 1e-6, result["signature"] == own.signature)
+"""
+
+
+def test_what_other_libraries_make_of_it(client: Client, published: LoopbackHub, tmp_path: Path) -> None:
+    """`AutoModel`, `SentenceTransformer` and `PyTorchModelHubMixin` there and back, and ``evaluate.load`` of a Space in an empty folder."""
+    (tmp_path / "empty").mkdir()
+    lines = [line for line in client.run(LIBRARIES, cwd=tmp_path / "empty").splitlines() if ": " in line]
+    auto, sentences, regressor, tokens, absent, unknown, metric = lines
+    assert auto == "AutoModel: True 27000"
+    assert sentences == "SentenceTransformer: True (1, 256)"
+    assert regressor == "PyTorchModelHubMixin: True esim"
+    assert tokens == "TokenEncoder: True"
+    assert absent.startswith("refused: model 'org/none' was not found as a folder, as a bundled artifact, in the cache or on the Hub: ")
+    assert "the Hub has no such repository" in absent
+    assert "the Hub repository org/mini-encoder (revision v9): the Hub has no such revision" in unknown
+    assert "model.safetensors" in published["org/sentences"].files()
+    assert metric == "evaluate: True True"
+    assert any(request.startswith("GET /spaces/org/xmoverscore/resolve/main/xmoverscore.py") for request in published.requests)

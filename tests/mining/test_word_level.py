@@ -1,0 +1,134 @@
+"""Mining by Word Mover's Distance: pruning changes nothing, every sentence is encoded once, and what comes out is the best."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.matching.transport import word_mover_distances
+from mtmetrics.mining.token_store import encode_side
+from mtmetrics.mining.word_level import closest, find_closest, mine_words
+from mtmetrics.remap import Remapping
+
+GERMAN = ["der hund schläft nicht", "ich sehe die katze", "das haus ist groß", "ein baum steht dort", "das haus ist klein"]
+ENGLISH = ["a tree stands there", "the cat sleeps", "i see the dog", "the house is small", "the dog sleeps", "a large house"]
+
+
+def packed(generator: np.random.Generator, lengths: list[int], dim: int = 5) -> PackedTokens:
+    rows = sum(lengths)
+    number = np.zeros(rows, dtype=np.int64)
+    vectors = (np.eye(dim)[0] + generator.normal(size=(rows, dim))).astype(np.float32)
+    offsets, cut = np.concatenate([[0], np.cumsum(lengths)]), np.zeros(len(lengths), dtype=bool)
+    return PackedTokens(vectors, offsets, np.ones(rows), number, number, np.arange(len(lengths)), cut).normalized()
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["sqeuclidean", "euclidean", "cosine"]))
+@settings(max_examples=40, deadline=None)
+def test_pruning_gives_what_solving_all_gives(seed: int, distance: str) -> None:
+    generator = np.random.default_rng(seed)
+    x, y = packed(generator, generator.integers(0, 7, 9).tolist()), packed(generator, generator.integers(0, 7, 12).tolist())
+    candidates = np.array([generator.permutation(12)[:6] for _ in range(9)])
+    # A repeated target: of two equal distances the candidate that stands first wins.
+    y = dataclasses.replace(y, index=np.where(y.index == 3, 4, y.index))
+    found = closest(x, y, candidates, distance=distance)
+    whole = closest(x, y, candidates, distance=distance, prune=False)
+    assert found.targets.tolist() == whole.targets.tolist()
+    assert np.array_equal(found.distances, whole.distances, equal_nan=True)
+    assert found.solved + found.skipped == whole.solved
+    assert whole.skipped == 0
+    for source, row in enumerate(candidates):
+        pairs = dataclasses.replace(x, index=np.full(6, source)), dataclasses.replace(y, index=y.index[row])
+        values = word_mover_distances(*pairs, distance)
+        if np.isnan(values).all():
+            assert found.targets[source] == -1
+            assert np.isnan(found.distances[source])
+        else:
+            # Products in float32 depend a little on what is multiplied beside them.
+            assert found.distances[source] == pytest.approx(np.nanmin(values), abs=1e-6)
+            assert values[row.tolist().index(found.targets[source])] == pytest.approx(np.nanmin(values), abs=1e-6)
+
+
+def test_threads_change_nothing() -> None:
+    generator = np.random.default_rng(0)
+    x, y = packed(generator, generator.integers(1, 9, 300).tolist()), packed(generator, generator.integers(1, 9, 40).tolist())
+    candidates = np.array([generator.permutation(40)[:10] for _ in range(300)])
+    one, four = closest(x, y, candidates), closest(x, y, candidates, threads=4)
+    assert one.targets.tolist() == four.targets.tolist()
+    assert one.distances.tolist() == four.distances.tolist()
+    assert (one.solved, one.skipped) == (four.solved, four.skipped)
+    assert one.skipped > one.solved
+
+
+def test_finds_the_lowest_distance_of_all_where_k_covers_all(tiny_encoder: Path) -> None:
+    encoder = TokenEncoder(tiny_encoder)
+    x, y = encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder)
+    found = find_closest(x, y, k=99)
+    for source in range(len(GERMAN)):
+        pairs = dataclasses.replace(x.tokens, index=np.full(len(ENGLISH), source)), y.tokens
+        values = word_mover_distances(*pairs)
+        assert found.distances[source] == pytest.approx(values.min(), abs=1e-6)
+
+
+def test_a_map_is_applied_to_the_sources_alone(tiny_encoder: Path) -> None:
+    encoder = TokenEncoder(tiny_encoder)
+    sides = encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder)
+    direction = np.random.default_rng(0).normal(size=encoder.dim)
+    remapping = Remapping("umd", (direction / np.linalg.norm(direction),))
+    mapped = dataclasses.replace(sides[0], tokens=sides[0].tokens.with_vectors(remapping.apply).normalized())
+    found, expected = find_closest(*sides, remapping, k=3), find_closest(mapped, sides[1], k=3)
+    assert found.distances == pytest.approx(expected.distances, abs=1e-6)
+    assert found.distances != pytest.approx(find_closest(*sides, k=3).distances, abs=1e-3)
+
+
+def test_every_sentence_is_encoded_once(tiny_encoder: Path) -> None:
+    encoder = TokenEncoder(tiny_encoder, cache_bytes=0)
+    sides = [encode_side([*texts, texts[0], " "], encoder) for texts in (GERMAN, ENGLISH)]
+    for _ in range(3):
+        mined = mine_words(*sides, k=4, share=1.0)
+    assert encoder.counts.computed == len(GERMAN) + len(ENGLISH)
+    assert mined.counts["solved"] + mined.counts["skipped"] == 4 * len(GERMAN)
+    assert mined.scores.tolist() == sorted(mined.scores, reverse=True)
+    assert len(set(mined.targets)) == len(mined.targets)
+    assert len(mine_words(*sides, k=4, share=0.2).scores) == 1
+    assert len(mine_words(*sides, k=4, share=0.01).scores) == 1
+
+
+def test_vectors_beyond_the_bound_go_to_a_file(tiny_encoder: Path, tmp_path: Path) -> None:
+    encoder = TokenEncoder(tiny_encoder)
+    texts = [f"{first} {second}" for first in GERMAN for second in GERMAN]
+    memory, disk = encode_side(texts, encoder), encode_side(texts, encoder, memory_bytes=0, folder=tmp_path)
+    assert isinstance(disk.tokens.vectors, np.memmap)
+    assert np.array_equal(memory.tokens.vectors, disk.tokens.vectors)
+    other = encode_side(ENGLISH, encoder)
+    assert find_closest(disk, other, k=2).distances.tolist() == find_closest(memory, other, k=2).distances.tolist()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(MTMetricsError, match="cannot keep word vectors in .*none: No such file"):
+        encode_side(texts, encoder, memory_bytes=0, folder=tmp_path / "none")
+
+
+def test_a_full_disk_is_an_error_of_one_line(tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(MTMetricsError, match="No space left on device; free disk space there"):
+        encode_side(GERMAN, TokenEncoder(tiny_encoder), memory_bytes=0)
+
+
+def test_refusals(tiny_encoder: Path) -> None:
+    encoder = TokenEncoder(tiny_encoder)
+    with pytest.raises(InputError, match="there are no sentences to mine"):
+        encode_side(["", " "], encoder)
+    side = encode_side(GERMAN, encoder)
+    for share in (0, 1.5, float("nan")):
+        with pytest.raises(InputError, match="share"):
+            mine_words(side, side, share=share)
+    # Both sides the same: all pairs are copies.
+    with pytest.raises(InputError, match="no pairs were mined: 0 of 5 sources have no match, 5 are copies"):
+        mine_words(side, side)

@@ -1,0 +1,95 @@
+"""The sentence level of UScore's library: cosines, the contrastive loss, the mover distance on XLM-R, and the combination."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from goldens import Case, cases, encoder, language_model, run
+
+from mtmetrics.artifacts.models import sentence_model
+from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
+from mtmetrics.matching.partial import RoundedPartialTransport
+from mtmetrics.matching.sentences import cosines
+from mtmetrics.matching.transport import word_mover_distances
+from mtmetrics.scorers.uscore import part_weights, weighted_sum
+
+SCORE, LOSS, GRADIENT = 1e-5, 1e-4, 1e-3
+
+
+@pytest.mark.parametrize("case", cases("uscore_snt"))
+def test_case(case: Case) -> None:
+    name = case.params["function"]
+    run(case, next(check for start, check in CHECKS.items() if name.startswith(start)))
+
+
+def folder(case: Case) -> Any:
+    """The model that the header names first, before what it says about the pooling."""
+    return case.path(case.document["model"]["encoder"].split()[0])
+
+
+def texts(case: Case) -> list[list[str]]:
+    return [[row[side] for row in case.inputs] for side in ("source", "hypothesis")]
+
+
+def check_cosine(case: Case) -> None:
+    model = MeanPooledEncoder(encoder(folder(case), None))
+    source, prediction = (model.encode(side) for side in texts(case))
+    x, y = source.vectors[source.index], prediction.vectors[prediction.index]
+    assert cosines(x, y) == pytest.approx(case.array("score"), abs=SCORE)
+    assert x[0] == pytest.approx(case.array("source_embedding_first"), abs=SCORE)
+    assert y[0] == pytest.approx(case.array("hypothesis_embedding_first"), abs=SCORE)
+
+
+def loss_options(case: Case) -> dict[str, Any]:
+    return {"temperature": 1 / case.params["scale"], "margin": case.params["margin"], "symmetric": case.params["symmetric"]}
+
+
+def check_loss(case: Case) -> None:
+    from mtmetrics.training.contrastive import contrastive_loss
+
+    model = sentence_model(folder(case), "cpu").eval()
+    sides = [model.tokenizer(side[:8], padding=True, return_tensors="pt") for side in texts(case)]
+    loss = contrastive_loss(*(model(dict(side))["sentence_embedding"] for side in sides), **loss_options(case))
+    loss.backward()
+    gradient = model[0].auto_model.get_input_embeddings().weight.grad.norm().item()
+    assert loss.item() == pytest.approx(case.outputs["loss"], rel=LOSS)
+    assert gradient == pytest.approx(case.outputs["grad_norm_word_embeddings"], rel=GRADIENT)
+
+
+def check_loss_of_vectors(case: Case) -> None:
+    import torch
+
+    from mtmetrics.training.contrastive import contrastive_loss
+
+    a, b = (torch.tensor(case.params[name]) for name in "ab")
+    assert contrastive_loss(a, b, **loss_options(case)).item() == pytest.approx(case.outputs["loss"], rel=LOSS)
+
+
+def check_mover(case: Case) -> None:
+    params = case.params
+    model = encoder(folder(case), None)
+    source, prediction = (model.encode(side).ngrams(params["n_gram"]).normalized() for side in texts(case))
+    score = -word_mover_distances(source, prediction, "cosine", transport=RoundedPartialTransport(0.0))
+    if params["lm_weights"]:
+        weights = params["lm_weights"]
+        score = weights[0] * score + weights[1] * language_model(case.model("language_model")).score(texts(case)[1])[0]
+    assert score == pytest.approx(case.array("score"), abs=SCORE)
+
+
+def check_arithmetic(case: Case) -> None:
+    params = case.params
+    parts = {"wmd": params["wmd"], "pseudo": params["wmd_translation"], "lm": params["lm"], "snt": params["snt"]}
+    parts = {name: np.array(values) for name, values in parts.items()}
+    words, levels = part_weights("tuned", "wrd+snt")
+    parts["wrd"] = weighted_sum(parts, words)
+    assert parts["wrd"] == pytest.approx(case.array("wrd"), abs=1e-9)
+    assert weighted_sum(parts, levels) == pytest.approx(case.array("uscore"), abs=1e-9)
+
+
+CHECKS = {
+    "ContrastScore.score": check_cosine,
+    "AdditiveMarginSoftmaxLoss on given embeddings": check_loss_of_vectors,
+    "AdditiveMarginSoftmaxLoss": check_loss,
+    "XLMoverScore.score": check_mover,
+    "UScore arithmetic": check_arithmetic,
+}

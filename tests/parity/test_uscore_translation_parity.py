@@ -1,0 +1,49 @@
+"""UScore's pseudo-references, and its word level with them."""
+
+import numpy as np
+import pytest
+from goldens import Case, cases, encoder, language_model, run
+
+from mtmetrics.remap import Remapping
+from mtmetrics.scorers.uscore import UScore
+from mtmetrics.scorers.xmoverscore import XMoverScore
+from mtmetrics.translation import Translator
+
+TOLERANCE = 2e-5
+
+
+@pytest.mark.parametrize("case", cases("uscore_nmt"))
+def test_case(case: Case) -> None:
+    run(case, check_translation if case.params["function"] == "translate" else check_score)
+
+
+def translator(case: Case) -> Translator:
+    params = case.params
+    return Translator(
+        case.model("translation"), "de-en", beams=params["num_beams"], max_length=params["max_length"], start="language", device="cpu"
+    )
+
+
+def check_translation(case: Case) -> None:
+    model = translator(case)
+    sources = [row["source"] for row in case.inputs]
+    assert [translation.text for translation in model.translate(sources)] == case.outputs["text"]
+    assert model.tokenizer(sources)["input_ids"] == case.outputs["source_ids"]
+
+
+def check_score(case: Case) -> None:
+    params = case.params
+    words = XMoverScore(
+        encoder(case.model("encoder"), None),
+        variant="uscore",
+        ngram=params["n_gram"],
+        remapping=Remapping(params["mapping"].lower(), (np.load(case.path(params["projection"])),)),
+        language_model=language_model(case.model("language_model")),
+    )
+    scorer = UScore(words, translator=translator(case), parts="wrd", weights="tuned")
+    # The published code multiplies the first two by 1, the first of its weights of the language model.
+    assert list(scorer.word_weights.values()) == pytest.approx([*params["nmt_weights"], params["lm_weights"][1]])
+    result = scorer.score([row["source"] for row in case.inputs], [row["hypothesis"] for row in case.inputs])
+    assert result.parts["wmd"] == pytest.approx(case.array("wmd_source_hypothesis"), abs=TOLERANCE)
+    assert result.parts["pseudo"] == pytest.approx(case.array("wmd_translation_hypothesis"), abs=TOLERANCE)
+    assert result.segments == pytest.approx(case.array("score"), abs=TOLERANCE)

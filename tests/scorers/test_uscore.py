@@ -1,0 +1,242 @@
+"""UScore: its two equations by hand, what is left out, its preset folder, and errors."""
+
+import shutil
+from pathlib import Path
+
+import evaluate
+import numpy as np
+import pytest
+
+import mtmetrics
+from mtmetrics.artifacts.presets import load_preset, preset_names
+from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
+from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.fluency import LanguageModel
+from mtmetrics.matching.sentences import cosines
+from mtmetrics.remap import Remapping
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.maps import map_file_name
+from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights
+from mtmetrics.scorers.xmoverscore import XMoverScore
+from mtmetrics.translation import Translation
+
+SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!"]
+PREDICTIONS = ["the house is small.", "i see the dog", "a tree stands there"]
+PSEUDO = {"Das Haus ist klein.": "the house is small", "ich sehe die Katze": "i see the cat", "der Hund schläft nicht!": "dog sleeps not"}
+
+
+class FixedTranslator:
+    """Translates by a table, and counts."""
+
+    label, fingerprint, beams, max_length = "fixed", "0" * 8, 1, 200
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def translate(self, texts: list[str]) -> list[Translation]:
+        self.texts += texts
+        return [Translation(PSEUDO.get(text, ""), cut=text == SOURCES[1]) for text in texts]
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_encoder: Path) -> TokenEncoder:
+    return TokenEncoder(tiny_encoder)
+
+
+@pytest.fixture(scope="module")
+def remapping() -> Remapping:
+    return Remapping.fit("umd", *np.random.default_rng(0).normal(size=(2, 50, 16)))
+
+
+@pytest.fixture
+def words(encoder: TokenEncoder, remapping: Remapping, tiny_lm: Path) -> XMoverScore:
+    return XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=LanguageModel(tiny_lm))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tiny_encoder: Path, tiny_lm: Path, remapping: Remapping) -> Path:
+    """A preset folder as `mtmetrics uscore` leaves it, for de-en."""
+    import torch
+    from transformers import MBartConfig, MBartForConditionalGeneration
+
+    encoder = TokenEncoder(tiny_encoder)
+    meta = {"encoder": encoder.label, "encoder_fingerprint": encoder.fingerprint, "layer": str(encoder.layer), "lp": "de-en"}
+    Remapping(remapping.kind, remapping.source, meta=meta).save(tmp_path / map_file_name("de-en", "umd"))
+    shutil.copytree(tiny_lm, tmp_path / "lm")
+    for name in ("encoder", "sentences", "translation"):
+        shutil.copytree(tiny_encoder, tmp_path / name)
+    torch.manual_seed(0)
+    sizes = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in (("layers", 1), ("attention_heads", 2))}
+    special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    config = MBartConfig(vocab_size=encoder.vocabulary_size, d_model=16, max_position_embeddings=64, init_std=0.5, **sizes, **special)
+    MBartForConditionalGeneration(config).save_pretrained(tmp_path / "translation")
+    (tmp_path / "preset.toml").write_text(
+        'metric = "uscore"\nlang_pair = "de-en"\n[encoder]\nmodel = "encoder"\n[maps]\nkind = "umd"\n[sentences]\nmodel = "sentences"\n'
+        '[translation]\nmodel = "translation"\nmax_length = 12\n[language_models.en]\nmodel = "lm"\n[score]\nweights = "+"\n'
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", list(WEIGHTS))
+def test_weights_of_the_paper(name: str) -> None:
+    words, levels = part_weights(name, "wrd+snt")
+    assert sum(words.values()) == pytest.approx(1)
+    assert sum(levels.values()) == pytest.approx(1)
+    expected = {
+        "tuned": [0.5, 0.4, 0.1, 0.6, 0.4],
+        "+": [0.45, 0.45, 0.1, 0.5, 0.5],
+        "++": [1 / 3, 1 / 3, 1 / 3, 0.5, 0.5],
+    }
+    assert [*words.values(), *levels.values()] == pytest.approx(expected[name])
+    assert [*words, *levels] == ["wmd", "pseudo", "lm", "wrd", "snt"]
+
+
+def test_weights_of_what_remains() -> None:
+    assert part_weights("tuned", "wrd+snt", ["translation"])[0] == pytest.approx({"wmd": 5 / 6, "lm": 1 / 6})
+    assert part_weights("tuned", "wrd", ["language_model"]) == (pytest.approx({"wmd": 5 / 9, "pseudo": 4 / 9}), {"wrd": 1.0})
+    assert part_weights("+", "wrd+snt", ["sentences"])[1] == {"wrd": 1.0}
+    assert part_weights("++", "snt") == ({}, {"snt": 1.0})
+    for arguments, message in [
+        (("best", "wrd"), "weights 'best': must be one of tuned, \\+, \\+\\+"),
+        (("tuned", "wrd+wmd"), "parts 'wrd\\+wmd': must be one of wrd, snt, wrd\\+snt"),
+        (("tuned", "wrd", ["wmd"]), "without 'wmd': must be one of translation, language_model, sentences"),
+        (("tuned", "snt", ["sentences"]), "parts 'snt': nothing is left without sentences"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            part_weights(*arguments)
+
+
+def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
+    scorer = UScore(words, translator=FixedTranslator(), sentences=MeanPooledEncoder(encoder), lang_pair="de-en")
+    result = scorer.score(SOURCES, PREDICTIONS)
+    parts = result.parts
+    assert list(parts) == ["wmd", "pseudo", "lm", "wrd", "snt"]
+    assert parts["wmd"] == pytest.approx(words.score(SOURCES, PREDICTIONS).parts["mover"])
+    unmapped = XMoverScore(encoder, variant="uscore")
+    assert parts["pseudo"] == pytest.approx(unmapped.score(list(PSEUDO.values()), PREDICTIONS).parts["mover"])
+    assert parts["lm"] == pytest.approx(words.fluency(PREDICTIONS)[0])
+    x, y = (encoder.encode(texts).means() for texts in (SOURCES, PREDICTIONS))
+    assert parts["snt"] == pytest.approx(cosines(x, y))
+    assert parts["wrd"] == pytest.approx(0.5 * parts["wmd"] + 0.4 * parts["pseudo"] + 0.1 * parts["lm"])
+    assert result.segments == pytest.approx(0.6 * parts["wrd"] + 0.4 * parts["snt"])
+    assert result.report.truncated == 1  # the source that the translator cut
+    assert "|lp:de-en|parts:wrd+snt|weights:tuned|enc:tiny-encoder#" in result.signature
+    assert "|mt:fixed#00000000|beams:1|mtlen:200|lm:tiny-lm#" in result.signature
+
+
+def test_every_text_is_encoded_once(words: XMoverScore, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+    encode = encoder.encode
+    monkeypatch.setattr(encoder, "encode", lambda texts: calls.append(list(texts)) or encode(texts))
+    translator = FixedTranslator()
+    scorer = UScore(words, translator=translator, sentences=MeanPooledEncoder(encoder))
+    results = scorer.score_systems(SOURCES, {"a": PREDICTIONS, "b": SOURCES})
+    assert calls == [[*SOURCES, *PREDICTIONS, *SOURCES, *PSEUDO.values()]]
+    assert translator.texts == SOURCES
+    assert results["a"].segments == pytest.approx(scorer.score(SOURCES, PREDICTIONS).segments)
+    assert results["b"].report.identical == 3
+
+
+def test_a_blank_side_has_the_lowest_parts(words: XMoverScore, encoder: TokenEncoder) -> None:
+    scorer = UScore(words, translator=FixedTranslator(), sentences=MeanPooledEncoder(encoder))
+    result = scorer.score([*SOURCES, "das haus"], [*PREDICTIONS, " "])
+    floors = {name: values[3] for name, values in result.parts.items()}
+    lm = words.language_model.floor
+    assert floors == pytest.approx({"wmd": -4, "pseudo": -4, "lm": lm, "wrd": -3.6 + 0.1 * lm, "snt": -1})
+    assert result.segments[3] == pytest.approx(0.6 * (-3.6 + 0.1 * lm) - 0.4)
+    assert result.segments[3] < result.segments[:3].min()
+    assert result.report.blank == 1
+
+
+def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
+    sentences = UScore(sentences=MeanPooledEncoder(encoder), parts="snt").score(SOURCES, PREDICTIONS)
+    assert list(sentences.parts) == ["snt"]
+    assert sentences.segments == pytest.approx(sentences.parts["snt"])
+    assert sentences.signature.startswith("uscore|parts:snt|weights:tuned|sent:tiny-encoder#")
+    scorer = UScore(words, parts="wrd", without=["translation"])
+    result = scorer.score(SOURCES, PREDICTIONS)
+    assert list(result.parts) == ["wmd", "lm", "wrd"]
+    assert result.segments == pytest.approx((5 * result.parts["wmd"] + result.parts["lm"]) / 6)
+    assert "|parts:wrd|weights:tuned|without:translation|" in result.signature
+    assert scorer.align(SOURCES, PREDICTIONS)[0].distance == pytest.approx(-result.parts["wmd"][0], abs=1e-6)
+    with pytest.raises(InputError, match="nothing to align"):
+        UScore(sentences=MeanPooledEncoder(encoder), parts="snt").align(SOURCES, PREDICTIONS)
+
+
+def test_a_missing_model_is_an_error(words: XMoverScore, encoder: TokenEncoder) -> None:
+    plain = XMoverScore(encoder, variant="uscore")
+    for arguments, part in [((words, None, "wrd"), "pseudo"), ((plain, FixedTranslator(), "wrd"), "lm"), ((None, None, "snt"), "snt")]:
+        with pytest.raises(InputError, match=f"the model of the part '{part}' is missing"):
+            UScore(arguments[0], translator=arguments[1], parts=arguments[2])
+    with pytest.raises(InputError, match="variant 'uscore' is needed, not 'acl20'"):
+        UScore(XMoverScore(encoder), parts="wrd", without=["translation", "language_model"])
+
+
+def test_a_preset_folder(folder: Path) -> None:
+    scorer = load_scorer("uscore", preset=str(folder))
+    result = scorer.score(SOURCES, PREDICTIONS)
+    assert list(result.parts) == ["wmd", "pseudo", "lm", "wrd", "snt"]
+    assert "|lp:de-en|parts:wrd+snt|weights:+|enc:encoder#" in result.signature
+    assert "|map:umd#" in result.signature
+    assert "|mt:translation#" in result.signature
+    reduced = load_scorer("uscore", preset=str(folder), without="translation+language_model", map="none", weights="tuned").score(
+        SOURCES, PREDICTIONS
+    )
+    assert reduced.parts["wrd"] == pytest.approx(reduced.parts["wmd"])
+    assert "|weights:tuned|without:language_model+translation|" in reduced.signature
+    assert "|map:none|" in reduced.signature
+    with pytest.raises(InputError, match="language pair en-de: preset .* was made for de-en only"):
+        load_scorer("uscore", preset=str(folder), lang_pair="en-de")
+
+
+def test_a_preset_folder_in_evaluate(folder: Path, evaluate_cache: Path) -> None:
+    metric = evaluate.load(mtmetrics.metric_path("uscore"), preset=str(folder))
+    loaded = dict(metric.pool._loaded)
+    result = metric.compute(sources=SOURCES, predictions=PREDICTIONS)
+    assert result["signature"] == load_scorer("uscore", preset=str(folder)).signature
+    assert metric.pool._loaded == loaded  # all models came with the metric
+
+
+def test_what_a_preset_lacks(folder: Path) -> None:
+    path = folder / "preset.toml"
+    text = path.read_text()
+    path.write_text(text.replace('[translation]\nmodel = "translation"\nmax_length = 12\n', ""))
+    with pytest.raises(ArtifactError, match="names no model for translation; 'mtmetrics uscore' makes .* without='translation'"):
+        load_scorer("uscore", preset=str(folder))
+    path.write_text(path.read_text() + 'without = ["translation"]\n')
+    assert "|without:translation|" in load_scorer("uscore", preset=str(folder)).signature
+    path.write_text(text.replace('lang_pair = "de-en"\n', ""))
+    with pytest.raises(InputError, match="language pair None"):
+        load_scorer("uscore", preset=str(folder))
+    with pytest.raises(ArtifactError, match=r"names no model for language_model \(de\)"):
+        load_scorer("uscore", preset=str(folder), lang_pair="en-de")
+    path.write_text(text.replace("max_length", "max_lenght"))
+    with pytest.raises(ArtifactError, match=r"unknown key 'max_lenght' in \[translation\]"):
+        load_scorer("uscore", preset=str(folder))
+
+
+def test_the_preset_of_the_paper_names_the_command() -> None:
+    with pytest.raises(ArtifactError, match="preset paper: names no model for translation and sentences; 'mtmetrics uscore'"):
+        load_scorer("uscore", lang_pair="de-en", pool=ModelPool(local_files_only=True))
+
+
+def test_mini_is_there_at_once() -> None:
+    scorer = load_scorer("uscore", preset="mini", lang_pair="de-en", pool=ModelPool(device="cpu"))
+    scores = scorer.score(["Das Haus ist klein."] * 2, ["The house is small.", "The weather was good yesterday."]).segments
+    assert scores[0] > scores[1]
+
+
+def test_bundled_artifacts_that_are_presets(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundled = tmp_path / "hub"
+    shutil.copytree(folder, bundled / "uscore-tiny-de-en", ignore=shutil.ignore_patterns("hub"))
+    entry = 'kind = "preset"\nrepository = "x/y"\nrevision = "main"\nbundled = true\n'
+    (bundled / "catalog.toml").write_text(
+        f"[uscore-tiny-de-en]\n{entry}[sentsim-other]\n{entry}[uscore-maps]\n{entry.replace('preset', 'maps')}"
+    )
+    for module in ("catalog", "resolve"):
+        monkeypatch.setattr(f"mtmetrics.artifacts.{module}.bundled_artifacts", lambda: bundled)
+    assert preset_names("uscore") == ["mini", "paper", "uscore-tiny-de-en"]
+    assert load_preset("uscore", "uscore-tiny-de-en").folder == bundled / "uscore-tiny-de-en"
+    assert load_scorer("uscore", preset="uscore-tiny-de-en").signature == load_scorer("uscore", preset=str(folder)).signature

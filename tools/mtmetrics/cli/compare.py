@@ -1,0 +1,96 @@
+"""``mtmetrics compare``: which of several systems is better, and whether the difference is more than chance."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from mtmetrics.cli.metric_specs import metric_specs
+from mtmetrics.cli.options import add_metric_options, model_pool, progress
+from mtmetrics.cli.rows import add_row_options
+from mtmetrics.cli.systems import Systems, read_systems
+from mtmetrics.errors import InputError
+from mtmetrics.scorers.comparison import COMPARISONS
+
+if TYPE_CHECKING:
+    from mtmetrics.evaluation.specs import MetricSpec
+    from mtmetrics.scorers.base import Scorer
+    from mtmetrics.scorers.pool import ModelPool
+
+_FORMATS = ("json", "markdown", "latex", "csv", "tsv")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="compare systems on one test set",
+        description="Scores the translations of several systems with one or several metrics, and prints the mean of each system with its "
+        "95 % bootstrap interval, its rank, the significance of the difference between every two systems, and clusters of systems that "
+        "cannot be told apart. Input: parallel files (-s, -r or both, and -t with a file per system), or one FILE of rows.",
+    )
+    add_row_options(
+        parser,
+        one_file="JSON Lines, plain or .gz, with the keys source, reference or both, and outputs, an object: system name -> translation",
+    )
+    parser.add_argument(
+        "--test",
+        choices=("permutation", "bootstrap"),
+        default="permutation",
+        help="paired test between every two systems: permutation (approximate randomisation) or bootstrap (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--correction",
+        choices=("none", "holm"),
+        default="none",
+        help="of the p-values of a metric for the number of pairs of systems; WMT's clusters are made without (default: %(default)s)",
+    )
+    parser.add_argument("--resamples", type=int, default=1000, help="resamples of tests and intervals (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=12345, help="of the resamples (default: %(default)s)")
+    parser.add_argument(
+        "--format", choices=_FORMATS, default="json", help="json holds full precision, the tables 4 decimals (default: %(default)s)"
+    )
+    add_metric_options(parser, several=True)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Reads everything, scores all systems with each metric, and prints the comparison."""
+    specs = metric_specs(args)
+    systems = read_systems(args)
+    if len(systems.predictions) < 2:
+        raise InputError(
+            f"only one system ({', '.join(systems.predictions)}): pass -t with a file for each; for one system: mtmetrics score"
+        )
+    from mtmetrics.evaluation.compare import check_resampling, compare_systems
+    from mtmetrics.evaluation.comparison_report import render
+
+    resampling = {"correction": args.correction, "resamples": args.resamples, "seed": args.seed}
+    check_resampling(len(systems.predictions), **resampling)
+    pool = model_pool(args)
+    # Every metric is loaded before the first one scores, so that a bad option of the last one does not cost an hour.
+    scorers = {name: _loaded(name, spec, args, systems, pool) for name, spec in specs.items()}
+    results, comparisons = {}, {}
+    for name, scorer in progress(scorers.items(), desc="compare", unit=" metric"):
+        results[name] = scorer.score_systems(systems.others[scorer.compares], systems.predictions)
+        scores = {system: result.segments for system, result in results[name].items()}
+        comparisons[name] = compare_systems(scores, test=args.test, **resampling)
+    print(render(comparisons, results, args.format))
+    return 0
+
+
+def _loaded(name: str, spec: "MetricSpec", args: argparse.Namespace, systems: Systems, pool: "ModelPool") -> "Scorer":
+    """A metric that compares with a column that is there."""
+    comparison = COMPARISONS.get(spec.metric)
+    given = list(systems.others)
+    try:
+        # Where both columns are there, the preset knows which one it is made for.
+        if comparison is not None and len(given) == 1:
+            spec = spec.having(**comparison.choose(spec.metric, given, dict(spec.options).get(comparison.option or ""))[1])
+        scorer = spec.load(pool, args.lp)
+    except InputError as error:
+        raise InputError(f"--metric {name}: {error}") from None
+    if not scorer.independent:
+        raise InputError(
+            f"--metric {name}: scores depend on the other segments of the same system here, so the means of systems cannot be compared; "
+            "use normalize=fixed, with a preset that has bounds (sentsim: mini, minilm)"
+        )
+    return scorer

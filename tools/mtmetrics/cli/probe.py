@@ -1,0 +1,227 @@
+"""``mtmetrics probe``: what a metric does without human judgements: its preferences, and whether it finds translations."""
+
+import argparse
+import functools
+import json
+import random
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mtmetrics.cli.options import add_metric_options, metric_options, model_pool, progress
+from mtmetrics.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mtmetrics.encoders.base import Encoder
+    from mtmetrics.scorers.base import MetricResult, Scorer
+    from mtmetrics.scorers.pool import ModelPool
+
+_FORMATS = ("json", "markdown")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command and its two sub-commands to the parser."""
+    parser = subparsers.add_parser(
+        "probe",
+        help="test a metric on parallel text, without human judgements",
+        description="Tests a metric on sentences and their human translations.",
+    )
+    probes = parser.add_subparsers(title="probes", metavar="PROBE", required=True)
+    preference = probes.add_parser(
+        "preference",
+        help="does the metric prefer modified sentences to references?",
+        description="Compares the scores of modified sentences with those of the references: words in random order, word-by-word "
+        "translations, and files of your own (Sec. 5.1 of Zhao et al., 2020). Prints the share of modified sentences that the metric "
+        "prefers, which for word-by-word translations is the W2W statistic, and the score differences d.",
+    )
+    _add_pair_options(preference, "reference")
+    preference.add_argument(
+        "-t", "--predictions", metavar="FILE", nargs="+", default=[], help="modified sentences of your own, one per line; needs -s and -r"
+    )
+    literal = preference.add_argument_group("word-by-word translations, from either or both")
+    literal.add_argument("--word-pairs", nargs="+", default=[], metavar="FILE", help="TSV of words and their translations")
+    literal.add_argument(
+        "--parallel", nargs="+", default=[], metavar="FILE", help="parallel text whose words are aligned: JSONL (source, target) or TSV"
+    )
+    literal.add_argument("--aligner", default="mini-encoder", metavar="MODEL", help="encoder that aligns them (default: %(default)s)")
+    preference.set_defaults(run=_run_preference)
+    matching = probes.add_parser(
+        "matching",
+        help="does the metric find the translation of a sentence among others?",
+        description="For every source ranks its translation and other targets by their scores, and prints Precision@N: the share of "
+        "sources whose translation is among the first N (Sec. 4.1 of Belouadi and Eger, 2023). A metric that compares with references "
+        "is given the source in their place.",
+    )
+    _add_pair_options(matching, "target")
+    matching.add_argument(
+        "--candidates", type=int, default=100, metavar="K", help="targets per source, the right one among them (default: %(default)s)"
+    )
+    matching.add_argument(
+        "--nearest", metavar="MODEL", help="take the targets whose mean vectors in this encoder are nearest (default: random ones)"
+    )
+    matching.add_argument("--at", type=int, nargs="+", default=[1, 5, 10], metavar="N", help="each N of Precision@N (default: 1 5 10)")
+    matching.set_defaults(run=_run_matching)
+    for probe in (preference, matching):
+        probe.add_argument("--parts", action="store_true", help="show the parts of the score too")
+        probe.add_argument(
+            "--format", choices=_FORMATS, default="json", help="json holds full precision, the table 3 decimals (default: %(default)s)"
+        )
+        probe.add_argument("--plot", metavar="FILE", help="also draw the result, as PNG")
+        add_metric_options(probe)
+
+
+def _add_pair_options(parser: argparse.ArgumentParser, other: str) -> None:
+    parser.add_argument("file", nargs="?", metavar="FILE", help=f"sentence pairs: TSV, .jsonl or .parquet with source and {other}")
+    parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
+    parser.add_argument("-r", "--references", metavar="FILE", help="one human translation per line")
+    parser.add_argument("--lp", metavar="XX-YY", help="language pair, such as de-en")
+    parser.add_argument("--sentences", type=int, metavar="N", help="draw so many sentence pairs (default: all)")
+    parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn (default: %(default)s)")
+
+
+def _run_preference(args: argparse.Namespace) -> int:
+    from mtmetrics.evaluation.preference import preference_table, preferences
+    from mtmetrics.evaluation.word_order import Dictionary, coverage, random_order
+
+    sources, references, *own = map(list, zip(*_drawn(_read(args, args.predictions), args), strict=True))
+    modified = {"random order": [random_order(text, args.seed) for text in references]}
+    about = _about(args) | {"sentences": len(sources)}
+    pool = model_pool(args)
+    word_pairs = _word_pairs(args, pool)
+    if word_pairs:
+        dictionary = Dictionary(word_pairs, references)
+        literal = [dictionary.translate(text) for text in sources]
+        modified["word by word"] = [translation.text for translation in literal]
+        about["coverage"] = coverage(literal)
+        print(f"{about['coverage']:.1%} of the words of the sources have a translation; the others stay as they are", file=sys.stderr)
+    modified |= zip(args.predictions, own, strict=True)
+    found, result = preferences(_scorer(args, pool), sources, references, modified)
+    found = [preference for preference in found if _is_shown(preference.measure, args)]
+    _print(args, about | {"preferences": [preference.as_dict() for preference in found]}, result, preference_table(found))
+    if args.plot is not None:
+        from mtmetrics.evaluation.histograms import save_preferences
+
+        save_preferences(found, args.plot, title=f"{_name(args)}, {len(sources)} sentences: d > 0 where the modified one is preferred")
+    return 0
+
+
+def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
+    """Words and their translations, from lists and from parallel text."""
+    from mtmetrics.evaluation.word_order import bare_words, read_word_pairs
+
+    found = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
+    if args.parallel:
+        from mtmetrics.mining.word_pairs import words_from_sentences
+        from mtmetrics.training.corpus import read_pairs
+
+        rows, _ = read_pairs(args.parallel)
+        sentences = [(bare_words(row.source), bare_words(row.target)) for row in rows]
+        wrap = functools.partial(progress, desc="aligning", unit=" batches")
+        found += words_from_sentences(sentences, pool.encoder(args.aligner), wrap=wrap)
+    return found
+
+
+def _run_matching(args: argparse.Namespace) -> int:
+    from mtmetrics.evaluation.retrieval import distinct_pairs, match, matching_table, nearest_candidates, random_candidates
+
+    sources, targets = map(list, zip(*_drawn(distinct_pairs(_read(args)), args), strict=True))
+    pool = model_pool(args)
+    if args.nearest is None:
+        candidates = random_candidates(len(sources), args.candidates, args.seed)
+    else:
+        encoder = pool.sentence_encoder(args.nearest)
+        candidates = nearest_candidates(*(_vectors(encoder, texts) for texts in (sources, targets)), args.candidates)
+    wrap = functools.partial(progress, total=candidates.size, desc="matching", unit=" pairs")
+    found = match(_scorer(args, pool), sources, targets, candidates, sorted(set(args.at)), wrap=wrap)
+    precision = {name: values for name, values in found.precision.items() if _is_shown(name, args)}
+    about = _about(args) | {"sentences": len(sources), "candidates": candidates.shape[1], "nearest": args.nearest}
+    _print(args, about | {"precision": precision}, found.result, matching_table(precision))
+    found.result.report.warn()
+    if args.plot is not None:
+        from mtmetrics.evaluation.curves import save_curves
+
+        title = f"{_name(args)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
+        save_curves(precision, args.plot, title=title, x_label="N", y_label="Precision@N")
+    return 0
+
+
+def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
+    """Distinct rows of a source, its translation, and the modified sentences of the user; nothing is loaded before they are there.
+
+    Raises:
+        InputError: the arguments name no or contradicting files, or a file cannot be read or is empty; matplotlib is absent.
+    """
+    from mtmetrics.evaluation.heatmap import require_matplotlib
+    from mtmetrics.textio import iter_parallel, iter_table, table_keys
+
+    if args.plot is not None:
+        require_matplotlib("--plot")
+    given = [args.sources, args.references]
+    if (args.file is None) != all(given) or (args.file is not None and (any(given) or modified)):
+        raise InputError("pass either one FILE or -s SOURCES and -r REFERENCES" + (" (-t needs the latter)" if modified else ""))
+    if args.file is None:
+        rows = iter_parallel([*given, *modified])
+    else:
+        keys = table_keys(args.file)
+        rows = iter_table(args.file, ("source", "target" if keys is not None and "reference" not in keys else "reference"))
+    # The sets of people's judgements have a row for each translation of a source.
+    distinct = list(dict.fromkeys(map(tuple, rows)))
+    if not distinct:
+        raise InputError(f"{args.file or args.sources}: empty; there are no sentence pairs")
+    return distinct
+
+
+def _drawn(rows: list[Any], args: argparse.Namespace) -> list[Any]:
+    """As many of the rows as --sentences asks for."""
+    from mtmetrics.inputs import positive
+
+    if args.sentences is None or positive("--sentences", args.sentences) >= len(rows):
+        return rows
+    return random.Random(args.seed).sample(rows, args.sentences)
+
+
+def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "Scorer":
+    """The metric, told to compare with the source where it can."""
+    from mtmetrics.inputs import choice
+    from mtmetrics.scorers.comparison import COMPARISONS
+    from mtmetrics.scorers.load import load_scorer
+
+    comparison = COMPARISONS[choice("metric", args.metric, list(COMPARISONS))]
+    asked = getattr(args, comparison.option) if comparison.option else None
+    compared = comparison.choose(args.metric, ["sources"], asked)[1] if "sources" in comparison.values else {}
+    options = metric_options(args) | compared
+    return load_scorer(options.pop("metric"), pool=pool, **options)
+
+
+def _vectors(encoder: "Encoder", texts: list[str]) -> "np.ndarray":
+    """(n, d) sentence vectors."""
+    packed = encoder.encode(texts)
+    return packed.vectors[packed.index]
+
+
+def _about(args: argparse.Namespace) -> dict[str, Any]:
+    from mtmetrics.scorers.load import has_presets
+
+    return {"metric": args.metric, "preset": args.preset if has_presets(args.metric) else None, "seed": args.seed}
+
+
+def _name(args: argparse.Namespace) -> str:
+    metric, preset, _ = _about(args).values()
+    return metric if preset is None else f"{metric}, preset {preset}"
+
+
+def _is_shown(measure: str, args: argparse.Namespace) -> bool:
+    from mtmetrics.evaluation.agreement import SCORE
+
+    return args.parts or measure == SCORE
+
+
+def _print(args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: str) -> None:
+    if args.format == "markdown":
+        print(table)
+        return
+    pinned = {"signature": result.signature, "report": result.report.as_dict()}
+    json.dump(document | pinned, sys.stdout, ensure_ascii=False, indent=1)
+    print()

@@ -1,0 +1,73 @@
+"""``mtmetrics uscore``: makes a UScore preset for a language pair from two monolingual files."""
+
+import argparse
+import dataclasses
+import logging
+import os
+import sys
+from typing import Any
+
+from mtmetrics.cli.options import add_model_options, add_settings, model_pool, progress
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    from mtmetrics.pipelines.uscore.settings import UScoreConfig
+
+    parser = subparsers.add_parser(
+        "uscore",
+        help="make a UScore preset from two monolingual files",
+        description="Makes a preset of the metric uscore for a language pair (Belouadi and Eger, 2023): prepares text, mines pairs, remaps "
+        "the encoder, trains a sentence encoder and a translation model, and measures each stage. Run again after an interruption, it goes "
+        "on where it was; mined and translated text stays in OUT/work, which may be removed at the end.",
+    )
+    data = parser.add_argument_group("data")
+    data.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
+    data.add_argument("--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line")
+    data.add_argument("--target-text", required=True, metavar="FILE", help="sentences of the target language")
+    data.add_argument("--parallel", metavar="FILE", help="sentences and their translations (JSON Lines or TSV), to learn from at the end")
+    data.add_argument(
+        "--held-back", metavar="FILE", help="sentences and their translations, to measure precision after each round; not learnt from"
+    )
+    data.add_argument("--judged", nargs="+", default=[], metavar="FILE", help="judged segments of the pair, to measure the agreement with")
+    data.add_argument("--no-language-filter", action="store_true", help="keep sentences that seem to be of another language")
+    output = parser.add_argument_group("output")
+    output.add_argument("--preset", default="paper", metavar="NAME|DIR", help="preset whose models to start from (default: %(default)s)")
+    output.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
+    output.add_argument("--without", nargs="+", default=[], metavar="PART", help="do not make: sentences, translation")
+    output.add_argument(
+        "--translation-start", metavar="MODEL|small", help="translation model to start from; small makes one from the encoder"
+    )
+    settings = parser.add_argument_group("settings")
+    settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
+    settings.add_argument("--threads", type=int, help="solver threads (default: all cores)")
+    add_settings(settings, UScoreConfig)
+    add_model_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Makes the folder and prints its name."""
+    from mtmetrics.inputs import positive
+    from mtmetrics.pipelines.uscore.production import Material, produce_uscore
+    from mtmetrics.pipelines.uscore.settings import UScoreConfig
+
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    material = Material(args.source_text, args.target_text, args.parallel, args.held_back, args.judged)
+    config = UScoreConfig(**{field.name: getattr(args, field.name) for field in dataclasses.fields(UScoreConfig)})
+    folder = produce_uscore(
+        args.out,
+        args.lp,
+        material,
+        args.preset,
+        without=args.without,
+        translation=args.translation_start,
+        config=config,
+        seed=args.seed,
+        identify=not args.no_language_filter,
+        pool=model_pool(args),
+        threads=positive("threads", args.threads or os.cpu_count() or 1),
+        progress=progress,
+    )
+    print(folder)
+    return 0

@@ -1,0 +1,211 @@
+"""Several metrics on several files: correlations, averages, the best of each column, and which others are not significantly worse."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, mean
+from mtmetrics.evaluation.measure import PEARSON, Judgements, Measure
+from mtmetrics.evaluation.pairwise import pairwise_accuracy
+from mtmetrics.evaluation.resampling import CorrelationInterval, bootstrap_correlations, perm_both
+from mtmetrics.evaluation.scored import Scored
+from mtmetrics.evaluation.significance import PValue
+from mtmetrics.evaluation.williams import williams_test
+from mtmetrics.inputs import choice
+
+# A metric is significantly worse than the best one where the p-value of the test is below this.
+ALPHA = 0.05
+
+Scores = Sequence[float | None]
+
+
+def _williams(best: Scores, other: Scores, judgements: Judgements, measure: Measure) -> PValue:
+    return williams_test(best, other, judgements.human)
+
+
+def _perm_both(best: Scores, other: Scores, judgements: Judgements, measure: Measure) -> PValue:
+    return perm_both(best, other, judgements.human, coefficient=measure.name, groups=measure.groups(judgements))
+
+
+# One-sided tests of whether the first scores agree better with people than the second.
+TESTS: dict[str, Callable[[Scores, Scores, Judgements, Measure], PValue] | None] = {
+    "williams": _williams,
+    "perm-both": _perm_both,
+    "none": None,
+}
+TEST_NAMES = {"williams": "Williams' test", "perm-both": "PERM-BOTH"}
+
+
+def usual_test(measure: Measure) -> str:
+    """The test that marks a table where the user names none: Williams' for plain Pearson's r, which it is made for."""
+    return "williams" if measure == PEARSON else "none"
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricCell:
+    """One metric on one file.
+
+    Attributes:
+        correlation: with the judgements.
+        best: whether it is the highest of several metrics.
+        p_value: of the test that the best metric is better than this one; None where none was made.
+        interval: bootstrap interval of the correlation; None where none was asked for.
+    """
+
+    correlation: Correlation
+    best: bool = False
+    p_value: PValue | None = None
+    interval: CorrelationInterval | None = None
+
+    @property
+    def tied(self) -> bool:
+        """Whether this is not the best one, and not significantly worse."""
+        return self.p_value is not None and self.p_value.value >= ALPHA
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricRow:
+    """One metric on all files.
+
+    Attributes:
+        scored: the scores, or why there are none.
+        cells: one per file; none where the row was not scored.
+        average: mean of the correlations.
+        best: whether its average is the highest of several metrics.
+        accuracy: share of the pairs of systems of all files that the metric orders as people do; None for segments.
+    """
+
+    scored: Scored
+    cells: list[MetricCell]
+    average: Correlation
+    best: bool = False
+    accuracy: Correlation | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricTable:
+    """The table, and how it was made.
+
+    Attributes:
+        columns: the judgements of each file.
+        rows: the metrics.
+        measure: what the numbers are.
+        test: one of `TESTS`, which p-values and marks come from.
+    """
+
+    columns: list[Judgements]
+    rows: list[MetricRow]
+    measure: Measure
+    test: str
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the columns: language pairs, and files where a pair stands there twice."""
+        pairs = [column.lang_pair for column in self.columns]
+        return [pair if pairs.count(pair) == 1 else f"{column.file} ({pair})" for pair, column in zip(pairs, self.columns, strict=True)]
+
+
+def metric_table(
+    scored: Sequence[Scored], columns: Sequence[Judgements], measure: Measure, *, test: str = "none", intervals: bool = False
+) -> MetricTable:
+    """Correlates the scores of each row with the judgements of each file, and compares the rows.
+
+    Args:
+        scored: the rows.
+        columns: the judgements of each file.
+        measure: what the numbers are.
+        test: one of `TESTS`: how the others are compared with the best of each column.
+        intervals: also 95 % bootstrap intervals.
+
+    Raises:
+        InputError: the test or the intervals do not go with the measure.
+    """
+    check_table(measure, test, intervals=intervals)
+    present = [row for row in scored if row.scores]
+    by_column = [
+        _cells([column.take(row.scores[number]) for row in present], column, measure, test, intervals=intervals)
+        for number, column in enumerate(columns)
+    ]
+    averages = [mean({str(number): cell.correlation for number, cell in enumerate(cells, 1)}) for cells in zip(*by_column, strict=True)]
+    best = _highest(averages)
+    rows = iter(
+        MetricRow(row, list(cells), average, number in best, _accuracy(row, columns))
+        for number, (row, cells, average) in enumerate(zip(present, zip(*by_column, strict=True), averages, strict=True))
+    )
+    nothing = Correlation(np.nan, "the row was not scored")
+    return MetricTable(list(columns), [next(rows) if row.scores else MetricRow(row, [], nothing) for row in scored], measure, test)
+
+
+def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
+    """Refuses a test, or intervals, that do not go with a measure.
+
+    Raises:
+        InputError: they do not.
+    """
+    if choice("significance", test, tuple(TESTS)) == "williams" and measure != PEARSON:
+        raise InputError(f"significance 'williams': Williams' test is for pearson without groups, not for {measure.label}; use perm-both")
+    if test == "perm-both" and measure.name not in COEFFICIENTS:
+        raise InputError(f"significance 'perm-both': compares {', '.join(COEFFICIENTS)}, not {measure.name}; use none")
+    if intervals and (measure.name not in COEFFICIENTS or measure.group != "none"):
+        raise InputError(f"--ci: there are intervals for {', '.join(COEFFICIENTS)} without groups, not for {measure.label}; leave it out")
+
+
+def undefined(table: MetricTable) -> list[str]:
+    """One line for each correlation that is not defined, with its reason."""
+    return [
+        f"{column.file} ({column.lang_pair}): no correlation for {row.scored.entry.title}: {cell.correlation.reason}"
+        for row in table.rows
+        if row.cells
+        for column, cell in zip(table.columns, row.cells, strict=True)
+        if cell.correlation.reason is not None
+    ]
+
+
+def _cells(scores: list[list[float | None]], column: Judgements, measure: Measure, test: str, *, intervals: bool) -> list[MetricCell]:
+    """The cells of a column of the table, one for each metric that has scores."""
+    correlations = [measure.of(values, column) for values in scores]
+    best = _highest(correlations)
+    p_values: list[PValue | None] = [None] * len(scores)
+    compare = TESTS[test]
+    if best and compare is not None:
+        leader = scores[min(best)]
+        others = [number for number, found in enumerate(correlations) if number not in best and found.reason is None]
+        for number in others:
+            p_values[number] = compare(leader, scores[number], column, measure)
+    around = _intervals(scores, column, measure) if intervals else [None] * len(scores)
+    cells = enumerate(zip(correlations, p_values, around, strict=True))
+    return [MetricCell(correlation, number in best, p_value, interval) for number, (correlation, p_value, interval) in cells]
+
+
+def _highest(correlations: Sequence[Correlation]) -> set[int]:
+    """Where the highest of several values stand."""
+    known = [correlation.value for correlation in correlations if correlation.reason is None]
+    return {number for number, found in enumerate(correlations) if found.value == max(known)} if len(known) > 1 else set()
+
+
+def _intervals(scores: list[list[float | None]], column: Judgements, measure: Measure) -> list[CorrelationInterval | None]:
+    """Metrics that score the same segments share the resamples; one that lacks a score somewhere does not cost the others a segment."""
+    alike: dict[tuple[bool, ...], list[int]] = {}
+    for number, values in enumerate(scores):
+        alike.setdefault(tuple(value is None for value in values), []).append(number)
+    found: list[CorrelationInterval | None] = [None] * len(scores)
+    for numbers in alike.values():
+        intervals = bootstrap_correlations([scores[number] for number in numbers], column.human, coefficient=measure.name)
+        for number, interval in zip(numbers, intervals, strict=True):
+            found[number] = interval
+    return found
+
+
+def _accuracy(row: Scored, columns: Sequence[Judgements]) -> Correlation | None:
+    """Pairwise accuracy over the systems of all files together, as Kocmi et al. (2021) count it; None for segments."""
+    if any(column.items is not None for column in columns):
+        return None
+    found = [pairwise_accuracy(column.take(scores), column.human) for scores, column in zip(row.scores, columns, strict=True)]
+    reason = next((accuracy.reason for accuracy in found if accuracy.reason is not None), None)
+    if reason is not None:
+        return Correlation(np.nan, reason)
+    pairs = [math.comb(len(column) - accuracy.left_out, 2) for accuracy, column in zip(found, columns, strict=True)]
+    return Correlation(float(np.average([accuracy.value for accuracy in found], weights=pairs)))

@@ -1,0 +1,123 @@
+"""Tables of text as Markdown, LaTeX, comma-separated and tab-separated values."""
+
+import csv
+import io
+from collections.abc import Callable, Container, Sequence
+from typing import NamedTuple
+
+from mtmetrics.evaluation.correlation import Correlation
+
+
+class Marked(NamedTuple):
+    """A cell that stands out.
+
+    Attributes:
+        text: what it says.
+        bold: the best of its column.
+        tied: not significantly worse than the best.
+    """
+
+    text: str
+    bold: bool = False
+    tied: bool = False
+
+
+Cell = str | Marked
+Table = Sequence[Sequence[Cell]]
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "†": r"$^{\dagger}$",
+    "≥": r"$\geq$",
+}
+
+
+def markdown(table: Table, numbers: Container[int]) -> str:
+    """A Markdown table.
+
+    Args:
+        table: rows of cells, the head first.
+        numbers: columns that hold numbers, which stand to the right.
+    """
+    lines = ["| " + " | ".join(map(_markdown_cell, row)) + " |" for row in table]
+    lines.insert(1, "|" + "|".join("---:" if column in numbers else "---" for column in range(len(table[0]))) + "|")
+    return "\n".join(lines)
+
+
+def latex(table: Table, numbers: Container[int]) -> str:
+    """A LaTeX ``tabular`` with the rules of the package booktabs; arguments as `markdown`."""
+    head, *body = (" & ".join(map(_latex_cell, row)) + r" \\" for row in table)
+    columns = "".join("r" if column in numbers else "l" for column in range(len(table[0])))
+    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"])
+
+
+def comma_separated(table: Table, numbers: Container[int]) -> str:
+    """Comma-separated values, without marks, so that every program reads the numbers; arguments as `markdown`."""
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows([_plain(cell) for cell in row] for row in table)
+    return lines.getvalue().rstrip("\n")
+
+
+def tab_separated(table: Table, numbers: Container[int]) -> str:
+    """Tab-separated values, without marks; arguments as `markdown`."""
+    return "\n".join("\t".join(map(_plain, row)) for row in table)
+
+
+STYLES: dict[str, Callable[[Table, Container[int]], str]] = {
+    "markdown": markdown,
+    "latex": latex,
+    "csv": comma_separated,
+    "tsv": tab_separated,
+}
+# Those that people read as they are, with notes under the table.
+FOR_READERS = ("markdown", "latex")
+
+
+def rounded(correlation: Correlation | None) -> str:
+    """A correlation with three decimals, or ``nan``."""
+    return "nan" if correlation is None or correlation.reason is not None else three_decimals(correlation.value)
+
+
+def three_decimals(value: float) -> str:
+    """A number with three decimals."""
+    # Adding 0.0 turns -0.000 into 0.000.
+    return f"{round(value, 3) + 0.0:.3f}"
+
+
+def one_line(text: str) -> str:
+    """The text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def latex_text(text: str) -> str:
+    """The text with every sign that LaTeX would take for a command put as what it says."""
+    return "".join(_LATEX.get(sign, sign) for sign in one_line(text))
+
+
+def _plain(cell: Cell) -> str:
+    return one_line(cell.text if isinstance(cell, Marked) else cell)
+
+
+def _markdown_cell(cell: Cell) -> str:
+    # A bar would end the cell: signatures are full of them.
+    text = _plain(cell).replace("|", "\\|")
+    if isinstance(cell, Marked):
+        text = f"**{text}**" if cell.bold else text
+        text += " †" if cell.tied else ""
+    return text
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = latex_text(_plain(cell))
+    if text.startswith(("[", "*")):  # at the beginning of a row it would be an argument of the line end before it
+        text = "{}" + text
+    if isinstance(cell, Marked):
+        text = rf"\textbf{{{text}}}" if cell.bold else text
+        text += _LATEX["†"] if cell.tied else ""
+    return text

@@ -1,0 +1,116 @@
+"""Which of the pairs that were found are kept: no copies, no sentence twice, the best ones."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtmetrics.artifacts.files import write_atomic
+from mtmetrics.errors import InputError
+
+_LEAST_DIFFERENCE = 0.5
+
+
+@dataclass(frozen=True)
+class MinedPairs:
+    """Pairs of sentences that are taken for translations of each other, best first.
+
+    Attributes:
+        scores: (P,) float64; higher is better.
+        sources: P sentences.
+        targets: P sentences, no two of them equal.
+        counts: what was searched, left out and kept, in this order.
+    """
+
+    scores: np.ndarray
+    sources: list[str]
+    targets: list[str]
+    counts: dict[str, int]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Source and target side by side."""
+        return list(zip(self.sources, self.targets, strict=True))
+
+    def write(self, path: str | Path) -> None:
+        """Writes the pairs with their scores, see `write_pairs`."""
+        write_pairs(path, self.pairs(), "mined", self.scores)
+
+
+def distinct_sentences(texts: Iterable[str]) -> list[str]:
+    """The different texts that are not blank, in order of first appearance.
+
+    Raises:
+        InputError: there are none.
+    """
+    distinct = list(dict.fromkeys(text for text in texts if text.strip()))
+    if not distinct:
+        raise InputError("there are no sentences to mine, or blank ones only")
+    return distinct
+
+
+def write_pairs(path: str | Path, pairs: Sequence[tuple[str, str]], origin: str, scores: Iterable[float] = ()) -> None:
+    """Writes sentences and their translations as JSON Lines, which trainings and `mtmetrics remap` read.
+
+    Args:
+        path: the file, which is whole or absent.
+        pairs: sentences and their translations.
+        origin: where they are from.
+        scores: of the pairs, where there are any.
+
+    Raises:
+        MTMetricsError: the file cannot be written.
+    """
+    rows: list[dict[str, Any]] = [{"source": source, "target": target, "origin": origin} for source, target in pairs]
+    for row, score in zip(rows, scores, strict=False):
+        row["score"] = round(float(score), 6)
+    write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def is_copy(source: str, target: str, least_difference: float = _LEAST_DIFFERENCE) -> bool:
+    """Whether the Levenshtein distance of characters, divided by the longer length, is at most `least_difference`.
+
+    Appendix B of Belouadi and Eger (2023): such pairs are proper names and untranslated text.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    return Levenshtein.normalized_distance(source, target) <= least_difference
+
+
+def select(scores: np.ndarray, found: np.ndarray, sources: Sequence[str], targets: Sequence[str], limit: int) -> MinedPairs:
+    """The best pairs that are no copies, each target in the best of its pairs only.
+
+    Args:
+        scores: (N,) score of each source and what was found for it; NaN where nothing was.
+        found: (N,) number of the target found for each source.
+        sources: N sentences.
+        targets: the sentences that `found` counts.
+        limit: pairs to keep.
+
+    Raises:
+        InputError: no pair is left.
+    """
+    kept: list[int] = []
+    used: set[int] = set()
+    counts = {"sources": len(sources), "targets": len(targets), "unmatched": 0, "copies": 0, "repeated targets": 0, "beyond the limit": 0}
+    for source in np.argsort(-scores, kind="stable").tolist():
+        target = int(found[source])
+        if np.isnan(scores[source]):
+            counts["unmatched"] += 1
+        elif is_copy(sources[source], targets[target]):
+            counts["copies"] += 1
+        elif target in used:
+            counts["repeated targets"] += 1
+        elif len(kept) == limit:
+            counts["beyond the limit"] += 1
+        else:
+            used.add(target)
+            kept.append(source)
+    counts["kept"] = len(kept)
+    if not kept:
+        raise InputError(
+            f"no pairs were mined: {counts['unmatched']} of {len(sources)} sources have no match, {counts['copies']} are copies"
+        )
+    return MinedPairs(scores[kept], [sources[number] for number in kept], [targets[int(found[number])] for number in kept], counts)

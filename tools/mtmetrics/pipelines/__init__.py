@@ -1,0 +1,1 @@
+"""Productions of several stages that can be stopped at any point and go on where they were."""

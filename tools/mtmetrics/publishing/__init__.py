@@ -1,0 +1,1 @@
+"""Puts artifacts and metrics on the Hub."""
