@@ -235,8 +235,13 @@ class MetricModule(evaluate.Metric):
         super().add(**singular, **texts)
 
     def _feature_names(self) -> list[str]:
-        """The columns of the rows at hand; `evaluate` asks for them at every step."""
-        return self._columns_in_use or self._known_columns()
+        """The columns of the rows at hand; before there are any, those that `evaluate.combine` is to pick for this metric."""
+        if self._columns_in_use:
+            return self._columns_in_use
+        comparison = COMPARISONS[self.metric_name]
+        asked = self.defaults.get(comparison.option)
+        chosen = [column for column, value in comparison.values.items() if value == asked] if asked else [comparison.usual]
+        return ["predictions", *chosen] if any(chosen) else self._known_columns()
 
     def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
         """The types of checked columns; that of `evaluate` supposes that the same ones are always there."""
