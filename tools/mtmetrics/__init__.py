@@ -3,7 +3,8 @@
 The package holds all arithmetic; the scripts under ``metrics/`` and the command ``mtmetrics`` call it.
 """
 
+from mtmetrics.integrations.trainer import make_compute_metrics
 from mtmetrics.layout import metric_path
 from mtmetrics.version import __version__
 
-__all__ = ["__version__", "metric_path"]
+__all__ = ["__version__", "make_compute_metrics", "metric_path"]

@@ -11,3 +11,7 @@ class InputError(MTMetricsError, ValueError):
 
 class ArtifactError(MTMetricsError):
     """A model, map, preset or other artifact is missing, damaged, or made for something else."""
+
+
+class MissingExtraError(ArtifactError):
+    """It comes with an optional extra of the package that is not installed."""

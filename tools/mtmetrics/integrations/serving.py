@@ -1,0 +1,50 @@
+"""Finds the demo app of a metric, and serves it."""
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtmetrics.errors import MTMetricsError
+from mtmetrics.integrations.demo import MAX_BYTES
+from mtmetrics.layout import metric_path
+
+if TYPE_CHECKING:
+    import gradio
+
+
+def metric_app(name: str) -> "gradio.Blocks":
+    """The app that ``metrics/NAME/app.py`` builds.
+
+    Raises:
+        InputError: an unknown metric.
+        MTMetricsError: gradio is not installed.
+    """
+    path = Path(metric_path(name)) / "app.py"
+    if importlib.util.find_spec("gradio") is None:
+        raise MTMetricsError("a demo needs gradio; pip install 'mtmetrics[app]'")
+    spec = importlib.util.spec_from_file_location(f"{name}_app", path)
+    if spec is None or spec.loader is None:
+        raise MTMetricsError(f"{path}: cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.build()
+
+
+def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
+    """Starts a server for an app and returns at once; ``local_url`` of the app is its address then, ``block_thread()`` waits for Ctrl-C.
+
+    It listens on loopback, unless ``GRADIO_SERVER_NAME`` says otherwise, as it does in a Space. An upload has a limit, and no file but
+    the uploads and the pictures is given out.
+
+    Args:
+        app: what `mtmetrics.integrations.demo.build_demo` returned.
+        port: TCP port; None for the first free one from 7860 up.
+
+    Raises:
+        MTMetricsError: the port is taken.
+    """
+    try:
+        app.launch(server_port=port, max_file_size=MAX_BYTES, share=False, quiet=True, prevent_thread_lock=True)
+    except OSError as error:
+        raise MTMetricsError(f"port {port or '7860 and those after it'}: cannot be used ({error}); choose another one") from error
+    return app
