@@ -10,7 +10,7 @@ import transformers
 
 import mtmetrics.translation
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.translation import Frame, Translator, target_frame, use_languages
+from mtmetrics.translation import Frame, Translator, require_mbart, target_frame, use_languages
 
 WORDS = ["das", "haus", "ist", "klein", "ich", "sehe", "die", "katze", "the", "house", "is", "small", "i", "see", "cat"]
 TEXTS = ["das haus ist klein", "ich sehe die katze", "haus", "die katze ist klein das haus ist klein ich sehe das haus"]
@@ -127,3 +127,8 @@ def test_what_cannot_be_used_is_refused(models: Callable[[str], Path], tiny_enco
     transformers.AutoTokenizer.from_pretrained(models("MBartTokenizer")).save_pretrained(tmp_path)
     with pytest.raises(ArtifactError, match="a model of the kind 'bart'; an MBart is needed"):
         Translator(tmp_path, "de-en")
+    with pytest.raises(ArtifactError, match="a model of the kind 'bart'; an MBart is needed"):
+        require_mbart(tmp_path, "de-en")
+    with pytest.raises(InputError, match="no language code for 'tlh'"):
+        require_mbart(models("MBartTokenizer"), "tlh-en")
+    require_mbart(models("MBartTokenizer"), "de-en")

@@ -139,7 +139,7 @@ def test_a_damaged_state_file_is_an_error(production):
 
 
 def test_a_missing_file_is_an_error(production):
-    with pytest.raises(MTMetricsError, match=r"none\.txt: cannot be read"):
+    with pytest.raises(InputError, match=r"none\.txt: cannot be read"):
         production.run(first="none.txt")
 
 
@@ -150,7 +150,9 @@ def test_two_processes_do_not_share_a_folder(production):
 
 
 def test_what_a_killed_run_left_is_removed(production):
-    leftover = production.folder / "work" / ".total.abc.tmp"
-    leftover.mkdir(parents=True)
+    work = production.folder / "work"
+    for name in (".total.abc.tmp", ".total.abc.tmp.old"):
+        (work / name).mkdir(parents=True)
+    (work / ".state.json.7-8.tmp").write_text("{")
     production.run()
-    assert not leftover.exists()
+    assert not list(work.glob(".*.tmp*"))

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from mtmetrics.cli.main import main
 from mtmetrics.encoders.token_encoder import TokenEncoder
-from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.mining.token_store import encode_side
 from mtmetrics.mining.word_level import mine_words
 from mtmetrics.pipelines.uscore.production import Material, produce_uscore
@@ -160,6 +160,25 @@ def test_a_changed_setting_repeats_what_depends_on_it(folder, tmp_path):
     assert logged(out)[len(first) :] == ["sentences-1-model", "sentences-2-pairs", "sentences-2-model", "preset", "card"]
 
 
+def test_the_choice_of_the_map_repeats_no_mining_without_one(folder, tmp_path):
+    options = {"without": ["sentences", "translation"]}
+    out = produce(folder, tmp_path / "out", **options)
+    first = logged(out)
+    produce(folder, out, UScoreConfig(**{**vars(SETTINGS), "map": "clp"}), **options)
+    assert logged(out)[len(first) :] == ["preset", "card"]
+
+
+def test_what_is_no_longer_part_of_the_preset_leaves_the_folder(folder, tmp_path):
+    out = tmp_path / "out"
+    for name in ("sentences", "translation"):
+        (out / name).mkdir(parents=True)
+    for name in ("agreement-old.png", "LICENSE"):
+        (out / name).write_text("x")
+    produce(folder, out, without=["sentences", "translation"])
+    made = {"README.md", "config.json", "encoder", "language_model", "log.jsonl", "maps", "preset.toml", "work"}
+    assert {path.name for path in out.iterdir()} == made | {"LICENSE"}
+
+
 def test_parallel_text_is_learnt_from_at_the_end(folder, tmp_path):
     out = produce(folder, tmp_path / "out", parallel=folder / "de-en.jsonl")
     assert tomllib.loads((out / "preset.toml").read_text())["maps"]["kind"] == "clp"
@@ -186,11 +205,28 @@ def test_bad_input(folder, tmp_path):
         produce(folder, tmp_path / "out3", without=["pseudo"])
     with pytest.raises(InputError, match="remap_rounds 0: must be"):
         produce(folder, tmp_path / "out3", UScoreConfig(remap_rounds=0))
+    with pytest.raises(InputError, match="translation_share 5.0: must be above 0 and at most 1"):
+        produce(folder, tmp_path / "out3", UScoreConfig(translation_share=5.0))
+    with pytest.raises(InputError, match=r"none\.txt: no such file"):
+        produce(folder, tmp_path / "out3", target_text=tmp_path / "none.txt")
+    with pytest.raises(InputError, match="empty"):
+        produce(folder, tmp_path / "out3", parallel=tmp_path / "empty.txt")
+    assert not (tmp_path / "out3" / "log.jsonl").exists()
+    with pytest.raises(InputError, match="'xx': py3langid does not know it"):
+        produce_uscore(tmp_path / "out4", "de-xx", Material(folder / "de.txt", folder / "en.txt"), str(folder / "preset"))
+    assert not (tmp_path / "out4" / "log.jsonl").exists()
     with pytest.raises(InputError, match="two different languages"):
         produce_uscore(tmp_path / "o", "de-de", Material(folder / "de.txt", folder / "en.txt"), str(folder / "preset"))
     (tmp_path / "preset.toml").write_text('metric = "uscore"\n[encoder]\nmodel = "mini-encoder"\n')
     with pytest.raises(ArtifactError, match=r"\[start\] names no model for 'sentences'"):
         produce_uscore(tmp_path / "o", "de-en", Material(folder / "de.txt", folder / "en.txt"), str(tmp_path))
+
+
+def test_a_missing_package_is_told_before_the_work(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("faiss", "jieba") else name)
+    with pytest.raises(MTMetricsError, match=r"needs faiss and jieba; pip install 'mtmetrics\[mining\]'"):
+        produce(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_command(folder, tmp_path, capsys):

@@ -24,11 +24,24 @@ def test_work_and_hidden_files_stay_here(tmp_path: Path) -> None:
     assert list(published_files(tmp_path)) == ["a.json", "part/model.safetensors"]
 
 
+def test_links_to_files_elsewhere_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    folder = tmp_path / "artifact"
+    folder.mkdir()
+    (folder / "a.json").write_text("x")
+    (folder / "same.json").symlink_to("a.json")
+    assert list(published_files(folder)) == ["a.json", "same.json"]
+    (folder / "b.json").symlink_to(tmp_path / "secret")
+    with pytest.raises(ArtifactError, match=r"artifact: b\.json: links to files elsewhere are not published"):
+        published_files(folder)
+
+
 def test_formats_that_run_code_are_refused(tmp_path: Path) -> None:
     folder = shutil.copytree(bundled_artifacts() / "mini-lm-en", tmp_path / "lm")
     assert artifact_publication(folder, "org").repository == "org/lm"
     (folder / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(ArtifactError, match="pytorch_model.bin: formats that may run code are not published"):
+    (folder / "old.PKL").write_bytes(b"")
+    with pytest.raises(ArtifactError, match=r"old\.PKL, pytorch_model\.bin: formats that may run code are not published"):
         artifact_publication(folder, "org")
 
 

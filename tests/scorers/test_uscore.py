@@ -150,6 +150,16 @@ def test_a_blank_side_has_the_lowest_parts(words: XMoverScore, encoder: TokenEnc
     assert result.report.blank == 1
 
 
+def test_a_blank_pseudo_reference_has_the_lowest_value_of_its_own_part(words: XMoverScore, encoder: TokenEncoder) -> None:
+    options = {"sentences": MeanPooledEncoder(encoder)}
+    result = UScore(words, translator=FixedTranslator(), **options).score(["das haus"], ["the house"])
+    without = UScore(words, without=["translation"], **options).score(["das haus"], ["the house"])
+    assert result.parts["pseudo"] == pytest.approx([-4])
+    for name in ("wmd", "lm", "snt"):
+        assert result.parts[name] == pytest.approx(without.parts[name])
+    assert result.report.blank == 0
+
+
 def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
     sentences = UScore(sentences=MeanPooledEncoder(encoder), parts="snt").score(SOURCES, PREDICTIONS)
     assert list(sentences.parts) == ["snt"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, loading, model_folder, model_label, pretrained
 from mtmetrics.encoders.device import Devices, pick_devices, torch_dtype
 from mtmetrics.encoders.runner import BatchRunner, replicate
 from mtmetrics.errors import ArtifactError, InputError
@@ -80,10 +80,30 @@ def open_mbart(folder: Path, lang_pair: str) -> tuple[Any, Any]:
         ArtifactError: it cannot be loaded, or is no MBart.
     """
     tokenizer, network = pretrained("AutoModelForSeq2SeqLM", folder, torch_dtype("float32"))
-    if network.config.model_type != "mbart":
-        raise ArtifactError(f"{folder}: a model of the kind {network.config.model_type!r}; an MBart is needed to translate")
+    _require_kind(folder, network.config)
     use_languages(tokenizer, lang_pair)
     return tokenizer, network
+
+
+def require_mbart(folder: Path, lang_pair: str) -> None:
+    """Refuses what `open_mbart` would refuse, by configuration and tokenizer alone.
+
+    Raises:
+        InputError: as `open_mbart`.
+        ArtifactError: as `open_mbart`.
+    """
+    import transformers
+
+    with loading(folder, "AutoModelForSeq2SeqLM"):
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    _require_kind(folder, config)
+    use_languages(tokenizer, lang_pair)
+
+
+def _require_kind(folder: Path, config: Any) -> None:
+    if config.model_type != "mbart":
+        raise ArtifactError(f"{folder}: a model of the kind {config.model_type!r}; an MBart is needed to translate")
 
 
 def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int = 200) -> Any:

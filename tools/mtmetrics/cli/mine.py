@@ -63,9 +63,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> tuple[str, str]:
     """The two languages; refuses before the work what would fail after it."""
+    from mtmetrics.extras import require_extra
     from mtmetrics.inputs import choice, language_pair, positive
     from mtmetrics.remap import KINDS
 
+    require_extra("mining", "mtmetrics mine")
     languages = language_pair(args.lp)
     if languages[0] == languages[1]:
         raise InputError(f"--lp {args.lp}: two different languages are needed")

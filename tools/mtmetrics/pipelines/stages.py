@@ -13,7 +13,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, write_atomic
-from mtmetrics.errors import MTMetricsError
+from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.version import __version__
 
 log = logging.getLogger("mtmetrics")
@@ -61,8 +61,11 @@ class Stages:
             self._lock.acquire()
         except Timeout as error:
             raise MTMetricsError(f"{work}: another process is at work there; wait for it, or stop it") from error
-        for leftover in work.glob(".*.tmp"):  # of a run that was killed
-            shutil.rmtree(leftover, ignore_errors=True)
+        for leftover in (*work.glob(".*.tmp"), *work.glob(".*.tmp.old")):  # of a run that was killed
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)
         self._state_file = work / "state.json"
         try:
             text = self._state_file.read_text(encoding="utf-8") if self._state_file.exists() else "{}"
@@ -90,8 +93,8 @@ class Stages:
             after: the stages that it reads.
 
         Raises:
-            InputError: as `produce`.
-            MTMetricsError: as `produce`; or a file cannot be read or written.
+            InputError: as `produce`; or a file of `files` cannot be read.
+            MTMetricsError: as `produce`; or a file cannot be written.
         """
         self._asked[name] = None
         key = _digest([name, __version__, settings or {}, [_file_digest(path) for path in files], [stage.digest for stage in after]])
@@ -150,7 +153,7 @@ def _file_digest(path: str | Path) -> str:
     try:
         return sha256_file(path)
     except OSError as error:
-        raise MTMetricsError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
 def _contents(folder: Path) -> dict[str, str]:

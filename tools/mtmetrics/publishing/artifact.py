@@ -47,18 +47,26 @@ def artifact_publication(folder: Path, namespace: str) -> Publication:
     """
     check_model_card(folder)
     files = published_files(folder)
-    code = [path for path in files if Path(path).suffix in _CODE]
+    code = [path for path in files if Path(path).suffix.lower() in _CODE]
     if code:
         raise ArtifactError(f"{folder}: {', '.join(code)}: formats that may run code are not published; store weights as safetensors")
     return Publication(f"{namespace}/{folder.name}", "model", files)
 
 
 def published_files(folder: Path) -> dict[str, Path]:
-    """The files of a folder that are published, by their path in it."""
+    """The files of a folder that are published, by their path in it.
+
+    Raises:
+        ArtifactError: one is a link to a file elsewhere, whose content would be published.
+    """
     found = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    return {
+    files = {
         inner.as_posix(): path for inner, path in found.items() if not any(part.startswith(".") or part in _PRIVATE for part in inner.parts)
     }
+    links = [name for name, path in files.items() if not path.resolve().is_relative_to(folder.resolve())]
+    if links:
+        raise ArtifactError(f"{folder}: {', '.join(links)}: links to files elsewhere are not published; put copies there")
+    return files
 
 
 def published_entry(folder: Path, plan: Plan) -> CatalogEntry:

@@ -71,7 +71,8 @@ class UScore(Scorer):
     ``wmd`` is the negative Word Mover's Distance between the remapped source and the translation, from -4 to 0, as the published code has
     it; ``pseudo`` the same between a machine translation of the source (the pseudo-reference) and the translation, where nothing is
     remapped; ``lm`` the mean log-likelihood of the translation, at most 0; ``snt`` the cosine of the sentence vectors of source and
-    translation. All of them, and ``wrd``, are parts of the result. A segment with a blank side gets the lowest value of every part.
+    translation. All of them, and ``wrd``, are parts of the result. A segment with a blank side gets the lowest value of every part, one
+    whose pseudo-reference comes out blank that of ``pseudo`` alone.
 
     Args:
         words: the variant ``uscore`` of XMoverScore, with the map and the language model; None where the word level is not asked for.
@@ -155,7 +156,10 @@ class UScore(Scorer):
                 sources, *targets = levels["wrd"]
                 parts["wmd"] = self.words.mover(sources, targets[number - 1])
                 if translations:
-                    parts["pseudo"] = self.words.mover(targets[-1], targets[number - 1])
+                    # The encoder frames blank text, too, so it would come out close to everything.
+                    blank = np.array([not translation.text.strip() for translation in translations])
+                    pseudo = self.words.mover(targets[-1], targets[number - 1])
+                    parts["pseudo"] = np.where(blank, self.words._floor()[1]["mover"], pseudo)
                 if "lm" in self.word_weights:
                     parts["lm"], long = self.words.fluency(predictions)
                     truncated |= long

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.errors import InputError
+from mtmetrics.extras import require_extra
 from mtmetrics.inputs import positive
 
 
@@ -180,7 +181,11 @@ def trainer_settings(
         evaluate_every: steps between evaluations; None for none.
         rows_per_step: rows of the data set per step.
         arguments: the class to make, for trainers that ask for their own; `TrainingArguments` if not given.
+
+    Raises:
+        MTMetricsError: a package is missing that trainers need.
     """
+    require_extra("train", "training")
     import torch
     from transformers import TrainingArguments
 

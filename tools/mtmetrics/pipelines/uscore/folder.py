@@ -10,6 +10,7 @@ from typing import Any
 
 from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.artifacts.models import model_folder
+from mtmetrics.errors import MTMetricsError
 from mtmetrics.pipelines.stages import Finished
 from mtmetrics.pipelines.uscore.card import card, draw_rounds
 from mtmetrics.pipelines.uscore.job import Job
@@ -20,6 +21,8 @@ from mtmetrics.scorers.maps import map_file_name
 from mtmetrics.training.recording import versions
 
 _PRESET = "preset.toml"
+# What an earlier production with other settings may have left, and this one does not replace.
+_OPTIONAL = ("encoder", "language_model", "sentences", "translation", "precision.png", "agreement-*.png")
 
 
 def assembled(job: Job, maps: Finished, kind: str, sentences: Finished | None, translation: Finished | None) -> Finished:
@@ -39,6 +42,7 @@ def assembled(job: Job, maps: Finished, kind: str, sentences: Finished | None, t
         settings={
             "kind": kind,
             "start": dataclasses.asdict(job.start),
+            "copied": [known_by(model) for model in _own_models(job)],
             "config": dataclasses.asdict(job.config),
             "seed": job.seed,
             "text": job.files,
@@ -61,17 +65,33 @@ def described(job: Job, preset: Finished, measures: Mapping[str, Finished]) -> F
 
 
 def install(stages: Sequence[Finished], out: Path) -> None:
-    """Copies the files of stages into the folder of the production; preset.toml comes last, so that it never stands for half a preset."""
-    (out / _PRESET).unlink(missing_ok=True)
+    """Copies the files of stages into the folder of the production; preset.toml comes last, so that it never stands for half a preset.
+
+    Raises:
+        MTMetricsError: the folder cannot be written.
+    """
     paths = [path for stage in stages for path in sorted(stage.folder.iterdir())]
-    for path in sorted(paths, key=lambda path: path.name == _PRESET):
-        target = out / path.name
-        if target.is_dir():
-            shutil.rmtree(target)
-        if path.is_dir():
-            shutil.copytree(path, target)
-        else:
-            write_atomic(target, path.read_bytes())
+    try:
+        (out / _PRESET).unlink(missing_ok=True)
+        for pattern in _OPTIONAL:
+            for old in out.glob(pattern):
+                _remove(old)
+        for path in sorted(paths, key=lambda path: path.name == _PRESET):
+            target = out / path.name
+            if path.is_dir():
+                _remove(target)
+                shutil.copytree(path, target)
+            else:
+                write_atomic(target, path.read_bytes())
+    except OSError as error:
+        raise MTMetricsError(f"cannot write {out}: {error.strerror or error}; finished stages are kept") from error
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _assemble(folder: Path, *, job: Job, maps: Finished, kind: str, models: Mapping[str, Finished]) -> dict[str, Any]:
@@ -96,6 +116,12 @@ def _assemble(folder: Path, *, job: Job, maps: Finished, kind: str, models: Mapp
     write_atomic(folder / _PRESET, _toml(head, tables))
     write_atomic(folder / "config.json", json.dumps(_record(job, tables), indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     return {}
+
+
+def _own_models(job: Job) -> list[str]:
+    """The models of the preset that lie in folders of the user's."""
+    tables = (job.start.encoder, job.start.language_model)
+    return [str(table["model"]) for table in tables if table and Path(table["model"]).is_dir()]
 
 
 def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:

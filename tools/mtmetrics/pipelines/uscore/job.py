@@ -9,6 +9,7 @@ from typing import Any
 from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.inputs import language_pair
+from mtmetrics.mining.languages import language_identifier
 from mtmetrics.mining.monolingual import draw, prepare
 from mtmetrics.mining.selection import MinedPairs, write_pairs
 from mtmetrics.mining.token_store import EncodedSide, encode_side
@@ -66,7 +67,9 @@ class Job:
 
     @functools.lru_cache(maxsize=1)  # noqa: B019 (a job lives as long as its production)
     def _encoded(self, size: int) -> tuple[EncodedSide, EncodedSide]:
-        source, target = (encode_side(side, self.encoder, wrap=self.wrap("encoding")) for side in self.sentences(size))
+        source, target = (
+            encode_side(side, self.encoder, folder=self.stages.work, wrap=self.wrap("encoding")) for side in self.sentences(size)
+        )
         return source, target
 
     def wrap(self, description: str) -> Callable[[Iterable[Any]], Any]:
@@ -96,8 +99,11 @@ def prepared(
         progress: wraps an iteration, with a description.
 
     Raises:
-        InputError: a file cannot be read or used.
+        InputError: a file cannot be read or used, or a language cannot be identified.
     """
+    if identify:
+        for language in language_pair(lang_pair):
+            language_identifier(language)  # refuses the second language before the work on the first
     source, target = (
         stages.run(
             f"prepare-{language}",
@@ -123,15 +129,15 @@ def _prepare(
     return {**found.counts, "held back": len(found.sentences) - len(sentences), "kept": len(sentences)}
 
 
-def keep_parallel(job: Job, path: str | Path) -> Finished:
+def keep_parallel(stages: Stages, lang_pair: str, path: str | Path) -> Finished:
     """The stage that keeps parallel text as pairs, see `mtmetrics.training.corpus.read_pairs`."""
 
     def keep(folder: Path) -> dict[str, int]:
         rows, _ = read_parallel([path])
-        write_pairs(pairs_file(folder, job.lang_pair), [(row.source, row.target) for row in rows], "parallel")
+        write_pairs(pairs_file(folder, lang_pair), [(row.source, row.target) for row in rows], "parallel")
         return {"kept": len(rows)}
 
-    return job.stages.run("parallel-pairs", keep, files=[path])
+    return stages.run("parallel-pairs", keep, settings={"lp": lang_pair}, files=[path])
 
 
 def pairs_file(folder: Path, lang_pair: str) -> Path:

@@ -19,7 +19,7 @@ from mtmetrics.mining.token_store import encode_side
 from mtmetrics.pipelines.stages import Finished
 from mtmetrics.pipelines.uscore.job import Job
 from mtmetrics.pipelines.uscore.sentences import sentence_encoder
-from mtmetrics.pipelines.uscore.start import known_by
+from mtmetrics.pipelines.uscore.start import chosen, known_by
 from mtmetrics.pipelines.uscore.words import remapping, word_settings
 from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights, weighted_sum
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -56,7 +56,12 @@ def precision(job: Job, rounds: Rounds, pairs: Sequence[tuple[str, str]]) -> Fin
     return job.stages.run(
         "precision",
         functools.partial(_precision, job=job, rounds=rounds, pairs=pairs),
-        settings={"pairs": [list(pair) for pair in pairs], "kind": rounds.kind, **_models(job)},
+        settings={
+            "pairs": [list(pair) for pair in pairs],
+            "kind": rounds.kind,
+            **chosen(job.config, "remap_candidates"),
+            **_models(job),
+        },
         after=[*rounds.maps, *rounds.sentences],
     )
 
@@ -74,7 +79,7 @@ def agreement(job: Job, rounds: Rounds, final: UScore, judged: Sequence[str | Pa
     return job.stages.run(
         "agreement",
         functools.partial(_agreement, job=job, rounds=rounds, final=final, judged=judged),
-        settings={"kind": rounds.kind, "signature": final.signature, **_models(job)},
+        settings={"kind": rounds.kind, "names": list(_names(judged)), "signature": final.signature, **_models(job)},
         files=judged,
         after=[*rounds.maps, *rounds.sentences, *after],
     )

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.artifacts.files import make_folder
+from mtmetrics.artifacts.models import model_folder
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.inputs import choice, language_pair, positive
+from mtmetrics.extras import require_extra
+from mtmetrics.inputs import choice, language_pair, number, positive
 from mtmetrics.mining.remapping import FITTED
 from mtmetrics.pipelines.stages import Finished, Stages
 from mtmetrics.pipelines.uscore.folder import assembled, described, install
@@ -18,11 +20,12 @@ from mtmetrics.pipelines.uscore.measures import Rounds, agreement, precision
 from mtmetrics.pipelines.uscore.sentences import sentence_encoder, sentence_rounds, trained
 from mtmetrics.pipelines.uscore.settings import UScoreConfig
 from mtmetrics.pipelines.uscore.start import read_start
-from mtmetrics.pipelines.uscore.translations import translation_model, translator_trained
+from mtmetrics.pipelines.uscore.translations import SMALL, translation_model, translator_trained
 from mtmetrics.pipelines.uscore.words import fitted, word_rounds
 from mtmetrics.scorers.loaders.uscore import load_uscore
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.training.corpus import read_pairs
+from mtmetrics.translation import require_mbart
 
 WORK, LOG = "work", "log.jsonl"
 _HELD_BACK = 1000
@@ -88,27 +91,31 @@ def produce_uscore(
     Raises:
         InputError: files or settings cannot be used.
         ArtifactError: a model cannot be found or loaded.
-        MTMetricsError: the folder cannot be written, or is in use; finished stages are kept.
+        MTMetricsError: the folder cannot be written, or is in use; finished stages are kept. Or a package is missing.
     """
     config = config or UScoreConfig()
     source, target = language_pair(lang_pair)
     if source == target:
         raise InputError(f"language pair {lang_pair}: two different languages are needed")
-    choice("map", config.map, FITTED)
-    for name, value in dataclasses.asdict(config).items():
-        if isinstance(value, int):
-            positive(name, value)
+    _check_settings(config)
+    require_extra("mining", "UScore's mining")
     start = read_start(preset, lang_pair, tuple(without), translation)
+    if start.sentences or start.translation:
+        require_extra("train", "training UScore's models")
+    if start.translation and start.translation != SMALL:
+        require_mbart(model_folder(start.translation), lang_pair)
+    _check_text(material.source_text, material.target_text)
     held_back = _pairs(material.held_back)[:_HELD_BACK] if material.held_back else []
     _check_judged(material.judged, lang_pair)
     out = Path(out)
     make_folder(out)
     with contextlib.closing(Stages(out / WORK, out / LOG)) as stages:
+        parallel = keep_parallel(stages, lang_pair, material.parallel) if material.parallel else None
         texts = prepared(stages, lang_pair, (material.source_text, material.target_text), held_back, identify=identify, progress=progress)
         learnt_from = (material.source_text, material.target_text, *([material.parallel] if material.parallel else []))
         files = tuple(Path(path).name for path in learnt_from)
         job = Job(stages, lang_pair, start, config, seed, pool or ModelPool(), texts, files, threads, progress)
-        preset, rounds = _made(job, material)
+        preset, rounds = _made(job, parallel)
         measured = {}
         if held_back:
             measured["precision"] = precision(job, rounds, held_back)
@@ -121,7 +128,7 @@ def produce_uscore(
     return out
 
 
-def _made(job: Job, material: Material) -> tuple[Finished, Rounds]:
+def _made(job: Job, parallel: Finished | None) -> tuple[Finished, Rounds]:
     """The stage that put the preset together, and the rounds before it."""
     maps = word_rounds(job)
     sentences = sentence_rounds(job) if job.start.sentences else []
@@ -129,18 +136,32 @@ def _made(job: Job, material: Material) -> tuple[Finished, Rounds]:
     last, kind, translation = maps[-1], job.config.map, None
     if job.start.translation:
         translation = translation_model(job, last, kind)
-    if material.parallel:
-        pairs = keep_parallel(job, material.parallel)
-        last, kind = fitted(job, "parallel-maps", pairs, Path(material.parallel).name), "clp"
+    if parallel:
+        last, kind = fitted(job, "parallel-maps", parallel, job.files[-1]), "clp"
         if sentences:
-            sentences.append(trained(job, "parallel-sentences-model", pairs, sentence_encoder(job, sentences)))
+            sentences.append(trained(job, "parallel-sentences-model", parallel, sentence_encoder(job, sentences)))
         if translation:
-            translation = translator_trained(job, "parallel-translation-model", [pairs], translation)
+            translation = translator_trained(job, "parallel-translation-model", [parallel], translation)
     return assembled(job, last, kind, sentences[-1] if sentences else None, translation), rounds
 
 
 def _pairs(path: str | Path) -> list[tuple[str, str]]:
     return [(row.source, row.target) for row in read_pairs([path])[0]]
+
+
+def _check_settings(config: UScoreConfig) -> None:
+    choice("map", config.map, FITTED)
+    for name, value in dataclasses.asdict(config).items():
+        if isinstance(value, int):
+            positive(name, value)
+        elif isinstance(value, float) and not 0.0 < number(name, value) <= 1.0:
+            raise InputError(f"{name} {value}: must be above 0 and at most 1")
+
+
+def _check_text(*paths: str | Path) -> None:
+    for path in paths:
+        if not Path(path).is_file():
+            raise InputError(f"{path}: no such file")
 
 
 def _check_judged(paths: Sequence[str | Path], lang_pair: str) -> None:

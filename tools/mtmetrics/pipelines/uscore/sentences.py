@@ -25,6 +25,7 @@ def sentence_rounds(job: Job) -> list[Finished]:
             functools.partial(_mine, job=job, encoder=sentence_encoder(job, models)),
             settings={
                 **chosen(job.config, "train_sentences", "contrastive_neighbours", "contrastive_pairs"),
+                "dtype": job.pool.dtype,
                 "seed": job.seed,
                 "start": known_by(job.start.sentences),
             },

@@ -20,7 +20,10 @@ def word_rounds(job: Job) -> list[Finished]:
         pairs = job.stages.run(
             f"words-{number}-pairs",
             functools.partial(_mine, job=job, maps=maps[-1] if maps else None),
-            settings={**chosen(job.config, "remap_sentences", "remap_candidates", "remap_share", "map"), **word_settings(job)},
+            settings={
+                **chosen(job.config, "remap_sentences", "remap_candidates", "remap_share", *(["map"] if maps else [])),
+                **word_settings(job),
+            },
             after=[*job.texts, *maps[-1:]],
         )
         maps.append(fitted(job, f"words-{number}-maps", pairs, f"mined, round {number}"))
@@ -33,7 +36,7 @@ def fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
     return job.stages.run(
         name,
         functools.partial(_fit, job=job, pairs=pairs, corpus=corpus),
-        settings={**word_settings(job), "aligner_layer": aligner.layer},
+        settings={**word_settings(job), "aligner_layer": aligner.layer, "corpus": corpus},
         after=[pairs],
     )
 
@@ -41,7 +44,12 @@ def fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
 def word_settings(job: Job) -> dict[str, Any]:
     """By what a stage knows the word encoder, and the draw of its sentences."""
     model = job.start.encoder
-    return {"encoder": known_by(model["model"], model.get("revision")), "layer": job.encoder.layer, "seed": job.seed}
+    return {
+        "encoder": known_by(model["model"], model.get("revision")),
+        "layer": job.encoder.layer,
+        "dtype": job.pool.dtype,
+        "seed": job.seed,
+    }
 
 
 def remapping(job: Job, maps: Finished, kind: str) -> Remapping:
