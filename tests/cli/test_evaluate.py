@@ -299,6 +299,11 @@ def test_cards_need_the_data(capsys):
     assert "--data-root" in capsys.readouterr().err
 
 
+def test_cards_name_their_own_metrics(capsys, tmp_path):
+    assert main(["evaluate", "--cards", "bertr", "--data-root", str(tmp_path), "--metric", "chrf"]) == 2
+    assert "leave out --metric" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [[], ["--data"], ["--data", "x", "--format", "html"], ["--data", "x", "--cards"]])
 def test_bad_usage(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:

@@ -101,6 +101,7 @@ def test_the_sign_of_a_part_can_be_turned(plot) -> None:
         (["scatter", "--data", "none.jsonl"], "none.jsonl: no such file"),
         (["scatter", "--data", "de-en.jsonl", "--out", "plot.pdf"], "must end in .png"),
         (["scatter", "--data", "de-en.jsonl", "--out", "no/plot.png"], "there is no folder no"),
+        (["bars", "--data", "de-en.jsonl", "--lp", "fi-en"], "holds no row of the language pair fi-en"),
         (["bars", "--data", "de-en.jsonl", "--column", "bleu"], "no column of numbers 'bleu'"),
         (["bars", "--data", "de-en.jsonl", "--metric", "bleurt"], "metric 'bleurt'"),
         (["weights", "--data", "de-en.jsonl", "--metric", "a", "--metric", "b"], "the parts of one metric"),

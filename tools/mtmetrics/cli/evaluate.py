@@ -1,11 +1,11 @@
 """``mtmetrics evaluate``: how well metrics agree with human judgements."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.metric_specs import USUAL_METRIC, metric_specs
 from mtmetrics.cli.options import add_metric_options, model_pool, progress
+from mtmetrics.cli.output import print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def add_parser(subparsers: Any) -> None:
         default="pearson",
         metavar="NAME",
         help="pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw scores, 25 points "
-        "apart) or acc23 (pairwise accuracy with tie calibration) (default: %(default)s)",
+        "apart), acc23 (pairwise accuracy with tie calibration) or spa (soft pairwise accuracy of systems) (default: %(default)s)",
     )
     group.add_argument(
         "--group",
@@ -123,7 +123,8 @@ def _print_files(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure
     scorers = _scorers(spec, files, model_pool(args))
     agreements = [judge(scorers[file.lang_pair], file, measure) for file in progress(files, desc="evaluate", unit="file")]
     print(render(agreements, _about(args, spec), args.format, parts=args.parts, coefficient=measure.label))
-    _warn(undefined(agreements, parts=args.parts))
+    unusual = [f"{agreement.file}: {agreement.report.note}" for agreement in agreements if agreement.report.note]
+    print_warnings([*unusual, *undefined(agreements, parts=args.parts)])
     return 0
 
 
@@ -163,7 +164,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
         studies[layer] = [judge(scorers[file.lang_pair], file, measure) for file in files]
     print(render_layers(studies, _about(args, spec), args.format, parts=args.parts, coefficient=measure.label))
     for agreements in studies.values():
-        _warn(undefined(agreements, parts=args.parts))
+        print_warnings(undefined(agreements, parts=args.parts))
     if args.plot is not None:
         lines = {
             name: {layer: values[-1].value for layer, values in layers.items()}
@@ -177,7 +178,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
 def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure") -> int:
     from mtmetrics.evaluation.measure import PEARSON, Judgements
     from mtmetrics.evaluation.metric_report import render_metrics
-    from mtmetrics.evaluation.metric_table import check_table, metric_table, undefined, usual_test
+    from mtmetrics.evaluation.metric_table import check_table, metric_table, remarks, usual_test
     from mtmetrics.evaluation.recipes import load_recipe
     from mtmetrics.evaluation.scored import run_metrics
 
@@ -200,7 +201,7 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
     judgements = [Judgements.of(file) for file in files]
     table = metric_table([result.scored(entry) for entry in entries], judgements, measure, test=test, intervals=args.ci)
     print(render_metrics(table, {"field": args.field}, args.format, recipe=recipe))
-    _warn([*result.notes(), *undefined(table)])
+    print_warnings([*result.notes(), *remarks(table)])
     return 0
 
 
@@ -230,11 +231,8 @@ def _write_cards(args: argparse.Namespace) -> int:
 
     if args.data_root is None:
         raise InputError("--cards: pass --data-root DIR, the folder that holds the judged sets")
+    if args.metric or args.column or args.recipe or args.layers:
+        raise InputError("--cards measures what the tables of the cards name; leave out --metric, --column, --recipe and --layers")
     for card in write_cards(args.cards, Path(args.data_root), model_pool(args), wrap=progress):
         print(card)
     return 0
-
-
-def _warn(lines: list[str]) -> None:
-    for line in lines:
-        print(f"mtmetrics: warning: {line}", file=sys.stderr)
