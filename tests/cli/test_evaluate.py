@@ -278,6 +278,7 @@ def test_the_published_sentence_bleu(capsys):
         (["--recipe", "zhao2020-table1", "--coefficient", "spearman"], "the paper's numbers are pearson of each segment"),
         (["--recipe", "zhao2020-table1", "--level", "system"], "the paper's numbers are pearson of each segment"),
         (["--column", "sentbleu", "--data-root", "x"], "--data-root belongs to --cards"),
+        (["--column", "sentbleu", "--level", "system", "--field", "mt"], "--field mt: is of judged segments"),
         (["--column", "nothing"], "no column of numbers 'nothing'; there are: sentbleu"),
         (["--recipe", "nothing"], "recipe 'nothing': must be one of"),
         (["--recipe", "zhao2020-table1", "--metric", "chrf"], "--recipe names its own rows"),

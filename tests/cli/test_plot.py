@@ -45,11 +45,11 @@ def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], m
     assert plot("scatter", "--data", "de-en.jsonl", "fi-en.jsonl", "--metric", "xmoverscore", "--column", "sentbleu") == (0, "", "")
     (panels,) = drawn
     assert list(panels) == ["de-en", "fi-en"]
-    assert list(panels["de-en"]) == ["xmoverscore", "sentbleu"]
+    assert list(panels["de-en"]) == ["xmoverscore", "sentbleu (column)"]
     scores, human = panels["de-en"]["xmoverscore"]
     assert scores == pytest.approx(parts["score"].tolist())
     assert human.tolist() == HUMAN[:4]
-    assert panels["fi-en"]["sentbleu"][0] == [0, 1, 2, 3]
+    assert panels["fi-en"]["sentbleu (column)"][0] == [0, 1, 2, 3]
     assert Path("plot.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -124,7 +124,7 @@ def test_scores_that_are_constant_are_named(plot) -> None:
     Path("de-en.jsonl").write_text(rows.replace('"sentbleu": 3', '"sentbleu": 1'))
     code, _, err = plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu")
     assert code == 0
-    assert err == "mtmetrics: warning: de-en.jsonl (de-en): no correlation for sentbleu: the scores are constant\n"
+    assert err == "mtmetrics: warning: de-en.jsonl (de-en): no correlation for sentbleu (column): the scores are constant\n"
 
 
 @pytest.mark.parametrize("argv", [["plot"], ["plot", "pie"], ["plot", "bars"], ["plot", "bars", "--data", "x"]])

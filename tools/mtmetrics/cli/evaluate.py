@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.pool import ModelPool
 
 _FORMATS = ("json", "markdown", "latex", "csv", "tsv")
+_TRANSLATION = "translation"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -45,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--data-root", metavar="DIR", help="with --cards: the folder that the file names in the cards start at")
     parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
-    parser.add_argument("--field", default="translation", help="the field that holds the translation (default: %(default)s)")
+    parser.add_argument("--field", default=_TRANSLATION, help="the field that holds the translation (default: %(default)s)")
     parser.add_argument("--column", action="append", default=[], metavar="NAME", help="judge scores that stand in the data; repeatable")
     parser.add_argument(
         "--recipe", metavar="NAME", help="run a table of a paper, such as zhao2020-table1, and print its numbers beside ours"
@@ -209,6 +210,8 @@ def _judged(args: argparse.Namespace, recipe: "Recipe | None") -> "list[Judged]"
     level = args.level or (recipe.level if recipe is not None else "segment")
     if level == "segment":
         return [*_segments(args)]
+    if args.field != _TRANSLATION:
+        raise InputError(f"--field {args.field}: is of judged segments; whole systems have their translations in the field outputs")
     from mtmetrics.evaluation.data import read_judged_systems
 
     # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the judgements.
@@ -221,7 +224,7 @@ def _entries(args: argparse.Namespace, specs: "list[MetricSpec]", recipe: "Recip
 
     if recipe is not None:
         return [row.entry(args.preset) for row in recipe.rows]
-    return [*(Entry(str(spec), spec) for spec in specs), *(Entry(f"{name} (column)", column=name) for name in args.column)]
+    return [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
 
 
 def _write_cards(args: argparse.Namespace) -> int:

@@ -148,7 +148,7 @@ def _judged(args: argparse.Namespace, columns: list[str], measure: "Measure", *,
         for name in columns:
             file.column(name)  # refused before an hour of scoring
     result = run_metrics(specs.values(), files, model_pool(args), wrap=progress)
-    entries = [*(Entry(name, spec) for name, spec in specs.items()), *(Entry(name, column=name) for name in columns)]
+    entries = [*(Entry(name, spec) for name, spec in specs.items()), *map(Entry.of_column, columns)]
     scored = [result.scored(entry) for entry in entries]
     table = metric_table(scored, [Judgements.of(file) for file in files], measure, intervals=intervals)
     print_warnings([*result.notes(), *remarks(table)])
