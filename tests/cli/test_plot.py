@@ -45,11 +45,11 @@ def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], m
     assert plot("scatter", "--data", "de-en.jsonl", "fi-en.jsonl", "--metric", "xmoverscore", "--column", "sentbleu") == (0, "", "")
     (panels,) = drawn
     assert list(panels) == ["de-en", "fi-en"]
-    assert list(panels["de-en"]) == ["xmoverscore", "sentbleu"]
+    assert list(panels["de-en"]) == ["xmoverscore", "sentbleu (column)"]
     scores, human = panels["de-en"]["xmoverscore"]
     assert scores == pytest.approx(parts["score"].tolist())
     assert human.tolist() == HUMAN[:4]
-    assert panels["fi-en"]["sentbleu"][0] == [0, 1, 2, 3]
+    assert panels["fi-en"]["sentbleu (column)"][0] == [0, 1, 2, 3]
     assert Path("plot.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -101,6 +101,7 @@ def test_the_sign_of_a_part_can_be_turned(plot) -> None:
         (["scatter", "--data", "none.jsonl"], "none.jsonl: no such file"),
         (["scatter", "--data", "de-en.jsonl", "--out", "plot.pdf"], "must end in .png"),
         (["scatter", "--data", "de-en.jsonl", "--out", "no/plot.png"], "there is no folder no"),
+        (["bars", "--data", "de-en.jsonl", "--lp", "fi-en"], "holds no row of the language pair fi-en"),
         (["bars", "--data", "de-en.jsonl", "--column", "bleu"], "no column of numbers 'bleu'"),
         (["bars", "--data", "de-en.jsonl", "--metric", "bleurt"], "metric 'bleurt'"),
         (["weights", "--data", "de-en.jsonl", "--metric", "a", "--metric", "b"], "the parts of one metric"),
@@ -123,7 +124,7 @@ def test_scores_that_are_constant_are_named(plot) -> None:
     Path("de-en.jsonl").write_text(rows.replace('"sentbleu": 3', '"sentbleu": 1'))
     code, _, err = plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu")
     assert code == 0
-    assert err == "mtmetrics: warning: de-en.jsonl (de-en): no correlation for sentbleu: the scores are constant\n"
+    assert err == "mtmetrics: warning: de-en.jsonl (de-en): no correlation for sentbleu (column): the scores are constant\n"
 
 
 @pytest.mark.parametrize("argv", [["plot"], ["plot", "pie"], ["plot", "bars"], ["plot", "bars", "--data", "x"]])

@@ -49,6 +49,12 @@ def test_score_and_parts_are_correlated_with_the_judgements(agreements):
     assert first.ranges["negated"] == (-high, -low)
 
 
+def test_segments_are_those_with_a_judgement():
+    agreement = judge(LengthScorer(), segments([2, 1, np.nan, 3]))
+    assert agreement.segments == 3
+    assert agreement.correlations["score"].value == pytest.approx(np.corrcoef([1, 2, 4], [2, 1, 3])[0, 1])
+
+
 def test_mean_over_files(agreements):
     means = mean_agreement(agreements)
     assert means["score"].value == pytest.approx(0.8)

@@ -30,7 +30,13 @@ def test_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("b", "message"), [([1.0], "of one length"), ([[1.0], [2.0]], "of one length"), (["x", 2.0], "b: numbers or None")]
+    ("b", "message"),
+    [
+        ([1.0], "of one length"),
+        ([[1.0], [2.0]], "of one length"),
+        (["x", 2.0], "b: numbers or None"),
+        ([10**400, 2.0], "b: numbers or None"),
+    ],
 )
 def test_what_cannot_be_used_is_refused(b: list, message: str) -> None:
     with pytest.raises(InputError, match=message):

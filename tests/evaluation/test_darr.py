@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from mtmetrics.errors import InputError
 from mtmetrics.evaluation.darr import darr_kendall
 
 
@@ -45,3 +46,9 @@ def test_what_is_not_defined_has_a_reason() -> None:
     assert alone.reason == "no two translations of one item were judged at least 25 points apart"
     assert alone.left_out == 1
     assert "not finite" in darr_kendall([0.1, math.nan], [0.0, 100.0], ["s", "s"]).reason
+
+
+@pytest.mark.parametrize("threshold", [0, -25, math.nan])
+def test_impossible_thresholds_are_refused(threshold: float) -> None:
+    with pytest.raises(InputError, match="threshold"):
+        darr_kendall([0.1, 0.2], [0.0, 100.0], ["s", "s"], threshold)

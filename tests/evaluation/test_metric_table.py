@@ -6,7 +6,7 @@ import pytest
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.measure import PEARSON, Judgements, Measure
-from mtmetrics.evaluation.metric_table import metric_table, undefined, usual_test
+from mtmetrics.evaluation.metric_table import metric_table, remarks, usual_test
 from mtmetrics.evaluation.resampling import bootstrap_correlations, perm_both
 from mtmetrics.evaluation.scored import Entry, Scored
 from mtmetrics.evaluation.williams import williams_test
@@ -78,8 +78,20 @@ def test_rows_without_scores_and_without_a_correlation() -> None:
     assert table.rows[0].cells == []
     assert table.rows[1].average.reason == "undefined for 1, 2"
     assert not any(cell.best or cell.tied for cell in table.rows[1].cells)
-    assert undefined(table) == [
+    assert remarks(table) == [
         f"{i}.jsonl ({pair}): no correlation for flat: the scores are constant" for i, pair in enumerate(("de-en", "fi-en"))
+    ]
+
+
+def test_scores_that_are_left_out_and_tests_that_are_not_defined_are_named() -> None:
+    human = np.array([1.0, 2.0, 3.0])
+    column = Judgements("few.jsonl", "de-en", np.arange(3), human, ["a", "b", "c"], [None] * 3)
+    rows = [Scored(Entry("good"), [[1.0, 2.0, 3.5]]), Scored(Entry("gap"), [[2.0, 1.0, None]])]
+    table = metric_table(rows, [column], PEARSON, test="williams")
+    assert table.rows[1].cells[0].tied  # nothing shows that it is worse
+    assert remarks(table) == [
+        "few.jsonl (de-en): gap: 1 of 3 judgements have no score and are left out",
+        "few.jsonl (de-en): no test of gap against the best: Williams' test needs at least 4 segments, there are 2",
     ]
 
 

@@ -50,6 +50,11 @@ def test_a_metric_without_presets_gets_none() -> None:
     assert str(MetricSpec("chrf").filled("mini", {})) == "chrf"
 
 
+def test_a_preset_that_would_be_ignored_is_refused() -> None:
+    with pytest.raises(InputError, match="chrf has no presets; write chrf$"):
+        MetricSpec.parse("chrf:mini").load(ModelPool(), "de-en")
+
+
 def test_unknown_metrics_and_options_are_named_when_they_are_loaded() -> None:
     with pytest.raises(InputError, match="metric 'bleurt'"):
         MetricSpec.parse("bleurt:mini").load(ModelPool(), "de-en")

@@ -1,11 +1,11 @@
 """``mtmetrics evaluate``: how well metrics agree with human judgements."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.metric_specs import USUAL_METRIC, metric_specs
 from mtmetrics.cli.options import add_metric_options, model_pool, progress
+from mtmetrics.cli.output import print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.pool import ModelPool
 
 _FORMATS = ("json", "markdown", "latex", "csv", "tsv")
+_TRANSLATION = "translation"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -45,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--data-root", metavar="DIR", help="with --cards: the folder that the file names in the cards start at")
     parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
-    parser.add_argument("--field", default="translation", help="the field that holds the translation (default: %(default)s)")
+    parser.add_argument("--field", default=_TRANSLATION, help="the field that holds the translation (default: %(default)s)")
     parser.add_argument("--column", action="append", default=[], metavar="NAME", help="judge scores that stand in the data; repeatable")
     parser.add_argument(
         "--recipe", metavar="NAME", help="run a table of a paper, such as zhao2020-table1, and print its numbers beside ours"
@@ -69,7 +70,7 @@ def add_parser(subparsers: Any) -> None:
         default="pearson",
         metavar="NAME",
         help="pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw scores, 25 points "
-        "apart) or acc23 (pairwise accuracy with tie calibration) (default: %(default)s)",
+        "apart), acc23 (pairwise accuracy with tie calibration) or spa (soft pairwise accuracy of systems) (default: %(default)s)",
     )
     group.add_argument(
         "--group",
@@ -123,7 +124,8 @@ def _print_files(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure
     scorers = _scorers(spec, files, model_pool(args))
     agreements = [judge(scorers[file.lang_pair], file, measure) for file in progress(files, desc="evaluate", unit="file")]
     print(render(agreements, _about(args, spec), args.format, parts=args.parts, coefficient=measure.label))
-    _warn(undefined(agreements, parts=args.parts))
+    unusual = [f"{agreement.file}: {agreement.report.note}" for agreement in agreements if agreement.report.note]
+    print_warnings([*unusual, *undefined(agreements, parts=args.parts)])
     return 0
 
 
@@ -163,7 +165,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
         studies[layer] = [judge(scorers[file.lang_pair], file, measure) for file in files]
     print(render_layers(studies, _about(args, spec), args.format, parts=args.parts, coefficient=measure.label))
     for agreements in studies.values():
-        _warn(undefined(agreements, parts=args.parts))
+        print_warnings(undefined(agreements, parts=args.parts))
     if args.plot is not None:
         lines = {
             name: {layer: values[-1].value for layer, values in layers.items()}
@@ -177,7 +179,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
 def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure") -> int:
     from mtmetrics.evaluation.measure import PEARSON, Judgements
     from mtmetrics.evaluation.metric_report import render_metrics
-    from mtmetrics.evaluation.metric_table import check_table, metric_table, undefined, usual_test
+    from mtmetrics.evaluation.metric_table import check_table, metric_table, remarks, usual_test
     from mtmetrics.evaluation.recipes import load_recipe
     from mtmetrics.evaluation.scored import run_metrics
 
@@ -200,7 +202,7 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
     judgements = [Judgements.of(file) for file in files]
     table = metric_table([result.scored(entry) for entry in entries], judgements, measure, test=test, intervals=args.ci)
     print(render_metrics(table, {"field": args.field}, args.format, recipe=recipe))
-    _warn([*result.notes(), *undefined(table)])
+    print_warnings([*result.notes(), *remarks(table)])
     return 0
 
 
@@ -208,6 +210,8 @@ def _judged(args: argparse.Namespace, recipe: "Recipe | None") -> "list[Judged]"
     level = args.level or (recipe.level if recipe is not None else "segment")
     if level == "segment":
         return [*_segments(args)]
+    if args.field != _TRANSLATION:
+        raise InputError(f"--field {args.field}: is of judged segments; whole systems have their translations in the field outputs")
     from mtmetrics.evaluation.data import read_judged_systems
 
     # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the judgements.
@@ -220,7 +224,7 @@ def _entries(args: argparse.Namespace, specs: "list[MetricSpec]", recipe: "Recip
 
     if recipe is not None:
         return [row.entry(args.preset) for row in recipe.rows]
-    return [*(Entry(str(spec), spec) for spec in specs), *(Entry(f"{name} (column)", column=name) for name in args.column)]
+    return [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
 
 
 def _write_cards(args: argparse.Namespace) -> int:
@@ -230,11 +234,8 @@ def _write_cards(args: argparse.Namespace) -> int:
 
     if args.data_root is None:
         raise InputError("--cards: pass --data-root DIR, the folder that holds the judged sets")
+    if args.metric or args.column or args.recipe or args.layers:
+        raise InputError("--cards measures what the tables of the cards name; leave out --metric, --column, --recipe and --layers")
     for card in write_cards(args.cards, Path(args.data_root), model_pool(args), wrap=progress):
         print(card)
     return 0
-
-
-def _warn(lines: list[str]) -> None:
-    for line in lines:
-        print(f"mtmetrics: warning: {line}", file=sys.stderr)

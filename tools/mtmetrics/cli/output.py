@@ -4,7 +4,7 @@ import abc
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -28,6 +28,12 @@ def pick_format(name: str | None, out: str | None) -> str:
     if (name or suffix) == "parquet" and not out:
         raise InputError("--format parquet needs --out FILE")
     return name or suffix
+
+
+def print_warnings(lines: Iterable[str]) -> None:
+    """Prints what is unusual to standard error, a line each."""
+    for line in lines:
+        print(f"mtmetrics: warning: {line}", file=sys.stderr)
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.cli.metric_specs import USUAL_METRIC, metric_specs
 from mtmetrics.cli.options import add_metric_options, model_pool, progress
+from mtmetrics.cli.output import print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def _add_plot(kinds: Any, name: str, what: str, run: Callable[[argparse.Namespac
     parser.add_argument(
         "--data", nargs="+", required=True, metavar="FILE", help="human judgements, in any layout that mtmetrics evaluate reads"
     )
+    parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
     parser.add_argument("--field", default="translation", help="the field that holds the translation (default: %(default)s)")
     parser.add_argument("--out", required=True, metavar="FILE", help="the picture, FILE.png")
     add_metric_options(parser, several=True)
@@ -125,7 +127,7 @@ def _weights(args: argparse.Namespace) -> int:
     title = f"{judged.entries[0].title}: " + (f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids)))
     save_weight_heatmap(whole, args.out, title=title, label=_agreement(measure))
     print(f"mtmetrics: {best_weights(whole)}", file=sys.stderr)
-    _warn([_DEVELOPMENT])
+    print_warnings([_DEVELOPMENT])
     return 0
 
 
@@ -135,21 +137,21 @@ def _judged(args: argparse.Namespace, columns: list[str], measure: "Measure", *,
     from mtmetrics.evaluation.figures import check_plot_file
     from mtmetrics.evaluation.heatmap import require_matplotlib
     from mtmetrics.evaluation.measure import Judgements
-    from mtmetrics.evaluation.metric_table import metric_table, undefined
+    from mtmetrics.evaluation.metric_table import metric_table, remarks
     from mtmetrics.evaluation.scored import Entry, run_metrics
 
     require_matplotlib("mtmetrics plot")
     check_plot_file(args.out)
     specs = metric_specs(args, usual=() if columns else (USUAL_METRIC,))
-    files = [segments for path in args.data for segments in read_judged(path, prediction_field=args.field)]
+    files = [segments for path in args.data for segments in read_judged(path, prediction_field=args.field, lang_pair=args.pair)]
     for file in files:
         for name in columns:
             file.column(name)  # refused before an hour of scoring
     result = run_metrics(specs.values(), files, model_pool(args), wrap=progress)
-    entries = [*(Entry(name, spec) for name, spec in specs.items()), *(Entry(name, column=name) for name in columns)]
+    entries = [*(Entry(name, spec) for name, spec in specs.items()), *map(Entry.of_column, columns)]
     scored = [result.scored(entry) for entry in entries]
     table = metric_table(scored, [Judgements.of(file) for file in files], measure, intervals=intervals)
-    _warn([*result.notes(), *undefined(table)])
+    print_warnings([*result.notes(), *remarks(table)])
     return _Judged(result, entries, table)
 
 
@@ -167,8 +169,3 @@ def _chosen_parts(asked: str | None, judged: _Judged) -> "list[Entry]":
 
 def _agreement(measure: "Measure") -> str:
     return f"{measure.label} with human judgements"
-
-
-def _warn(lines: list[str]) -> None:
-    for line in lines:
-        print(f"mtmetrics: warning: {line}", file=sys.stderr)

@@ -153,11 +153,13 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
     Raises:
         InputError: the arguments name no or contradicting files, or a file cannot be read or is empty; matplotlib is absent.
     """
+    from mtmetrics.evaluation.figures import check_plot_file
     from mtmetrics.evaluation.heatmap import require_matplotlib
     from mtmetrics.textio import iter_parallel, iter_table, table_keys
 
     if args.plot is not None:
         require_matplotlib("--plot")
+        check_plot_file(args.plot)
     given = [args.sources, args.references]
     if (args.file is None) != all(given) or (args.file is not None and (any(given) or modified)):
         raise InputError("pass either one FILE or -s SOURCES and -r REFERENCES" + (" (-t needs the latter)" if modified else ""))
@@ -213,7 +215,7 @@ def _name(args: argparse.Namespace) -> str:
 
 
 def _is_shown(measure: str, args: argparse.Namespace) -> bool:
-    from mtmetrics.evaluation.agreement import SCORE
+    from mtmetrics.evaluation.scored import SCORE
 
     return args.parts or measure == SCORE
 

@@ -21,7 +21,7 @@ class Agreement:
     Attributes:
         file: the file, as the user wrote it.
         lang_pair: such as ``"de-en"``.
-        segments: number of segments.
+        segments: number of judged segments, which the correlations are of.
         correlations: ``"score"``, and each named part of the score -> its correlation with the human judgements.
         ranges: ``"score"``, and each part -> its lowest and highest value among segments without a blank side.
         signature: one line that pins the scores.
@@ -49,7 +49,7 @@ def judge(scorer: Scorer, segments: JudgedSegments, measure: Measure = PEARSON) 
     correlations = {name: measure.of(judgements.take(values), judgements) for name, values in columns.items()}
     known = {name: values[~result.empty] for name, values in columns.items()}
     ranges = {name: (float(values.min()), float(values.max())) for name, values in known.items() if len(values)}
-    return Agreement(segments.file, segments.lang_pair, len(segments), correlations, ranges, result.signature, result.report)
+    return Agreement(segments.file, segments.lang_pair, len(judgements), correlations, ranges, result.signature, result.report)
 
 
 def mean_agreement(agreements: Sequence[Agreement]) -> dict[str, Correlation]:

@@ -84,5 +84,5 @@ def codes(name: str, labels: Sequence[Any] | np.ndarray, kept: np.ndarray) -> np
 def _floats(name: str, column: Numbers) -> np.ndarray:
     try:
         return np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name}: numbers or None are needed ({error})") from None

@@ -5,11 +5,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from mtmetrics.evaluation import table_styles
 from mtmetrics.evaluation.compare import ALPHA, SystemComparison
+from mtmetrics.evaluation.table_styles import FOR_READERS, STYLES
 from mtmetrics.scorers.base import MetricResult
-
-STYLES = ("json", *table_styles.STYLES)
 
 
 def render(comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]], style: str) -> str:
@@ -18,19 +16,19 @@ def render(comparisons: Mapping[str, SystemComparison], results: Mapping[str, Ma
     Args:
         comparisons: metric, as the user wrote it -> its comparison of the systems; all of one test set, with the same settings.
         results: metric -> system -> what was compared, for signatures and reports.
-        style: one of `STYLES`. Markdown and LaTeX hold a table of systems and metrics, a table of p-values per metric and the signatures;
-            TSV and CSV one table with a row per metric and system.
+        style: ``json``, or a style of tables. Markdown and LaTeX hold a table of systems and metrics, a table of p-values per metric and
+            the signatures; TSV and CSV one table with a row per metric and system.
     """
     if style == "json":
         return json.dumps(_as_json(comparisons, results), indent=2, ensure_ascii=False, allow_nan=False)
-    if style not in table_styles.FOR_READERS:
-        return table_styles.STYLES[style](_flat(comparisons, results), ())
+    if style not in FOR_READERS:
+        return STYLES[style](_flat(comparisons, results), ())
     comment = "% " if style == "latex" else ""
     overview = _overview(comparisons)
-    blocks = [table_styles.STYLES[style](overview, range(1, len(overview[0])))]
+    blocks = [STYLES[style](overview, range(1, len(overview[0])))]
     for metric, comparison in comparisons.items():
         table = _p_values(comparison)
-        blocks += [f"{comment}p-values of {metric}:", table_styles.STYLES[style](table, range(1, len(table[0])))]
+        blocks += [f"{comment}p-values of {metric}:", STYLES[style](table, range(1, len(table[0])))]
     notes = [_method(next(iter(comparisons.values()))), *(f"{metric}: {_signature(systems)}" for metric, systems in results.items())]
     return "\n\n".join([*blocks, *(comment + note for note in notes)])
 

@@ -28,6 +28,11 @@ class Correlation(NamedTuple):
     left_out: int = 0
     undefined_groups: int = 0
 
+    @property
+    def known(self) -> float | None:
+        """The value; None where it is not defined."""
+        return self.value if self.reason is None else None
+
 
 def pearson(scores: Numbers, human: Numbers) -> Correlation:
     """Pearson's r: the cosine of the centred columns, in float64.

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from mtmetrics.errors import InputError
 from mtmetrics.evaluation.columns import Numbers, codes, complete
 from mtmetrics.evaluation.correlation import Correlation
 from mtmetrics.evaluation.grouping import pairs_within
+from mtmetrics.inputs import number
 
 
 def darr_kendall(scores: Numbers, raw_human: Numbers, items: Sequence[Any] | np.ndarray, threshold: float = 25.0) -> Correlation:
@@ -21,18 +23,20 @@ def darr_kendall(scores: Numbers, raw_human: Numbers, items: Sequence[Any] | np.
         scores: (n,) scores of a metric; None leaves the translation out.
         raw_human: (n,) raw assessments of 0 to 100 points (not standardised); None leaves the translation out.
         items: (n,) what was translated; equal labels mean the same source segment.
-        threshold: in points.
+        threshold: in points, above 0.
 
     Returns:
         In [-1, 1]; NaN with its reason where no pair is left or a value is not finite.
 
     Raises:
-        InputError: the columns are not vectors of one length.
+        InputError: the columns are not vectors of one length, or an impossible threshold.
 
     Example:
         >>> darr_kendall([0.1, 0.2, 0.2], [10, 40, 80], ["s1", "s1", "s1"]).value  # 2 concordant pairs, 1 tied by the metric
         0.3333333333333333
     """
+    if number("threshold", threshold) <= 0:
+        raise InputError(f"threshold {threshold!r}: must be above 0; pairs that people hold for equal have no order")
     columns = complete({"scores": scores, "raw human judgements": raw_human})
     if reason := columns.not_finite:
         return Correlation(np.nan, reason, columns.left_out)

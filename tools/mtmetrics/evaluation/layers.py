@@ -6,6 +6,7 @@ from typing import Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.agreement import Agreement, mean_agreement
+from mtmetrics.evaluation.correlation import Correlation
 from mtmetrics.evaluation.report import shown
 from mtmetrics.evaluation.table_styles import STYLES, rounded
 
@@ -56,7 +57,7 @@ def render_layers(
     if style == "json":
         names = [*files, "mean"]
         rows: list[dict[str, Any]] = [
-            {"measure": name, "layer": layer, coefficient: dict(zip(names, map(_number, values), strict=True))}
+            {"measure": name, "layer": layer, coefficient: dict(zip(names, [value.known for value in values], strict=True))}
             for name, layers in lines.items()
             for layer, values in layers.items()
         ]
@@ -66,7 +67,7 @@ def render_layers(
     return STYLES[style](table, range(1, len(table[0])))
 
 
-def curves(studies: Mapping[int, Sequence[Agreement]], *, parts: bool) -> dict[str, dict[int, list[Any]]]:
+def curves(studies: Mapping[int, Sequence[Agreement]], *, parts: bool) -> dict[str, dict[int, list[Correlation]]]:
     """Measure -> layer -> the correlation on each file, and last their mean."""
     names = shown(mean_agreement(next(iter(studies.values()))), parts)
     return {
@@ -76,7 +77,3 @@ def curves(studies: Mapping[int, Sequence[Agreement]], *, parts: bool) -> dict[s
         }
         for name in names
     }
-
-
-def _number(correlation: Any) -> float | None:
-    return None if correlation.reason is not None else correlation.value

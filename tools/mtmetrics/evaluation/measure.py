@@ -11,7 +11,7 @@ from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation
 from mtmetrics.evaluation.darr import darr_kendall
 from mtmetrics.evaluation.grouping import correlate
 from mtmetrics.evaluation.judged import JudgedSegments, JudgedSystems
-from mtmetrics.evaluation.pairwise import tie_calibrated_accuracy
+from mtmetrics.evaluation.pairwise import soft_pairwise_accuracy, tie_calibrated_accuracy
 from mtmetrics.inputs import choice
 
 
@@ -77,7 +77,13 @@ def _acc23(scores: Sequence[float | None], judgements: Judgements) -> Correlatio
     return tie_calibrated_accuracy(scores, judgements.human, judgements.items).accuracy
 
 
-_SPECIAL: dict[str, Callable[[Sequence[float | None], Judgements], Correlation]] = {"darr": _darr, "acc23": _acc23}
+def _spa(scores: Sequence[float | None], judgements: Judgements) -> Correlation:
+    if judgements.items is None or None in judgements.systems:
+        return Correlation(np.nan, "spa needs judgements of segments, each with the name of its system")
+    return soft_pairwise_accuracy(scores, judgements.human, judgements.items, judgements.systems)
+
+
+_SPECIAL: dict[str, Callable[[Sequence[float | None], Judgements], Correlation]] = {"darr": _darr, "acc23": _acc23, "spa": _spa}
 _GROUPS: dict[str, Callable[[Judgements], Sequence[Any] | None]] = {
     "none": lambda judgements: None,
     "item": lambda judgements: judgements.items,
@@ -93,8 +99,8 @@ class Measure:
 
     Attributes:
         name: one of `NAMES`.
-        group: one of `GROUPS`: ``"item"`` correlates the translations of each source by themselves, ``"system"`` each system's. ``darr``
-            and ``acc23`` compare translations of one source by definition and take no group.
+        group: one of `GROUPS`: ``"item"`` correlates the translations of each source by themselves, ``"system"`` each system's. ``darr``,
+            ``acc23`` and ``spa`` compare translations of one source by definition and take no group.
     """
 
     name: str = "pearson"

@@ -8,7 +8,6 @@ from mtmetrics.evaluation.correlation import Correlation
 from mtmetrics.evaluation.metric_table import ALPHA, TEST_NAMES, MetricCell, MetricRow, MetricTable
 from mtmetrics.evaluation.recipes import Recipe, RecipeRow
 from mtmetrics.evaluation.scored import SCORE
-from mtmetrics.evaluation.significance import PValue
 from mtmetrics.evaluation.table_styles import FOR_READERS, STYLES, Cell, Marked, Table, latex_text, one_line, rounded, three_decimals
 
 _COEFFICIENTS = {
@@ -18,6 +17,7 @@ _COEFFICIENTS = {
     "kendall-c": "Kendall's tau-c",
     "darr": "DARR Kendall's tau",
     "acc23": "pairwise accuracy with tie calibration",
+    "spa": "soft pairwise accuracy of systems",
 }
 
 
@@ -163,14 +163,14 @@ def _row_as_json(row: MetricRow) -> dict[str, Any]:
         result["column"] = entry.column
     if row.scored.problem is not None:
         return {**result, "problem": row.scored.problem}
-    result |= {"values": [_cell_as_json(cell) for cell in row.cells], "average": _value(row.average), "best": row.best}
+    result |= {"values": [_cell_as_json(cell) for cell in row.cells], "average": row.average.known, "best": row.best}
     if row.accuracy is not None:
-        result["accuracy"] = _value(row.accuracy)
+        result["accuracy"] = row.accuracy.known
     return {**result, "signatures": row.scored.signatures}
 
 
 def _cell_as_json(cell: MetricCell) -> dict[str, Any]:
-    result: dict[str, Any] = {"value": _value(cell.correlation), "best": cell.best}
+    result: dict[str, Any] = {"value": cell.correlation.known, "best": cell.best}
     if cell.correlation.reason is not None:
         result["undefined"] = cell.correlation.reason
     if cell.correlation.left_out:
@@ -178,12 +178,12 @@ def _cell_as_json(cell: MetricCell) -> dict[str, Any]:
     if cell.correlation.undefined_groups:
         result["undefined_groups"] = cell.correlation.undefined_groups
     if cell.p_value is not None:
-        result |= {"p": _value(cell.p_value), "not_significantly_worse": cell.tied}
+        result |= {"p": cell.p_value.known, "not_significantly_worse": cell.tied}
+        if cell.p_value.reason is not None:
+            result["p_undefined"] = cell.p_value.reason
     if cell.interval is not None and cell.interval.reason is None:
         interval = cell.interval
         result["ci"] = {name: getattr(interval, name) for name in ("low", "high", "level", "resamples", "seed")}
+        if interval.undefined:
+            result["ci"]["undefined_resamples"] = interval.undefined
     return result
-
-
-def _value(found: Correlation | PValue) -> float | None:
-    return None if found.reason is not None else found.value

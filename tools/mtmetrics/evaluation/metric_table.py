@@ -62,8 +62,8 @@ class MetricCell:
 
     @property
     def tied(self) -> bool:
-        """Whether this is not the best one, and not significantly worse."""
-        return self.p_value is not None and self.p_value.value >= ALPHA
+        """Whether this is not the best one, and nothing shows that it is worse; so too where the test is not defined."""
+        return self.p_value is not None and not self.p_value.value < ALPHA
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,15 +153,20 @@ def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
         raise InputError(f"--ci: there are intervals for {', '.join(COEFFICIENTS)} without groups, not for {measure.label}; leave it out")
 
 
-def undefined(table: MetricTable) -> list[str]:
-    """One line for each correlation that is not defined, with its reason."""
-    return [
-        f"{column.file} ({column.lang_pair}): no correlation for {row.scored.entry.title}: {cell.correlation.reason}"
-        for row in table.rows
-        if row.cells
-        for column, cell in zip(table.columns, row.cells, strict=True)
-        if cell.correlation.reason is not None
-    ]
+def remarks(table: MetricTable) -> list[str]:
+    """One line for each correlation and each test that is not defined, with its reason, and each correlation that leaves scores out."""
+    found = []
+    for row in table.rows:
+        # A row that was not scored has no cells.
+        for column, cell in zip(table.columns, row.cells, strict=False):
+            where, title = f"{column.file} ({column.lang_pair})", row.scored.entry.title
+            if cell.correlation.reason is not None:
+                found.append(f"{where}: no correlation for {title}: {cell.correlation.reason}")
+            elif cell.correlation.left_out:
+                found.append(f"{where}: {title}: {cell.correlation.left_out} of {len(column)} judgements have no score and are left out")
+            if cell.p_value is not None and cell.p_value.reason is not None:
+                found.append(f"{where}: no test of {title} against the best: {cell.p_value.reason}")
+    return found
 
 
 def _cells(scores: list[list[float | None]], column: Judgements, measure: Measure, test: str, *, intervals: bool) -> list[MetricCell]:

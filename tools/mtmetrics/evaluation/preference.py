@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.agreement import SCORE
-from mtmetrics.evaluation.table_styles import markdown
+from mtmetrics.evaluation.scored import SCORE
+from mtmetrics.evaluation.table_styles import markdown, three_decimals
 from mtmetrics.inputs import check
 from mtmetrics.scorers.base import MetricResult, Scorer
 
@@ -101,7 +101,5 @@ def preference_table(found: Sequence[Preference]) -> str:
     rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
     for preference in found:
         values = (preference.preferred, preference.equal, preference.differences.mean(), np.median(preference.differences))
-        # Adding 0.0 turns -0.000 into 0.000.
-        numbers = [f"{round(float(value), 3) + 0.0:.3f}" for value in values]
-        rows.append([preference.modification, preference.measure, str(len(preference.differences)), *numbers])
+        rows.append([preference.modification, preference.measure, str(len(preference.differences)), *map(three_decimals, values)])
     return markdown(rows, range(2, 7))

@@ -63,8 +63,7 @@ def _as_json(agreements: Sequence[Agreement], about: Mapping[str, str], parts: b
 def _numbers(correlations: Mapping[str, Correlation], parts: bool, coefficient: str) -> dict[str, Any]:
     wanted = shown(correlations, parts)
     reasons = {name: value.reason for name, value in wanted.items() if value.reason is not None}
-    values = {name: None if name in reasons else value.value for name, value in wanted.items()}
-    return {coefficient: values, **({"undefined": reasons} if reasons else {})}
+    return {coefficient: {name: value.known for name, value in wanted.items()}, **({"undefined": reasons} if reasons else {})}
 
 
 def _table(agreements: Sequence[Agreement], parts: bool) -> list[list[str]]:

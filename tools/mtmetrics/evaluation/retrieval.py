@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.agreement import SCORE
-from mtmetrics.evaluation.table_styles import markdown
+from mtmetrics.evaluation.scored import SCORE
+from mtmetrics.evaluation.table_styles import markdown, three_decimals
 from mtmetrics.inputs import check, positive
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
 
@@ -146,5 +146,5 @@ def matching_table(precision: Mapping[str, Mapping[int, float]]) -> str:
     """Measure -> N -> Precision@N as a Markdown table, three decimals."""
     cutoffs = list(next(iter(precision.values())))
     rows = [["measure", *(f"P@{cutoff}" for cutoff in cutoffs)]]
-    rows += [[name, *(f"{values[cutoff]:.3f}" for cutoff in cutoffs)] for name, values in precision.items()]
+    rows += [[name, *(three_decimals(values[cutoff]) for cutoff in cutoffs)] for name, values in precision.items()]
     return markdown(rows, range(1, len(rows[0])))

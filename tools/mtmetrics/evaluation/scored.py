@@ -41,6 +41,11 @@ class Entry:
     falls: bool = False
     why_not: str | None = None
 
+    @classmethod
+    def of_column(cls, name: str) -> "Entry":
+        """The row of a column, with a title that no metric has."""
+        return cls(f"{name} (column)", column=name)
+
 
 @dataclasses.dataclass(frozen=True)
 class Scored:

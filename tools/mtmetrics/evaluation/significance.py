@@ -46,6 +46,11 @@ class PValue(NamedTuple):
     reason: str | None = None
     left_out: int = 0
 
+    @property
+    def known(self) -> float | None:
+        """The value; None where the test is not defined."""
+        return self.value if self.reason is None else None
+
 
 def bootstrap_interval(values: np.ndarray | Sequence[float], *, level: float = 0.95, resamples: int = 1000, seed: int = SEED) -> Interval:
     """Percentile bootstrap interval of a mean (Efron, 1979): segments are drawn with replacement, as often as there are.

@@ -6,7 +6,7 @@ from typing import Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.load import LOADERS, load_scorer
+from mtmetrics.scorers.load import LOADERS, has_presets, load_scorer
 from mtmetrics.scorers.pool import ModelPool
 
 _OWN = ("metric", "preset", "pool", "lang_pair")
@@ -74,9 +74,11 @@ class MetricSpec:
         """The scorer of the metric for a language pair.
 
         Raises:
-            InputError: as `mtmetrics.scorers.load.load_scorer`.
+            InputError: a preset of a metric that has none, or as `mtmetrics.scorers.load.load_scorer`.
             ArtifactError: as there.
         """
+        if self.preset is not None and not has_presets(self.metric):
+            raise InputError(f"metric {str(self)!r}: {self.metric} has no presets; write {dataclasses.replace(self, preset=None)}")
         preset = {} if self.preset is None else {"preset": self.preset}
         return load_scorer(self.metric, pool=pool, lang_pair=lang_pair, **preset, **dict(self.options))
 

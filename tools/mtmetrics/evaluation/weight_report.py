@@ -21,7 +21,7 @@ def render_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str], st
     columns: dict[str, list[Correlation]] = {file: grid.correlations for file, grid in grids.items()} | {"mean": whole.correlations}
     if style == "json":
         rows: list[dict[str, Any]] = [
-            {"weights": _weights(whole, row), "correlations": {name: _number(values[row]) for name, values in columns.items()}}
+            {"weights": _weights(whole, row), "correlations": {name: values[row].known for name, values in columns.items()}}
             for row in range(len(whole.points))
         ]
         best = None if whole.best is None else rows[whole.best]
@@ -46,7 +46,3 @@ def _weights(grid: WeightGrid, row: int) -> dict[str, float]:
 
 def _shown(weight: float) -> str:
     return f"{weight:.3g}"
-
-
-def _number(correlation: Correlation) -> float | None:
-    return None if correlation.reason is not None else correlation.value
