@@ -68,7 +68,7 @@ def test_bars_are_correlations_with_intervals_and_their_mean(plot, parts: dict[s
     drawn.clear()
     assert plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu", "--coefficient", "kendall-b")[0] == 0
     (((bars, groups), labels),) = drawn
-    assert (list(bars), groups, labels["y_label"]) == (["sentbleu"], ["de-en"], "kendall-b with human judgements")
+    assert (list(bars), groups, labels["y_label"]) == (["sentbleu (column)"], ["de-en"], "kendall-b with human judgements")
 
 
 def test_weights_are_printed_with_the_best_and_a_warning(plot, parts: dict[str, np.ndarray]) -> None:
