@@ -46,7 +46,7 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
     except ArtifactError as error:
         raise ArtifactError(
             f"model {str(name)!r} was not found {places_in_words()}, in the cache or on the Hub: {error}; with a network, "
-            f"'hf download {source.repository}' fetches it; --preset mini is bundled and needs none"
+            f"'hf download {source.repository}' fetches it; a bundled preset, such as mini, needs none"
         ) from error
 
 
