@@ -58,7 +58,7 @@ def client(tmp_path_factory, tiny_preset):
         patch.setattr(
             mtmetrics.scorers.loaders.xmoverscore,
             "load_preset",
-            lambda metric, preset: real(metric, tiny_preset if preset == "mini" else preset),
+            lambda metric, preset, **options: real(metric, tiny_preset if preset == "mini" else preset, **options),
         )
         app = serve(metric_app("xmoverscore"))
         yield Client(app.local_url)
