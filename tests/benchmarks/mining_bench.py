@@ -25,12 +25,13 @@ _HERE = Path(__file__).parent
 _LARGE = 4_000_000
 
 
-def probe(arguments: Sequence[object]) -> dict[str, Any]:
-    """What `mining_probe.py` prints."""
+def probe(arguments: Sequence[object]) -> dict[str, Any] | None:
+    """What `mining_probe.py` prints; None where it failed, so that the sizes before it are not lost."""
     command = [sys.executable, str(_HERE / "mining_probe.py"), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"mining_probe.py failed:\n{done.stderr}")
+        print(f"mining_probe.py failed with code {done.returncode} (below 0: ended by that signal)\n{done.stderr}")
+        return None
     return json.loads(done.stdout)
 
 
@@ -107,9 +108,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 Path(paths[side]).write_text("\n".join(made_sentences(sizes[-1], seed=side)), encoding="utf-8")
         for size in sizes:
             arguments = [*paths, size, bundled_artifacts() / "mini-encoder", *(["--map", args.map] if args.map else [])]
-            found[size] = probe([*arguments, *(["--unpruned"] if size == sizes[0] else [])])
-            measure(report, size, found[size])
-    if len(sizes) > 1:
+            row = probe([*arguments, *(["--unpruned"] if size == sizes[0] else [])])
+            if row is None:
+                break
+            found[size] = row
+            measure(report, size, row)
+    if len(found) > 1:
         growth(report, found)
     report.finish(args.json, source=args.source_text, target=args.target_text, map=args.map)
     return 0

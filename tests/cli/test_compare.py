@@ -109,7 +109,7 @@ def test_choices_and_defaults_are_those_of_the_package() -> None:
     actions = {action.dest: action for action in parser.choices["compare"]._actions}
     assert tuple(actions["test"].choices) == tuple(TESTS)
     assert tuple(actions["correction"].choices) == tuple(CORRECTIONS)
-    assert tuple(actions["format"].choices) == STYLES
+    assert tuple(actions["format"].choices) == ("json", *STYLES)
     defaults = {name: actions[name].default for name in ("test", "correction", "resamples", "seed")}
     assert defaults == {name: compare_systems.__kwdefaults__[name] for name in defaults}
     assert actions["seed"].default == SEED

@@ -37,7 +37,8 @@ def test_every_artifact_and_every_space_is_pushed(published: LoopbackHub, wheel:
     recorded = tomllib.loads(published.catalog.read_text(encoding="utf-8"))
     assert list(recorded) == bundled()
     for name in bundled():
-        files = {path.name: path.read_bytes() for path in (bundled_artifacts() / name).iterdir()}
+        own = bundled_artifacts() / name
+        files = {path.relative_to(own).as_posix(): path.read_bytes() for path in own.rglob("*") if path.is_file()}
         assert published[f"org/{name}"].files("v1.0.0") == files | {".gitattributes": published[f"org/{name}"].files()[".gitattributes"]}
         assert (recorded[name]["repository"], recorded[name]["revision"]) == (f"org/{name}", "v1.0.0")
         assert recorded[name]["files"] == catalog()[name].files

@@ -1,0 +1,65 @@
+"""Measures how many pairs a second each bundled preset scores, from text to score: ``presets_bench.py --data FILE [--json OUT]``.
+
+Models are loaded before; nothing is cached from one turn to the next. Exit code 0 whatever the numbers say.
+"""
+
+import argparse
+import gc
+import sys
+from collections.abc import Callable, Sequence
+
+from measure import Report, alternating, machine
+
+from mtmetrics.evaluation.data import read_judged_segments
+from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.pool import ModelPool
+
+PRESETS = (
+    "xmoverscore:mini",
+    "xmoverscore:mini:lm=none",
+    "sentsim:mini:setting=src-mt",
+    "sentsim:minilm",
+    "distilscore:mini:against=source",
+    "distilscore:minilm",
+    "bertr:mini:against=source",
+    "bertr:minilm",
+    "uscore:uscore-mini-de-en",
+    "esim:esim-mini-qe",
+    "esim:esim-minilm",
+    "bilstm_attention:bilstm-attention-minilm",
+    "bilstm:bilstm-minilm",
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs all measurements."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", metavar="FILE", required=True, help="JSON Lines of judged segments, de-en, with references")
+    parser.add_argument("--repeats", type=int, default=2, help="turns of each preset (default: %(default)s)")
+    parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
+    args = parser.parse_args(argv)
+    data = read_judged_segments(args.data)
+    report = Report()
+    print(machine())
+    for text in PRESETS:
+        spec = MetricSpec.parse(text)
+
+        def load(spec: MetricSpec = spec) -> Scorer:
+            pool = ModelPool(device="cpu")
+            return load_scorer(spec.metric, preset=spec.preset, lang_pair=data.lang_pair, pool=pool, **dict(spec.options))
+
+        def score(load: Callable[[], Scorer] = load) -> None:
+            scorer = load()
+            scorer.score(getattr(data, scorer.compares), data.predictions)
+
+        seconds = alternating({"load and score": score, "load": load}, args.repeats)
+        report.add(text, len(data) / (seconds["load and score"] - seconds["load"]), "pairs/s")
+        gc.collect()
+    report.finish(args.json, data=args.data, pairs=len(data))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
