@@ -1,4 +1,4 @@
-"""The optional packages that long work needs: what is missing is told before it begins."""
+"""The optional packages that some work needs: what is missing is told before it begins."""
 
 import importlib.util
 
@@ -6,6 +6,7 @@ from mtmetrics.errors import MTMetricsError
 
 # Extra -> the modules that its packages bring.
 _MODULES = {
+    "app": ("gradio",),
     "mining": ("faiss", "jieba", "py3langid", "rapidfuzz", "sacremoses"),
     "train": ("accelerate",),
 }
@@ -15,7 +16,7 @@ def require_extra(extra: str, purpose: str) -> None:
     """Says how to install an extra where one of its packages is absent.
 
     Args:
-        extra: ``"mining"`` or ``"train"``.
+        extra: ``"app"``, ``"mining"`` or ``"train"``.
         purpose: what needs it, for the message.
 
     Raises:

@@ -1,10 +1,11 @@
 """Finds the demo app of a metric, and serves it."""
 
-import importlib.util
+import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.errors import MTMetricsError
+from mtmetrics.extras import require_extra
 from mtmetrics.integrations.demo import MAX_BYTES
 from mtmetrics.layout import metric_path
 
@@ -20,14 +21,8 @@ def metric_app(name: str) -> "gradio.Blocks":
         MTMetricsError: gradio is not installed.
     """
     path = Path(metric_path(name)) / "app.py"
-    if importlib.util.find_spec("gradio") is None:
-        raise MTMetricsError("a demo needs gradio; pip install 'mtmetrics[app]'")
-    spec = importlib.util.spec_from_file_location(f"{name}_app", path)
-    if spec is None or spec.loader is None:
-        raise MTMetricsError(f"{path}: cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.build()
+    require_extra("app", "a demo")
+    return runpy.run_path(str(path))["build"]()
 
 
 def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
