@@ -1,12 +1,13 @@
 """Measures what a learned metric takes beside its encoder: ``regressor_bench.py --data FILE [--metric M] [--preset P] [--json OUT]``.
 
 The encoder alone encodes both columns of the judged segments up to its last layer, as an untrained metric does; the metric encodes them
-mixed for its networks and its features, and scores them. Neither caches anything. Exit code 0 whatever the numbers say: a busy machine is
-no failure.
+mixed for its networks and its features, and scores them. Neither caches anything. Seconds are those of the processor, summed over
+threads, so that other work on the machine matters little. Exit code 0 whatever the numbers say.
 """
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 
 from measure import Report, alternating, machine
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "metric": lambda: scorer.score(others, data.predictions),
         },
         args.repeats,
+        clock=time.process_time,
     )
     report = Report()
     print(f"{args.metric}, preset {args.preset}; {machine()}")

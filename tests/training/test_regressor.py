@@ -49,7 +49,7 @@ def test_learns_a_dozen_pairs_by_heart(architecture: str, judged: Path, tiny_enc
     run, encoder = Run(tmp_path / "out"), str(tiny_encoder)
     data = TrainingData(run, [judged], encoder, valid=[], seeds=[1], vectors=None, config=config)
     dozen = data.train_rows.take(np.arange(12))
-    best, history = train_member(data.create, dozen, dozen, config, 1, tmp_path / "state.pt")
+    best, history = train_member(lambda: data.create(dozen), dozen, dozen, config, 1, tmp_path / "state.pt")
     assert history[-1]["loss"] < history[0]["loss"] / 5
     # What was learnt is there when the scorer reads the texts.
     data.save(tmp_path / "saved", [best])
@@ -215,6 +215,15 @@ def test_curve(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.
     # Three steps of four pairs, and eight.
     with open(folder / "training_log.csv", newline="") as stream:
         assert {row["instances"] for row in csv.DictReader(stream)} == {"12", "30"}
+
+
+def test_a_network_knows_nothing_of_judgements_that_it_was_not_given(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    config = dataclasses.replace(TINY, features="f1+length", epochs=1)
+    data = TrainingData(Run(tmp_path / "out"), [judged], str(tiny_encoder), valid=[], seeds=[1], vectors=None, config=config)
+    best, _ = data.train(1, np.arange(12), "before")
+    data.train_rows.human[12:] *= -3
+    again, _ = data.train(1, np.arange(12), "after")
+    assert all(torch.equal(values, again[name]) for name, values in best.items())
 
 
 def test_without_matplotlib_the_plot_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -36,10 +36,10 @@ class TextCache:
         return self._texts.get(key)
 
     def put(self, key: object, encoded: EncodedText) -> None:
-        """Stores a text and drops the least recently used ones beyond the bound."""
+        """Stores a text with a copy of its vectors, and drops the least recently used ones beyond the bound."""
         if key in self._texts or encoded.vectors.nbytes > self.max_bytes:
             return
-        self._texts[key] = encoded
+        self._texts[key] = encoded._replace(vectors=encoded.vectors.copy())
         self.bytes += encoded.vectors.nbytes
         while self.bytes > self.max_bytes:
             self.bytes -= self._texts.popitem(last=False)[1].vectors.nbytes

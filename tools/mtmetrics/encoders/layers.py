@@ -76,6 +76,9 @@ class LayerMix:
         states = self._network(**inputs, output_hidden_states=True).hidden_states[1:]
         sums = []
         for row in self._mix:
+            if row.count(0.0) == len(row) - 1 and 1.0 in row:
+                sums.append(states[row.index(1.0)])
+                continue
             # One sum grows in place: as tensors of their own, the products would take the memory of all layers again.
             total = torch.zeros_like(states[0])
             for weight, state in zip(row, states, strict=True):

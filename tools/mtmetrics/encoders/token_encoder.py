@@ -164,7 +164,7 @@ class TokenEncoder:
         if self._stored is not None and new:
             self._stored.write((key, found[key]._replace(vectors=packed.vectors[rows[key]])) for key in new)
         for key, row in rows.items():
-            self._cache.put(key, found[key]._replace(vectors=packed.vectors[row].copy()))
+            self._cache.put(key, found[key]._replace(vectors=packed.vectors[row]))
         return packed
 
     def _tokenise(self, batch: list[Any], **options: Any) -> list[EncodedText]:

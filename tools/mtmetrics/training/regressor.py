@@ -1,5 +1,6 @@
 """Trains regressors on human judgements: BiLSTM, BiLSTM with attention, ESIM (Mathur et al., 2019)."""
 
+import functools
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -149,20 +150,21 @@ class TrainingData:
 
     def train(self, seed: int, rows: np.ndarray, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Trains a network on some of the training rows; `name` is that of its checkpoint."""
-        checkpoint = self._work / f"{name}.pt"
-        return train_member(self.create, self.train_rows.take(rows), self.valid_rows, self.config, seed, checkpoint, self._device)
+        examples = self.train_rows.take(rows)
+        create = functools.partial(self.create, examples)
+        return train_member(create, examples, self.valid_rows, self.config, seed, self._work / f"{name}.pt", self._device)
 
-    def create(self) -> Any:
-        """A new network; the direct way of its features begins as their least-squares fit to the judgements."""
+    def create(self, examples: Examples) -> Any:
+        """A new network; the direct way of its features begins as their least-squares fit to the judgements of the examples."""
         import torch
 
         member = self._regressor(1).members[0]
         if self.features:
-            human = self.train_rows.human
-            fit, *_ = np.linalg.lstsq(self.train_rows.features.astype(np.float64), human - human.mean(), rcond=1e-3)
+            mean = examples.human.mean()
+            fit, *_ = np.linalg.lstsq(examples.features.astype(np.float64), examples.human - mean, rcond=1e-3)
             with torch.no_grad():
                 member.direct.weight.copy_(torch.from_numpy(fit)[None])
-                member.outer.bias.fill_(human.mean())
+                member.outer.bias.fill_(mean)
         return member
 
     def _regressor(self, members: int) -> Any:
