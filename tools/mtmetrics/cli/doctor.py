@@ -160,8 +160,8 @@ def _is_bundled(metric: str, name: str) -> bool:
         bundle = load_preset(metric, name)
     except MTMetricsError:
         return True
-    named = _artifacts_of(bundle.settings)
-    return all(bundle.path(name) != name or (name in entries and entries[name].bundled) for name in named)
+    named = list(_artifacts_of(bundle.settings))
+    return bool(named) and all(bundle.path(name) != name or (name in entries and entries[name].bundled) for name in named)
 
 
 def _artifacts_of(table: dict[str, Any]) -> Iterator[str]:

@@ -55,7 +55,9 @@ def load_regressor(
     wanted = choice("against", against or (next(iter(known)) if len(known) == 1 else "reference"), tuple(AGAINST))
     table = {"model": regressor} if regressor else known.get(wanted, {})
     if "model" not in table:
-        raise ArtifactError(
+        # A preset for one side cannot be asked for the other; one without any lacks a model.
+        kind = InputError if known else ArtifactError
+        raise kind(
             f"preset {bundle.name}: holds no network that compares with the {wanted}; train one with 'mtmetrics train regressor', and pass "
             f"its folder as regressor=DIR (on the command line --regressor DIR)"
         )
