@@ -29,7 +29,7 @@ MAX_BYTES = 4_000_000
 _CHUNK = 32
 _HOUR = 3600
 _FILE_TYPES = [".tsv", ".txt", ".jsonl"]
-_WIDTHS = ["80px", "90px", "420px", "420px", *["110px"] * 8]
+_WIDTHS = ["80px", "90px", "400px", "400px", *["110px"] * 8]
 _NOTHING_YET = "Results appear here."
 
 
@@ -208,8 +208,8 @@ def build_demo(
     with gradio.Blocks(title=title, analytics_enabled=False, delete_cache=(_HOUR, _HOUR)) as app:
         gradio.Markdown(f"# {title}\n{description}")
         with gradio.Row():
-            lang_pair = gradio.Textbox(examples[0][2], label="Language pair", info="two codes and a hyphen")
-            chosen = gradio.Dropdown(preset_names(metric), value=preset, label="Preset", info="the models behind the metric")
+            lang_pair = gradio.Textbox(examples[0][2], label="Languages", info="two codes and a hyphen", min_width=280)
+            chosen = gradio.Dropdown(preset_names(metric), value=preset, label="Preset", info="the models behind the metric", min_width=280)
         with gradio.Tab("Text"):
             with gradio.Row():
                 first, second = (

@@ -38,8 +38,12 @@ def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
     Raises:
         MTMetricsError: the port is taken.
     """
+    import gradio
+
+    # The bold fonts that gradio brings lack most letters, so that a word would be set in two fonts.
+    theme = gradio.themes.Default(font=("system-ui", "sans-serif"), font_mono=("ui-monospace", "monospace"))
     try:
-        app.launch(server_port=port, max_file_size=MAX_BYTES, share=False, quiet=True, prevent_thread_lock=True)
+        app.launch(server_port=port, max_file_size=MAX_BYTES, theme=theme, share=False, quiet=True, prevent_thread_lock=True)
     except OSError as error:
         raise MTMetricsError(f"port {port or '7860 and those after it'}: cannot be used ({error}); choose another one") from error
     return app
