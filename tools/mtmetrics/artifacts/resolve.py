@@ -15,7 +15,7 @@ from mtmetrics.layout import bundled_artifacts
 
 FOLDER_VARIABLE = "MTMETRICS_ARTIFACTS"
 NAMESPACE_VARIABLE = "MTMETRICS_NAMESPACE"
-_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +83,7 @@ def is_on_hub(name: str, kind: str) -> bool:
     entry = catalog().get(name)
     if entry is not None:
         return entry.repository is not None and entry.kind == kind
-    return bool(_REPOSITORY.fullmatch(name)) and not Path(name).exists()
+    return bool(REPOSITORY.fullmatch(name)) and not Path(name).exists()
 
 
 def download(source: HubSource, patterns: list[str] | None = None, *, local_files_only: bool = False) -> Path:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from mtmetrics.artifacts.resolve import REPOSITORY
 from mtmetrics.errors import ArtifactError
 
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}|multilingual")
 
 
@@ -70,7 +70,7 @@ def _model_problems(data: dict[str, Any]) -> Iterator[str]:
         yield from _text(data, "license_name")
     yield from _texts(data, "language", valid=_LANGUAGE.fullmatch)
     yield from _texts(data, "tags", "datasets", "metrics")
-    yield from _texts(data, "base_model", valid=_REPOSITORY.fullmatch, empty=True)
+    yield from _texts(data, "base_model", valid=REPOSITORY.fullmatch, empty=True)
     yield from _index_problems(data.get("model-index"))
 
 

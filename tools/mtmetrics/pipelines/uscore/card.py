@@ -1,18 +1,17 @@
 """The model card and the plots of a UScore preset."""
 
 import logging
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mtmetrics.artifacts.resolve import REPOSITORY
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.evaluation.curves import save_curves
 from mtmetrics.evaluation.heatmap import require_matplotlib
 from mtmetrics.evaluation.table_styles import markdown
 
 log = logging.getLogger("mtmetrics")
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _MODELS = {"encoder": "words", "maps": "map of the source side", "sentences": "sentence encoder", "translation": "pseudo-references"}
 
 
@@ -97,7 +96,7 @@ def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any]) -> str:
         "license": "other",
         "license_name": "depends-on-the-training-text",
         "tags": ["mtmetrics", "machine-translation", "evaluation", "quality-estimation", "uscore"],
-        "base_model": [model] if _REPOSITORY.fullmatch(model) else [],
+        "base_model": [model] if REPOSITORY.fullmatch(model) else [],
         "datasets": config["text"],
         "metrics": ["pearsonr"],
     }
