@@ -95,6 +95,20 @@ def toy_encoder(toy_pairs: Path) -> Callable[[Path, int, int], Path]:
 
 
 @pytest.fixture(scope="session")
+def sentence_folder(toy_encoder: Callable[[Path, int, int], Path]) -> Callable[..., Path]:
+    """Makes a sentence-transformers folder, of a width and a seed, whose vectors are means of such an encoder's."""
+
+    def build(folder: Path, width: int, seed: int) -> Path:
+        from sentence_transformers import SentenceTransformer
+
+        toy_encoder(folder / "plain", width, seed)
+        SentenceTransformer(str(folder / "plain"), device="cpu", local_files_only=True).save_pretrained(str(folder), create_model_card=False)
+        return folder
+
+    return build
+
+
+@pytest.fixture(scope="session")
 def student(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Such a folder of width 16."""
     return toy_encoder(tmp_path_factory.mktemp("models") / "student", 16, 2)

@@ -41,17 +41,9 @@ class FakeModel:
 
 
 @pytest.fixture(scope="session")
-def teacher(toy_encoder: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def teacher(sentence_folder: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sentence-transformers folder of width 12, whose vectors are means of random word vectors."""
-    return sentence_folder(toy_encoder, tmp_path_factory.mktemp("models") / "teacher", width=12, seed=1)
-
-
-def sentence_folder(toy_encoder: Callable[..., Path], folder: Path, width: int, seed: int) -> Path:
-    from sentence_transformers import SentenceTransformer
-
-    toy_encoder(folder / "plain", width, seed)
-    SentenceTransformer(str(folder / "plain"), device="cpu", local_files_only=True).save_pretrained(str(folder), create_model_card=False)
-    return folder
+    return sentence_folder(tmp_path_factory.mktemp("models") / "teacher", width=12, seed=1)
 
 
 @pytest.fixture(scope="session")
@@ -160,8 +152,8 @@ def test_a_resumed_run_ends_with_the_same_weights(
     assert record_of(resumed)["result"] == record_of(trained)["result"]
 
 
-def test_equal_widths_need_no_projection(toy_pairs: Path, toy_encoder: Callable[..., Path], student: Path, tmp_path: Path) -> None:
-    teacher = sentence_folder(toy_encoder, tmp_path / "teacher", width=16, seed=4)
+def test_equal_widths_need_no_projection(toy_pairs: Path, sentence_folder: Callable[..., Path], student: Path, tmp_path: Path) -> None:
+    teacher = sentence_folder(tmp_path / "teacher", width=16, seed=4)
     config = DistilConfig(**{**vars(TINY), "steps": 4, "warmup_steps": 1, "decay_steps": 1, "bf16": True})
     folder = train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, config=config)
     assert [path.name for path in sorted(folder.iterdir()) if path.is_dir()] == ["1_Pooling"]

@@ -166,6 +166,6 @@ def test_training_goes_on_from_an_earlier_encoder_with_worsened_translations(tra
     assert record["before_training"] == pytest.approx(first["result"], abs=0.02)
     assert (folder / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
     with pytest.raises(InputError, match="another size"):
-        train_encoder(Run(tmp_path / "third", seed=3), [toy_pairs], start=trained, config=dataclasses.replace(config, layers=2))
+        train_encoder(Run(tmp_path / "third", seed=3), [toy_pairs], start=trained, config=dataclasses.replace(config, heads=4))
     with pytest.raises(InputError, match="no encoder folder"):
         train_encoder(Run(tmp_path / "fourth", seed=3), [toy_pairs], start=tmp_path, config=config)

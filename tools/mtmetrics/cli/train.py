@@ -36,7 +36,12 @@ def add_parser(subparsers: Any) -> None:
         description="Trains a small BERT encoder whose token vectors and mean-pooled sentence vectors are comparable across languages.",
     )
     data = _add_parallel(encoder)
-    data.add_argument("--start", metavar="DIR", help="train on from this encoder, with its vocabulary")
+    data.add_argument("--start", metavar="DIR", help="train on from this encoder, with its vocabulary; more --layers are added")
+    data.add_argument(
+        "--teacher",
+        metavar="MODEL",
+        help="also learn from this English sentence-transformers model: a folder, Hub repository, or all-MiniLM-L6-v2 of the extra [minilm]",
+    )
     _add_common(encoder, data, EncoderConfig)
     encoder.set_defaults(run=run_encoder)
 
@@ -203,7 +208,7 @@ def run_encoder(args: argparse.Namespace) -> int:
     from mtmetrics.training.encoder import train_encoder
 
     caps = parse_numbers(args.cap, "--cap")
-    print(train_encoder(_run(args), args.parallel, start=args.start, caps=caps, **_common(args, EncoderConfig)))
+    print(train_encoder(_run(args), args.parallel, start=args.start, teacher=args.teacher, caps=caps, **_common(args, EncoderConfig)))
     return 0
 
 

@@ -30,8 +30,10 @@ def is_mean_pooled(folder: Path) -> bool:
         pooling = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    modes = [name for name, value in pooling.items() if name.startswith("pooling_mode_") and value is True]
-    return modules in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) and modes == ["pooling_mode_mean_tokens"]
+    # Folders that sentence-transformers 6 writes name the mode; older ones have a switch for each.
+    switched = [name.removeprefix("pooling_mode_") for name, value in pooling.items() if name.startswith("pooling_mode_") and value is True]
+    mean = pooling.get("pooling_mode") == "mean" or switched == ["mean_tokens"]
+    return mean and modules in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
 
 
 class MeanPooledEncoder:

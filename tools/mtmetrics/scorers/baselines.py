@@ -79,8 +79,7 @@ class Fluency(Scorer):
     @property
     def signature(self) -> str:
         model = self.language_model
-        start = None if model.start_token == "short" else model.start_token
-        return signature("fluency", {"lp": self.lang_pair, "lm": f"{model.label}#{model.fingerprint}", "lmstart": start})
+        return signature("fluency", {"lp": self.lang_pair, "lm": f"{model.label}#{model.fingerprint}", **model.signature_fields})
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         # One call for all systems, so that a text that several of them share is scored once.

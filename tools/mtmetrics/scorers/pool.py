@@ -103,17 +103,11 @@ class ModelPool:
         """A table of word vectors."""
         return self._once(("static", table), lambda: StaticVectors(table))
 
-    def language_model(self, model: str, *, start_token: Any = "short", revision: str | None = None) -> LanguageModel:
-        """The language model."""
+    def language_model(self, model: str, *, revision: str | None = None, **options: Any) -> LanguageModel:
+        """The language model; `options` are its ``start_token``, ``end_token`` and ``length_power``."""
         return self._once(
-            ("lm", model, start_token, revision),
-            lambda: LanguageModel(
-                model,
-                start_token=start_token,
-                revision=revision,
-                device=self.device,
-                local_files_only=self.local_files_only,
-            ),
+            ("lm", model, revision, *sorted(options.items())),
+            lambda: LanguageModel(model, revision=revision, device=self.device, local_files_only=self.local_files_only, **options),
         )
 
     def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: int) -> Translator:

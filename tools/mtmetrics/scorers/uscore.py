@@ -134,7 +134,7 @@ class UScore(Scorer):
                 "beams": translator and translator.beams,
                 "mtlen": translator and translator.max_length,
                 "lm": model and f"{model.label}#{model.fingerprint}",
-                "lmstart": model.start_token if model is not None and model.start_token != "short" else None,
+                **(model.signature_fields if model is not None else {}),
                 "sent": sentences and encoder_name(sentences),
                 "dtype": encoder and dtype_name(encoder.dtype),
             },

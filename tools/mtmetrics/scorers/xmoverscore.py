@@ -167,7 +167,7 @@ class XMoverScore(Scorer):
                 "map": map_name(self.remapping),
                 "sides": self.sides if self.remapping is not None and self.sides != "source" else None,
                 "lm": lm,
-                "lmstart": model.start_token if model is not None and model.start_token != "short" else None,
+                **(model.signature_fields if model is not None else {}),
                 "form": self.variant,
                 "weight": f"{self.similarity_weight:g}" if self.similarity_weight != 1 else None,
                 "dist": self.distance if self.distance != form.distance else None,

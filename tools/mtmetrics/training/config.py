@@ -30,6 +30,8 @@ class EncoderConfig:
     weight_decay: float = setting(0.01, "weight decay of the matrices")
     pooled_temperature: float = setting(0.05, "temperature of the sentence similarity")
     token_temperature: float = setting(0.03, "temperature of the token similarity")
+    teacher_weight: float = setting(2.0, "weight of the distance from the vectors of a teacher, where there is one")
+    teacher_margin: float = setting(10.0, "weight of the teacher's view how far worsened translations are from the right ones")
     corrupted: float = setting(0.0, "share of words changed in worsened translations, which are further negatives; 0: none")
     words: float = setting(0.4, "how often word lists are drawn, relative to text")
     characters: int = setting(2_000_000, "characters per language from which the vocabulary is made")

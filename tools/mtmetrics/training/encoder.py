@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path, new_folder
+from mtmetrics.artifacts.models import model_folder
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import EncoderConfig
+from mtmetrics.training.pair_batches import Teach
+from mtmetrics.training.teacher import LANGUAGE, SentenceTeacher
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +25,7 @@ def train_encoder(
     exclude: Sequence[str] = (),
     caps: dict[str, int] | None = None,
     start: str | Path | None = None,
+    teacher: str | Path | None = None,
     config: EncoderConfig | None = None,
 ) -> Path:
     """Trains an encoder of the BERT architecture with a lower-casing vocabulary and writes its artifact folder.
@@ -32,7 +36,9 @@ def train_encoder(
             with its language pair, e.g. ``de-en.jsonl.gz``.
         exclude: origins to leave out.
         caps: at most that many rows per file of an origin.
-        start: an encoder made here earlier, of the same size; its vocabulary and weights are where training begins.
+        start: an encoder made here earlier, of the same size or with fewer layers; its vocabulary and weights are where training begins.
+        teacher: an English sentence encoder that is taught from, besides, where the target language of a pair is English; see
+            `mtmetrics.training.teacher.SentenceTeacher`.
         config: size and schedule.
 
     Returns:
@@ -40,12 +46,14 @@ def train_encoder(
 
     Raises:
         InputError: files or settings cannot be used.
+        ArtifactError: the teacher cannot be found or loaded.
     """
     config = config or EncoderConfig()
     if start and not (Path(start) / "config.json").is_file():
         raise InputError(f"{start} is no encoder folder: it has no config.json")
     settings = {"parallel": [str(path) for path in parallel], "exclude": sorted(exclude)}
     settings |= {"caps": caps or {}, "start": str(start) if start else None}
+    settings["teacher"] = recording.pinned(teacher, model_folder(teacher)) if teacher else None
     settings = run.open(config, settings, parallel)
     work, seed = run.work, run.seed
     pairs, counts = corpus.read_pairs(parallel, exclude, caps, seed)
@@ -53,6 +61,7 @@ def train_encoder(
     log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
 
     tokenizer = _vocabulary(work, train, config, seed, start)
+    taught = [pair.target for pair in train if pair.group.endswith(f"-{LANGUAGE}")]
     train += words
     data = _tokenised(work / "tokens.npz", train, tokenizer, config)
     held_data = _tokenised(work / "held-back-tokens.npz", held, tokenizer, config)
@@ -62,7 +71,12 @@ def train_encoder(
         vectors = _vectors(work, train, data, len(tokenizer), config, seed)
         encoder = build_encoder(config, len(tokenizer), vectors, tokenizer.pad_token_id, seed)
     # A continued training meets the pairs in another order than the one before it.
-    trainer = _trainer(config, tokenizer, encoder, data, held_data, work, seed + 1 if start else seed)
+    seed = seed + 1 if start else seed
+    teach = None
+    if teacher:
+        school = SentenceTeacher(teacher, taught, config.width, work / "teacher.npz", seed=seed, bf16=config.bf16)
+        teach = _teaching(school, train, tokenizer)
+    trainer = _trainer(config, tokenizer, encoder, data, held_data, work, seed, teach)
     before = run.once("before", trainer.evaluate)
     history = run.train(trainer)
     result = trainer.evaluate()
@@ -131,29 +145,29 @@ def _vectors(work: Path, pairs: Sequence[corpus.Pair], data: Any, size: int, con
 
 
 def load_encoder(folder: str | Path, config: EncoderConfig) -> Any:
-    """Loads an encoder to train on, in float32.
+    """Loads an encoder to train on, in float32; layers that it lacks are added on top, and change little at first.
 
     Raises:
-        InputError: it is missing or has another size than `config`.
+        InputError: it has more layers than `config`, or differs from it in another size.
     """
     import torch
     from transformers import BertModel
 
-    model = BertModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False, local_files_only=True)
-    found = model.config
-    sizes = (found.hidden_size, found.num_hidden_layers, found.num_attention_heads, found.intermediate_size)
-    if (*sizes, found.max_position_embeddings) != (
-        config.width,
-        config.layers,
-        config.heads,
-        config.inner,
-        config.positions,
-    ):
-        raise InputError(f"{folder} has another size than this training: pass its width, layers, heads, inner and positions")
-    found.hidden_dropout_prob = config.dropout
-    for module in model.modules():
-        if isinstance(module, torch.nn.Dropout) and module.p:
-            module.p = config.dropout
+    found = BertModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False, local_files_only=True)
+    size = found.config
+    sizes = (size.hidden_size, size.num_attention_heads, size.intermediate_size, size.max_position_embeddings)
+    if sizes != (config.width, config.heads, config.inner, config.positions) or size.num_hidden_layers > config.layers:
+        raise InputError(
+            f"{folder} has another size than this training: pass its width, heads, inner and positions, and at least "
+            f"{size.num_hidden_layers} layers"
+        )
+    model = build_encoder(config, size.vocab_size, pad=size.pad_token_id)
+    model.load_state_dict(found.state_dict(), strict=False)
+    with torch.no_grad():
+        for layer in model.encoder.layer[size.num_hidden_layers :]:
+            # Normalising again what was normalised like this changes nothing but the scale of some dimensions.
+            for norm in (layer.attention.output.LayerNorm, layer.output.LayerNorm):
+                norm.load_state_dict(found.encoder.layer[-1].output.LayerNorm.state_dict())
     return model
 
 
@@ -185,6 +199,8 @@ def build_encoder(config: EncoderConfig, size: int, vectors: np.ndarray | None =
             hidden_dropout_prob=config.dropout,
             attention_probs_dropout_prob=0.0,
             pad_token_id=pad,
+            # On CPUs, the gradient of the fused attention is slow for texts as short as these.
+            attn_implementation="eager",
         ),
         add_pooling_layer=False,
     )
@@ -199,7 +215,19 @@ def build_encoder(config: EncoderConfig, size: int, vectors: np.ndarray | None =
     return model
 
 
-def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, held: Any, work: Path, seed: int) -> Any:
+def _teaching(teacher: SentenceTeacher, pairs: Sequence[corpus.Pair], tokenizer: Any) -> Teach:
+    def teach(indices: np.ndarray, worsened: list[np.ndarray]) -> np.ndarray | None:
+        if not pairs[indices[0]].group.endswith(f"-{LANGUAGE}"):
+            return None
+        texts = [pairs[index].target for index in indices]
+        return teacher.vectors([*texts, *tokenizer.batch_decode(worsened, skip_special_tokens=True)])
+
+    return teach
+
+
+def _trainer(
+    config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, held: Any, work: Path, seed: int, teach: Teach | None
+) -> Any:
     from transformers import Trainer, set_seed
 
     from mtmetrics.training import pair_batches, pair_model
@@ -221,10 +249,12 @@ def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, hel
             return found
 
     set_seed(seed)
-    model = pair_model.PairModel(encoder, config.pooled_temperature, config.token_temperature)
+    model = pair_model.PairModel(
+        encoder, config.pooled_temperature, config.token_temperature, config.teacher_weight, config.teacher_margin
+    )
     plan = pair_batches.plan_batches(data.groups, data.lengths(), config.pairs_per_step, config.steps, seed, config.words)
     table, begins = pair_batches.word_starts(tokenizer), pair_batches.word_beginnings(tokenizer)
-    batches = pair_batches.BatchDataset(data, plan, table, begins, config.positions, seed, config.corrupted)
+    batches = pair_batches.BatchDataset(data, plan, table, begins, config.positions, seed, config.corrupted, teach)
     arguments = loop.trainer_settings(work, config, config.matrix_lr, seed, evaluate_every=config.evaluate_every)
     return PairTrainer(
         model=model,

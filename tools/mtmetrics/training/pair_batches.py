@@ -1,6 +1,6 @@
 """Tokenised sentence pairs, and the plan which of them meet in a batch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,11 @@ def _one_pass(indices: np.ndarray, lengths: np.ndarray, size: int, rng: np.rando
     return batches
 
 
+# Takes the numbers of a batch's pairs, and the token ids of their worsened translations, if there are any. Returns the teacher's vectors of
+# the translations and of the worsened ones, one after the other, `(n, d)` float32; None where it does not know the language.
+Teach = Callable[[np.ndarray, list[np.ndarray]], np.ndarray | None]
+
+
 class BatchDataset:
     """Map-style dataset whose items are whole batches, as the plan has them.
 
@@ -98,6 +103,7 @@ class BatchDataset:
         positions: number of positions of the model; batches begin at random ones, so that all of them are trained.
         seed: of the random starts and of the corruption.
         corrupted: share of the words that change in a worsened translation of each pair; 0 for none. See `corruption`.
+        teach: a teacher, see `Teach`; None for none.
     """
 
     def __init__(
@@ -109,7 +115,9 @@ class BatchDataset:
         positions: int,
         seed: int,
         corrupted: float = 0.0,
+        teach: Teach | None = None,
     ) -> None:
+        self.teach = teach
         self.data = data
         self.plan = plan
         self.table = table
@@ -138,10 +146,17 @@ class BatchDataset:
             batch[f"{name}_kept"] = torch.from_numpy(mask & self.table[ids] if word_starts_only else mask)
             batch[f"{name}_start"] = start
             batch[f"{name}_keys"] = torch.from_numpy(self.data.keys[side][indices])
+        worsened: list[np.ndarray] = []
         if self.corrupted and not np.isin(indices[0], self.words):
-            ids, mask = pad(self._worsened(indices, rng, batch["target_ids"].shape[1]))
+            worsened = self._worsened(indices, rng, batch["target_ids"].shape[1])
+            ids, mask = pad(worsened)
             batch["worse_ids"], batch["worse_mask"] = torch.from_numpy(ids), torch.from_numpy(mask)
             batch["worse_kept"] = torch.from_numpy(mask & self.table[ids] if word_starts_only else mask)
+        vectors = None if self.teach is None else self.teach(indices, worsened)
+        if vectors is not None:
+            batch["taught"] = torch.from_numpy(vectors[: len(indices)])
+            if worsened:
+                batch["worse_taught"] = torch.from_numpy(vectors[len(indices) :])
         return batch
 
     def _worsened(self, indices: np.ndarray, rng: np.random.Generator, longest: int) -> list[np.ndarray]:

@@ -17,11 +17,25 @@ class PairModel(nn.Module):
         encoder: a `transformers` encoder.
         pooled_temperature: of the sentence similarity.
         token_temperature: of the token similarity.
+        teacher_weight: of the mean cosine distance of both sides' sentence vectors from those of a teacher, where a batch has these
+            (Reimers and Gurevych, 2020).
+        teacher_margin: of the mean squared difference between student and teacher in how much further a worsened translation is than the
+            right one.
         token_block: the token similarity compares blocks of that many pairs.
     """
 
-    def __init__(self, encoder: nn.Module, pooled_temperature: float, token_temperature: float, token_block: int = 64) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        pooled_temperature: float,
+        token_temperature: float,
+        teacher_weight: float = 0.0,
+        teacher_margin: float = 0.0,
+        token_block: int = 64,
+    ) -> None:
         super().__init__()
+        self.teacher_weight = teacher_weight
+        self.teacher_margin = teacher_margin
         self.encoder = encoder
         self.pooled_temperature = pooled_temperature
         self.token_temperature = token_temperature
@@ -47,8 +61,10 @@ class PairModel(nn.Module):
         worse_ids: Tensor | None = None,
         worse_mask: Tensor | None = None,
         worse_kept: Tensor | None = None,
+        taught: Tensor | None = None,
+        worse_taught: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """The loss of a batch and its two parts; the arguments are those of `pair_batches.BatchDataset`.
+        """The loss of a batch and its parts; the arguments are those of `pair_batches.BatchDataset`.
 
         A worsened translation, where there is one, is one more negative of its source.
         """
@@ -58,9 +74,17 @@ class PairModel(nn.Module):
         same = (source_keys[:, None] == source_keys) | (target_keys[:, None] == target_keys)
         same = same & ~torch.eye(len(same), dtype=torch.bool, device=same.device)
         centres = pooled(source, source_mask)
-        sentences = centres @ pooled(target, target_mask).T
-        own = None if worse is None else (centres * pooled(worse, worse_mask)).sum(-1) / self.pooled_temperature
-        pooled_loss = symmetric_loss(sentences / self.pooled_temperature, same, own)
+        target_centres = pooled(target, target_mask)
+        sentences = centres @ target_centres.T
+        own = None if worse is None else (centres * pooled(worse, worse_mask)).sum(-1)
+        pooled_loss = symmetric_loss(sentences / self.pooled_temperature, same, None if own is None else own / self.pooled_temperature)
+        taught_loss = torch.zeros_like(pooled_loss)
+        if taught is not None:
+            distances = 2 - (centres * taught).sum(-1) - (target_centres * taught).sum(-1)
+            taught_loss = self.teacher_weight * distances.mean()
+            if own is not None and worse_taught is not None:
+                wanted = 1 - (taught * worse_taught).sum(-1)
+                taught_loss = taught_loss + self.teacher_margin * functional.mse_loss(sentences.diagonal() - own, wanted)
         source, target = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
         own = None
         if worse is not None:
@@ -73,7 +97,8 @@ class PairModel(nn.Module):
             extra = None if own is None else own[part]
             losses.append(symmetric_loss(matches / self.token_temperature, same[part, part], extra))
         token_loss = torch.stack(losses).mean()
-        return {"loss": pooled_loss + token_loss, "pooled": pooled_loss.detach(), "token": token_loss.detach()}
+        parts = {"pooled": pooled_loss, "token": token_loss, "taught": taught_loss}
+        return {"loss": pooled_loss + token_loss + taught_loss, **{name: part.detach() for name, part in parts.items()}}
 
 
 def pooled(states: Tensor, mask: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ _TABLES: dict[str, set[str]] = {
     "maps": {"artifact", "kind"},
     "sentences": {"model", "revision"},
     "translation": {"model", "revision", "beams", "max_length"},
-    "language_models.*": {"model", "revision", "start_token"},
+    "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
     "score": {"parts", "weights", "without"},
     # Read by `mtmetrics.pipelines.uscore`, which makes presets from this one.
     "start": {"sentences", "translation", "aligner_layer"},

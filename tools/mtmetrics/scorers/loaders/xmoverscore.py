@@ -18,7 +18,7 @@ _TABLES: dict[str, set[str]] = {
     "encoder": {"model", "revision", "layer"},
     "score": {"similarity", "variant", "ngram", "distance", "sides", "drop_rate"},
     "maps": {"artifact", "kind"},
-    "language_models.*": {"model", "revision", "weight", "start_token"},
+    "language_models.*": {"model", "revision", "weight", "start_token", "end_token", "length_power"},
 }
 
 
@@ -169,5 +169,5 @@ def _language_model(bundle: Preset, pool: ModelPool, target: str, override: str 
     name = override or (bundle.path(table["model"]) if table else "none")
     if name == "none":
         return None, weight
-    start_token = "short" if override else table.get("start_token", "short")
-    return pool.language_model(name, start_token=start_token, revision=None if override else table.get("revision")), weight
+    options = {} if override else {key: value for key, value in table.items() if key not in ("model", "weight")}
+    return pool.language_model(name, **options), weight
