@@ -102,7 +102,8 @@ def sentence_folder(toy_encoder: Callable[[Path, int, int], Path]) -> Callable[.
         from sentence_transformers import SentenceTransformer
 
         toy_encoder(folder / "plain", width, seed)
-        SentenceTransformer(str(folder / "plain"), device="cpu", local_files_only=True).save_pretrained(str(folder), create_model_card=False)
+        model = SentenceTransformer(str(folder / "plain"), device="cpu", local_files_only=True)
+        model.save_pretrained(str(folder), create_model_card=False)
         return folder
 
     return build

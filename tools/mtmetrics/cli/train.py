@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
     data.add_argument(
         "--teacher",
         metavar="MODEL",
-        help="also learn from this English sentence-transformers model: a folder, Hub repository, or all-MiniLM-L6-v2 of the extra [minilm]",
+        help="also learn from this English sentence-transformers model, e.g. all-MiniLM-L6-v2 of the extra [minilm]",
     )
     _add_common(encoder, data, EncoderConfig)
     encoder.set_defaults(run=run_encoder)

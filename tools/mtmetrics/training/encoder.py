@@ -225,9 +225,7 @@ def _teaching(teacher: SentenceTeacher, pairs: Sequence[corpus.Pair], tokenizer:
     return teach
 
 
-def _trainer(
-    config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, held: Any, work: Path, seed: int, teach: Teach | None
-) -> Any:
+def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, held: Any, work: Path, seed: int, teach: Teach | None) -> Any:
     from transformers import Trainer, set_seed
 
     from mtmetrics.training import pair_batches, pair_model
@@ -249,9 +247,7 @@ def _trainer(
             return found
 
     set_seed(seed)
-    model = pair_model.PairModel(
-        encoder, config.pooled_temperature, config.token_temperature, config.teacher_weight, config.teacher_margin
-    )
+    model = pair_model.PairModel(encoder, config.pooled_temperature, config.token_temperature, config.teacher_weight, config.teacher_margin)
     plan = pair_batches.plan_batches(data.groups, data.lengths(), config.pairs_per_step, config.steps, seed, config.words)
     table, begins = pair_batches.word_starts(tokenizer), pair_batches.word_beginnings(tokenizer)
     batches = pair_batches.BatchDataset(data, plan, table, begins, config.positions, seed, config.corrupted, teach)
