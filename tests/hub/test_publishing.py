@@ -39,11 +39,11 @@ def test_every_artifact_and_every_space_is_pushed(published: LoopbackHub, wheel:
     for name in bundled():
         own = bundled_artifacts() / name
         files = {path.relative_to(own).as_posix(): path.read_bytes() for path in own.rglob("*") if path.is_file()}
-        assert published[f"org/{name}"].files("v1.0.0") == files | {".gitattributes": published[f"org/{name}"].files()[".gitattributes"]}
-        assert (recorded[name]["repository"], recorded[name]["revision"]) == (f"org/{name}", "v1.0.0")
+        assert published[f"org/{name}"].files("v1.1.0") == files | {".gitattributes": published[f"org/{name}"].files()[".gitattributes"]}
+        assert (recorded[name]["repository"], recorded[name]["revision"]) == (f"org/{name}", "v1.1.0")
         assert recorded[name]["files"] == catalog()[name].files
     for name in metric_names():
-        files = published[f"spaces/org/{name}"].files("v1.0.0")
+        files = published[f"spaces/org/{name}"].files("v1.1.0")
         assert files[f"{name}.py"] == (metric_scripts() / name / f"{name}.py").read_bytes()
         assert set(files) >= {"README.md", "app.py", wheel.name}
         address = f"{published.url}/spaces/org/{name}/resolve/main/{wheel.name}#sha256={sha256_file(wheel)}"
@@ -72,7 +72,7 @@ def test_only_what_changed_is_sent(client: Client, hub: LoopbackHub, folder: Pat
     assert repository.private
     assert "work/mined.tsv" not in repository.files()
     assert "lm/model.safetensors" in repository.files()
-    assert 'kind = "preset"\nrepository = "org/my-uscore"\nrevision = "v1.0.0"\nbundled = false' in err
+    assert 'kind = "preset"\nrepository = "org/my-uscore"\nrevision = "v1.1.0"\nbundled = false' in err
     assert "hf_test" not in out + err
     first = len(json.loads(out)["changes"])
     assert first == 9
@@ -82,12 +82,12 @@ def test_only_what_changed_is_sent(client: Client, hub: LoopbackHub, folder: Pat
     (folder / "preset.toml").write_text('metric = "uscore"\ndescription = "changed"\n')
     (folder / "lm" / "training.json").unlink()
     [(_, out, _), (code, again, _)] = client.commands([*push, "--catalog", tmp_path / "catalog.toml"], push)
-    assert out.splitlines()[0] == "org/my-uscore (model, 8 files, v1.0.1): update, 0.0 MB to send"
-    assert out.splitlines()[1:] == [f"  - lm/training.json  {len(repository.files('v1.0.0')['lm/training.json'])}", "  ~ preset.toml  42"]
-    assert (code, again.splitlines()) == (0, ["org/my-uscore (model, 8 files, v1.0.1): nothing to do, 0.0 MB to send"])
+    assert out.splitlines()[0] == "org/my-uscore (model, 8 files, v1.1.1): update, 0.0 MB to send"
+    assert out.splitlines()[1:] == [f"  - lm/training.json  {len(repository.files('v1.1.0')['lm/training.json'])}", "  ~ preset.toml  42"]
+    assert (code, again.splitlines()) == (0, ["org/my-uscore (model, 8 files, v1.1.1): nothing to do, 0.0 MB to send"])
     assert [request.split("/")[-2] for request in writes(hub)] == ["preupload", "commit", "tag"]
-    assert "lm/training.json" not in repository.files("v1.0.1")
-    assert tomllib.loads((tmp_path / "catalog.toml").read_text())["my-uscore"]["revision"] == "v1.0.1"
+    assert "lm/training.json" not in repository.files("v1.1.1")
+    assert tomllib.loads((tmp_path / "catalog.toml").read_text())["my-uscore"]["revision"] == "v1.1.1"
 
 
 def start_push(client: Client, folder: Path, catalog_file: Path) -> subprocess.Popen:
@@ -110,7 +110,7 @@ def test_an_interrupted_upload_leaves_nothing_and_goes_on(client: Client, hub: L
     assert [json.loads(finished(process))[0] for process in rivals] == [0, 0]
     repository = hub["org/my-uscore"]
     assert len(repository.commits) == 2
-    assert repository.tags == {"v1.0.0": repository.branches["main"]}
+    assert repository.tags == {"v1.1.0": repository.branches["main"]}
     assert len(repository.files()) == 10
     assert (tmp_path / "catalog-0.toml").read_text() == (tmp_path / "catalog-1.toml").read_text()
 

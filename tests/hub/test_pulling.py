@@ -65,7 +65,7 @@ def test_pull_verify_and_score(client: Client, bare_package: Path, tmp_path: Pat
     assert list(json.loads(into[1])) == on_hub()
     for name, pulled in json.loads(into[1]).items():
         assert pulled["folder"] == str(out / name)
-        assert (pulled["repository"], pulled["revision"]) == (f"org/{name}", "v1.0.0")
+        assert (pulled["repository"], pulled["revision"]) == (f"org/{name}", "v1.1.0")
         assert pulled["fetched"] == sorted(catalog()[name].files)
     assert all(pulled["fetched"] == [] for report in (again, cached) for pulled in json.loads(report[1]).values())
     assert len(verified[1].splitlines()) == len(on_hub())
@@ -86,7 +86,7 @@ def test_an_interrupted_download_goes_on_in_two_processes(client: Client, publis
     published.stall = None
     [offline] = client.commands(pull, HF_HUB_OFFLINE="1")
     assert offline[0] == 1
-    assert "the Hub repository org/mini-lm-en (revision v1.0.0): not whole in the cache" in offline[2]
+    assert "the Hub repository org/mini-lm-en (revision v1.1.0): not whole in the cache" in offline[2]
     # Two at once, into one cache and one folder.
     both = [client.start(COMMANDS, as_steps(pull, [*pull, "--out", str(tmp_path / "out")])) for _ in range(2)]
     assert [[json.loads(line)[0] for line in finished(process).splitlines()] for process in both] == [[0, 0], [0, 0]]
@@ -103,11 +103,11 @@ def test_what_is_not_as_the_catalog_says_is_refused(client: Client, published: L
     [(code, out, err)] = client.commands(pull("org"))
     published.tampered = None
     assert (code, out) == (1, "")
-    assert "model.safetensors of the Hub repository org/mini-lm-en (revision v1.0.0) is damaged or was changed: its sha256 is" in err
+    assert "model.safetensors of the Hub repository org/mini-lm-en (revision v1.1.0) is damaged or was changed: its sha256 is" in err
     assert err.count("\n") == 1
     whole = published["org/mini-lm-en"]
     without = {path: content for path, content in whole.commits[whole.oid("main")].items() if path != "config.json"}
-    for namespace, tag in (("untagged", "v0.9.0"), ("partial", "v1.0.0")):
+    for namespace, tag in (("untagged", "v0.9.0"), ("partial", "v1.1.0")):
         repository = Repository("models", f"{namespace}/mini-lm-en")
         repository.tags[tag] = repository.commit("main", without)
         published.repositories["models", repository.name] = repository
@@ -115,9 +115,9 @@ def test_what_is_not_as_the_catalog_says_is_refused(client: Client, published: L
     # What was damaged did not stay in the cache.
     assert json.loads(again[1])["mini-lm-en"]["fetched"] == ["model.safetensors"]
     assert [code for code, _, _ in (untagged, partial, nobody)] == [1, 1, 1]
-    assert "untagged/mini-lm-en (revision v1.0.0): the Hub has no such revision" in untagged[2]
-    assert "partial/mini-lm-en (revision v1.0.0) does not hold config.json, which the catalog lists" in partial[2]
-    assert "nobody/mini-lm-en (revision v1.0.0): the Hub has no such repository" in nobody[2]
+    assert "untagged/mini-lm-en (revision v1.1.0): the Hub has no such revision" in untagged[2]
+    assert "partial/mini-lm-en (revision v1.1.0) does not hold config.json, which the catalog lists" in partial[2]
+    assert "nobody/mini-lm-en (revision v1.1.0): the Hub has no such repository" in nobody[2]
 
 
 LIBRARIES = """

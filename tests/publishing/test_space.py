@@ -13,7 +13,7 @@ from mtmetrics.publishing.space import build_wheel, space_publication
 def test_only_a_wheel_of_this_package(tmp_path: Path) -> None:
     other = tmp_path / "other-1.0-py3-none-any.whl"
     other.write_bytes(b"")
-    for wheel in (other, tmp_path / "mtmetrics-1.0.0-py3-none-any.whl"):
+    for wheel in (other, tmp_path / "mtmetrics-1.1.0-py3-none-any.whl"):
         with pytest.raises(InputError, match="a wheel of this package"):
             space_publication("xmoverscore", "org", wheel, tmp_path)
 
