@@ -96,6 +96,8 @@ def test_bad_options(tiny_lm: Path, tmp_path: Path) -> None:
         LanguageModel(tiny_lm, start_token="maybe")
     with pytest.raises(InputError, match="length_power 1.5"):
         LanguageModel(tiny_lm, length_power=1.5)
+    with pytest.raises(InputError, match="length_power '0.9'"):
+        LanguageModel(tiny_lm, length_power="0.9")
     import json
     import shutil
 

@@ -31,7 +31,7 @@ class LanguageModel:
             ``"always"``; or ``"never"``, where short texts get the published 0, which is the best score there is.
         end_token: also score that the text ends where it does, if an end-of-text token fits behind it. Only for models that were trained on
             texts one by one.
-        length_power: the log-likelihood of the tokens is divided by their number to this power (Wu et al., 2016, Eq. 14): 1 is the mean, as
+        length_power: the log-likelihood of the tokens is divided by their number to this power, as beam searches do: 1 is the mean, as
             published; below 1, of texts with the same mean the shorter one is better.
         revision: Hub revision.
         device: ``"auto"``, a device, or several of them, see `mtmetrics.encoders.device.pick_devices`; each of several devices gets a
@@ -63,8 +63,8 @@ class LanguageModel:
         self.label = model_label(model)
         self.start_token = choice("start_token", start_token, START_TOKENS)
         self.end_token = end_token
-        if not 0 <= length_power <= 1:
-            raise InputError(f"length_power {length_power}: a number from 0 to 1 is needed")
+        if not isinstance(length_power, int | float) or not 0 <= length_power <= 1:
+            raise InputError(f"length_power {length_power!r}: a number from 0 to 1 is needed")
         self.length_power = length_power
         positive("batch_tokens", batch_tokens)
         devices = pick_devices(device)

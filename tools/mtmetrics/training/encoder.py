@@ -162,7 +162,7 @@ def load_encoder(folder: str | Path, config: EncoderConfig) -> Any:
             f"{size.num_hidden_layers} layers"
         )
     model = build_encoder(config, size.vocab_size, pad=size.pad_token_id)
-    model.load_state_dict(found.state_dict(), strict=False)
+    model.load_state_dict({**model.state_dict(), **found.state_dict()})
     with torch.no_grad():
         for layer in model.encoder.layer[size.num_hidden_layers :]:
             # Normalising again what was normalised like this changes nothing but the scale of some dimensions.
