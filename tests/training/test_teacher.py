@@ -8,40 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tiny_settings import TINY
 from torch import nn
 from torch.nn import functional
 
 from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
 from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
-from mtmetrics.training.config import EncoderConfig
 from mtmetrics.training.encoder import train_encoder
 from mtmetrics.training.loop import Run
 from mtmetrics.training.pair_model import PairModel
 from mtmetrics.training.teacher import SentenceTeacher
 
-CONFIG = EncoderConfig(
-    vocabulary=120,
-    width=16,
-    layers=1,
-    heads=2,
-    inner=32,
-    positions=24,
-    max_pieces=24,
-    pairs_per_step=32,
-    steps=60,
-    warmup_steps=3,
-    decay_steps=20,
-    matrix_lr=5e-3,
-    other_lr=1e-2,
-    teacher_weight=5.0,
-    corrupted=0.3,
-    characters=20_000,
-    held_back_per_mille=150,
-    held_back_per_pair=60,
-    checkpoint_every=30,
-    evaluate_every=60,
-)
+CONFIG = dataclasses.replace(TINY, teacher_weight=5.0, corrupted=0.3, evaluate_every=60)
 
 
 @pytest.fixture(scope="session")

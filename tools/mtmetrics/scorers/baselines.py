@@ -63,7 +63,8 @@ class Baseline(Scorer):
 
 
 class Fluency(Scorer):
-    """The language-model term of XMoverScore alone: the mean log-likelihood per token of the translation, at most 0.
+    """The language-model term of XMoverScore alone: the log-likelihood of the translation, at most 0, per token or as
+    `LanguageModel` is told to normalise it.
 
     The source is not looked at, except that a segment with a blank side gets the floor score, `LanguageModel.floor`.
 

@@ -19,9 +19,9 @@ from mtmetrics.matching.sentences import cosines
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import DistilConfig
 from mtmetrics.training.pair_batches import plan_batches
+from mtmetrics.training.teacher import LANGUAGE
 
 log = logging.getLogger(__name__)
-_LANGUAGE = "en"
 _TEXTS_PER_SAVE = 2048
 _PAIRS_FOR_PROJECTION = 10_000
 
@@ -111,11 +111,11 @@ def english(pair: corpus.Pair) -> str:
         InputError: the name of its file says that neither side is English.
     """
     languages = pair.group.removesuffix(".words").split("-")
-    if len(languages) != 2 or _LANGUAGE not in languages:
+    if len(languages) != 2 or LANGUAGE not in languages:
         raise InputError(
             f"--parallel {pair.group}: the teacher reads English, so each file's name begins with a language pair of it, e.g. de-en.jsonl"
         )
-    return pair.source if languages[0] == _LANGUAGE else pair.target
+    return pair.source if languages[0] == LANGUAGE else pair.target
 
 
 def _judged(path: str | Path) -> JudgedSegments:

@@ -61,7 +61,6 @@ def train_encoder(
     log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
 
     tokenizer = _vocabulary(work, train, config, seed, start)
-    taught = [pair.target for pair in train if pair.group.endswith(f"-{LANGUAGE}")]
     train += words
     data = _tokenised(work / "tokens.npz", train, tokenizer, config)
     held_data = _tokenised(work / "held-back-tokens.npz", held, tokenizer, config)
@@ -74,6 +73,7 @@ def train_encoder(
     seed = seed + 1 if start else seed
     teach = None
     if teacher:
+        taught = [pair.target for pair in train if _is_taught(pair)]
         school = SentenceTeacher(teacher, taught, config.width, work / "teacher.npz", seed=seed, bf16=config.bf16)
         teach = _teaching(school, train, tokenizer)
     trainer = _trainer(config, tokenizer, encoder, data, held_data, work, seed, teach)
@@ -215,9 +215,13 @@ def build_encoder(config: EncoderConfig, size: int, vectors: np.ndarray | None =
     return model
 
 
+def _is_taught(pair: corpus.Pair) -> bool:
+    return pair.group.endswith(f"-{LANGUAGE}")
+
+
 def _teaching(teacher: SentenceTeacher, pairs: Sequence[corpus.Pair], tokenizer: Any) -> Teach:
     def teach(indices: np.ndarray, worsened: list[np.ndarray]) -> np.ndarray | None:
-        if not pairs[indices[0]].group.endswith(f"-{LANGUAGE}"):
+        if not _is_taught(pairs[indices[0]]):
             return None
         texts = [pairs[index].target for index in indices]
         return teacher.vectors([*texts, *tokenizer.batch_decode(worsened, skip_special_tokens=True)])
