@@ -34,14 +34,17 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT with 3 layers of width 16, random but fixed weights, and a WordPiece vocabulary with letters as fallback."""
+    """A BERT with 3 layers of width 16, random but fixed weights, and a WordPiece vocabulary with letters as
+    fallback."""
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
     folder = tmp_path_factory.mktemp("models") / "tiny-encoder"
     letters = sorted({letter for word in WORDS for letter in word} | set("abcdefghijklmnopqrstuvwxyz"))
-    pieces = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, *letters, *("##" + letter for letter in letters)])
+    pieces = dict.fromkeys(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, *letters, *("##" + letter for letter in letters)]
+    )
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
@@ -77,11 +80,15 @@ def tiny_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
     folder = tmp_path_factory.mktemp("models") / "tiny-lm"
-    vocabulary = {piece: number for number, piece in enumerate(["<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())])}
+    vocabulary = {
+        piece: number for number, piece in enumerate(["<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())])
+    }
     tokenizer = Tokenizer(models.BPE(vocabulary, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, bos_token="<s>", eos_token="</s>").save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=128, bos_token="<s>", eos_token="</s>"
+    ).save_pretrained(folder)
     torch.manual_seed(1)
     config = GPT2Config(
         vocab_size=len(vocabulary),
@@ -117,15 +124,20 @@ def tiny_preset(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, ti
     """A preset folder for XMoverScore with the tiny models, and CLP maps for de-en and fi-en."""
     import numpy as np
 
-    from mtmetrics.encoders.token_encoder import TokenEncoder
-    from mtmetrics.remap import Remapping
-    from mtmetrics.scorers.maps import map_file_name
+    from mtmetrics.maps.files import map_file_name
+    from mtmetrics.maps.remapping import Remapping
+    from mtmetrics.models.token_encoder import TokenEncoder
 
     folder = tmp_path_factory.mktemp("tiny-preset")
     encoder = TokenEncoder(tiny_encoder)
     generator = np.random.default_rng(0)
     for pair in ("de-en", "fi-en"):
-        meta = {"encoder": encoder.name, "encoder_fingerprint": encoder.fingerprint, "layer": str(encoder.layer), "lp": pair}
+        meta = {
+            "encoder": encoder.name,
+            "encoder_fingerprint": encoder.fingerprint,
+            "layer": str(encoder.layer),
+            "lp": pair,
+        }
         vectors = generator.normal(size=(2, 50, encoder.dim))
         Remapping.fit("clp", *vectors, meta=meta).save(folder / map_file_name(pair, "clp"))
     (folder / "preset.toml").write_text(
@@ -204,7 +216,8 @@ def origin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Origin]:
 
 @pytest.fixture
 def published(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Origin:
-    """A catalog whose ``xmoverscore-published`` holds matrices of width 16 on a loopback server, and an empty cache (``assets``)."""
+    """A catalog whose ``xmoverscore-published`` holds matrices of width 16 on a loopback server, and an empty cache
+    (``assets``)."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -216,7 +229,9 @@ def published(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             np.save(stream, array.astype(np.float32))
             data = stream.getvalue()
             origin.files[f"/c0ffee/mapping/{name}{suffix}"] = data
-            hashes[f"mapping/{name}{suffix}"] = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+            hashes[f"mapping/{name}{suffix}"] = hashlib.sha1(
+                b"blob %d\0" % len(data) + data, usedforsecurity=False
+            ).hexdigest()
     folder = tmp_path / "catalog"
     folder.mkdir()
     (folder / "catalog.toml").write_text(
@@ -233,7 +248,8 @@ def published(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def wmt99(tmp_path: Path) -> Path:
     """A test set in the folder layout of mt-metrics-eval, with human scores for de-en alone.
 
-    It has 2 segments, the systems A and B.0, the reference refA also as a system, MQM for segments and systems, and a metric.
+    It has 2 segments, the systems A and B.0, the reference refA also as a system, MQM for segments and systems, and a
+    metric.
     """
     files = {
         "sources/de-en.txt": "das Haus\nder Hund\n",

@@ -59,7 +59,9 @@ def test_tables(tmp_path: Path) -> None:
     assert list(iter_table(table, ("source", "translation"))) == [["x", "y"], ["", "z"]]
     with pytest.raises(InputError, match="b.tsv, line 2: 1 column"):
         list(iter_table(write(tmp_path, "b.tsv", b"x\ty\nx\n"), ("source", "translation")))
-    rows = write(tmp_path, "a.jsonl", b'{"source": "x", "translation": "y", "human": 1}\n{"source": "x", "translation": null}\n')
+    rows = write(
+        tmp_path, "a.jsonl", b'{"source": "x", "translation": "y", "human": 1}\n{"source": "x", "translation": null}\n'
+    )
     with pytest.raises(InputError, match="a.jsonl, line 2: 'translation' must be a string, got null"):
         list(iter_table(rows, ("source", "translation")))
 

@@ -16,7 +16,11 @@ Higher is better, 1 is the most.
 _EXAMPLES = [
     ["The house is small.", "The home is little.", "de-en"],
     ["The house is small.", "The weather was very good yesterday.", "de-en"],
-    ["We went to the cinema yesterday.\nThe film was boring.", "Yesterday we went to the movies.\nThe film was not boring.", "ru-en"],
+    [
+        "We went to the cinema yesterday.\nThe film was boring.",
+        "Yesterday we went to the movies.\nThe film was not boring.",
+        "ru-en",
+    ],
 ]
 
 

@@ -16,7 +16,11 @@ network was trained on.
 _EXAMPLES = [
     ["The house is small.", "The home is little.", "de-en"],
     ["The house is small.", "The weather was very good yesterday.", "de-en"],
-    ["We went to the cinema yesterday.\nThe film was boring.", "Yesterday we went to the movies.\nThe film was not boring.", "ru-en"],
+    [
+        "We went to the cinema yesterday.\nThe film was boring.",
+        "Yesterday we went to the movies.\nThe film was not boring.",
+        "ru-en",
+    ],
 ]
 
 

@@ -21,7 +21,9 @@ _EXAMPLES = [
 
 def build() -> "gradio.Blocks":
     """The app."""
-    return build_demo("sentsim", title="SentSim", description=_DESCRIPTION, examples=_EXAMPLES, options={"setting": "src-mt"})
+    return build_demo(
+        "sentsim", title="SentSim", description=_DESCRIPTION, examples=_EXAMPLES, options={"setting": "src-mt"}
+    )
 
 
 if __name__ == "__main__":

@@ -39,7 +39,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (artifact / "a.bin").write_bytes(b"one")
     (artifact / "b.bin").write_bytes(b"two")
     lines = [f'"{name}" = "{sha256_file(artifact / name)}"' for name in ("a.bin", "b.bin")]
-    text = '[thing]\nkind = "maps"\nrepository = "x/thing"\nrevision = "main"\nbundled = true\n[thing.files]\n' + "\n".join(lines)
+    text = (
+        '[thing]\nkind = "maps"\nrepository = "x/thing"\nrevision = "main"\nbundled = true\n[thing.files]\n'
+        + "\n".join(lines)
+    )
     (tmp_path / "catalog.toml").write_text(text)
     return tmp_path
 
@@ -50,7 +53,11 @@ def test_damage_is_named(folder: Path) -> None:
     (folder / "thing" / "b.bin").unlink()
     (folder / "thing" / "c.bin").write_bytes(b"new")
     problems = list(verify("thing"))
-    assert problems == ["thing/a.bin: damaged, its sha256 is not the catalog's", "thing/b.bin: missing", "thing/c.bin: not in the catalog"]
+    assert problems == [
+        "thing/a.bin: damaged, its sha256 is not the catalog's",
+        "thing/b.bin: missing",
+        "thing/c.bin: not in the catalog",
+    ]
 
 
 def test_unknown_artifacts_and_a_broken_catalog(folder: Path) -> None:
@@ -70,7 +77,9 @@ def test_an_origin_instead_of_a_hub_repository(folder: Path) -> None:
     (folder / "catalog.toml").write_text(text + table + 'commit = "c0ffee"\n')
     assert catalog()["thing"].origin == Origin("https://example.org/raw", "c0ffee", "MIT")
     # Its checksums are git blob hashes, which the sha256 of these files are not.
-    assert list(verify("thing")) == [f"thing/{name}.bin: damaged, its git blob hash is not the catalog's" for name in "ab"]
+    assert list(verify("thing")) == [
+        f"thing/{name}.bin: damaged, its git blob hash is not the catalog's" for name in "ab"
+    ]
 
 
 def test_the_catalog_is_plain_toml() -> None:
@@ -90,7 +99,13 @@ def test_an_entry_is_replaced_and_all_else_stays(tmp_path: Path) -> None:
     assert path.read_text() == f"{first}\n{entry_toml(ENTRY)}\n{last}"
     assert not update_catalog(path, ENTRY)
     table = tomllib.loads(path.read_text())["two"]
-    assert table == {"kind": "encoder", "repository": "org/two", "revision": "v1.0.1", "bundled": True, "files": ENTRY.files}
+    assert table == {
+        "kind": "encoder",
+        "repository": "org/two",
+        "revision": "v1.0.1",
+        "bundled": True,
+        "files": ENTRY.files,
+    }
 
 
 def test_an_entry_is_added(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ def test_what_is_transient_is_tried_again(origin, url, faults):
 
 def test_the_last_attempt_is_the_last(origin, url):
     origin.faults = ["closed"] * 3
-    with pytest.raises(ArtifactError, match=r"thing\.BAM: cannot be fetched, 3 attempts failed, the last with RemoteProtocol") as error:
+    with pytest.raises(
+        ArtifactError, match=r"thing\.BAM: cannot be fetched, 3 attempts failed, the last with RemoteProtocol"
+    ) as error:
         get(url)
     assert "'mtmetrics artifacts import'" in str(error.value)
     assert len(origin.requests) == 3
@@ -90,7 +92,11 @@ def test_a_file_is_written_when_it_is_whole(origin, url, tmp_path, sha256, fault
 @pytest.mark.parametrize(
     ("fault", "sha256", "message"),
     [
-        ("tampered", SHA256, f"damaged or not the file: 10240 bytes with the sha256 .*, expected {SHA256}; nothing was kept"),
+        (
+            "tampered",
+            SHA256,
+            f"damaged or not the file: 10240 bytes with the sha256 .*, expected {SHA256}; nothing was kept",
+        ),
         ("html", SHA256, r"the answer is a web page \(of a proxy or a login\?\)"),
         ("html", None, r"the answer is a web page \(of a proxy or a login\?\).*, expected data"),
         ("404", None, "the server answered 404 Not Found; try again later, or get thing.BAM in another way$"),
@@ -105,7 +111,10 @@ def test_nothing_is_written_of_anything_else(origin, url, tmp_path, fault, sha25
 
 def test_settings_of_the_environment(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "nonsense://127.0.0.1:1")
-    with pytest.raises(ArtifactError, match=r"proxy settings of the environment \(HTTPS_PROXY, ALL_PROXY\)"), http_client():
+    with (
+        pytest.raises(ArtifactError, match=r"proxy settings of the environment \(HTTPS_PROXY, ALL_PROXY\)"),
+        http_client(),
+    ):
         pass
     assert is_offline(local_files_only=True)
     for value in (False, True):

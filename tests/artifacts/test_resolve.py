@@ -72,9 +72,13 @@ def test_presets_come_from_the_same_places(places: dict[str, Path]) -> None:
         load_preset("sentsim", "mine")
     with pytest.raises(InputError, match="unknown preset 'yours' for metric bertr"):
         load_preset("bertr", "yours")
-    with pytest.raises(ArtifactError, match=r"the Hub repository org/thing \(revision v1.2.0\): not whole in the cache"):
+    with pytest.raises(
+        ArtifactError, match=r"the Hub repository org/thing \(revision v1.2.0\): not whole in the cache"
+    ):
         load_preset("bertr", "thing", local_files_only=True)
-    with pytest.raises(ArtifactError, match=r"the Hub repository someone/uscore-de \(revision main\): not whole in the cache"):
+    with pytest.raises(
+        ArtifactError, match=r"the Hub repository someone/uscore-de \(revision main\): not whole in the cache"
+    ):
         load_preset("bertr", "someone/uscore-de", local_files_only=True)
 
 
@@ -82,7 +86,12 @@ def test_the_message_names_every_place(places: dict[str, Path]) -> None:
     with pytest.raises(ArtifactError) as caught:
         model_folder("someone/model", revision="v3", local_files_only=True)
     message = str(caught.value)
-    for part in ("as a folder", f"in {places['own']} (MTMETRICS_ARTIFACTS)", "as a bundled artifact", "someone/model (revision v3)"):
+    for part in (
+        "as a folder",
+        f"in {places['own']} (MTMETRICS_ARTIFACTS)",
+        "as a bundled artifact",
+        "someone/model (revision v3)",
+    ):
         assert part in message
 
 

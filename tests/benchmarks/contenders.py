@@ -1,4 +1,5 @@
-"""Other ways to do what the package does, to compare it with: Word Mover's Distances of packed pairs, and whole metrics."""
+"""Other ways to do what the package does, to compare it with: Word Mover's Distances of packed pairs, and whole
+metrics."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import ot
 from ot.lp.emd_wrap import emd_c
 
-from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.models.packed import PackedTokens
 
 _ITERATIONS = 1_000_000
 
@@ -68,7 +69,9 @@ def costs(pairs: list[Pair]) -> list[np.ndarray]:
 
 def solver_alone(pairs: list[Pair], prepared: list[np.ndarray]) -> np.ndarray:
     """POT's compiled solver on costs that are there already, one thread."""
-    return np.array([emd_c(pair.x_mass, pair.y_mass, cost, _ITERATIONS, 1)[1] for pair, cost in zip(pairs, prepared, strict=True)])
+    return np.array(
+        [emd_c(pair.x_mass, pair.y_mass, cost, _ITERATIONS, 1)[1] for pair, cost in zip(pairs, prepared, strict=True)]
+    )
 
 
 def products_alone(pairs: list[Pair]) -> None:
@@ -78,10 +81,11 @@ def products_alone(pairs: list[Pair]) -> None:
 
 
 class PublishedDesign:
-    """XMoverScore as the published code is built: batches in the order of the input, padded, all layers, one large problem per pair.
+    """XMoverScore as the published code is built: batches in the order of the input, padded, all layers, one large
+    problem per pair.
 
-    Texts are not sorted, each is encoded as often as it occurs, and every layer is computed whichever is used; bigrams of all tokens,
-    squared Euclidean distances, no map and no language model.
+    Texts are not sorted, each is encoded as often as it occurs, and every layer is computed whichever is used; bigrams
+    of all tokens, squared Euclidean distances, no map and no language model.
 
     Args:
         folder: a `transformers` encoder.
@@ -101,7 +105,10 @@ class PublishedDesign:
         scores: list[np.ndarray] = []
         for first in range(0, len(sources), self.batch):
             sides = [self._bigrams(list(column[first : first + self.batch])) for column in (sources, predictions)]
-            pairs = [Pair(x, y, np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y))) for x, y in zip(*sides, strict=True)]
+            pairs = [
+                Pair(x, y, np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y)))
+                for x, y in zip(*sides, strict=True)
+            ]
             scores.append(1 - naive_vectorised(pairs))
         return np.concatenate(scores)
 

@@ -1,9 +1,10 @@
-"""Measures XMoverScore from text to score against other designs: ``end_to_end_bench.py [--data FILE] [--systems FILE] [--json OUT]``.
+"""Measures XMoverScore from text to score against other designs: ``end_to_end_bench.py [--data FILE] [--systems FILE]
+[--json OUT]``.
 
-The contenders use one encoder at one layer: `bert-score` (``pip install bert-score``; left out where it is absent), which matches tokens
-greedily, the published design of XMoverScore, and this package: with transport, in float32 and bfloat16, and with greedy matching. The
-encoder has the shape of a multilingual MiniLM and untrained weights; without files the sentences are made up. Exit code 0 whatever the
-numbers say: a busy machine is no failure.
+The contenders use one encoder at one layer: `bert-score` (``pip install bert-score``; left out where it is absent),
+which matches tokens greedily, the published design of XMoverScore, and this package: with transport, in float32 and
+bfloat16, and with greedy matching. The encoder has the shape of a multilingual MiniLM and untrained weights; without
+files the sentences are made up. Exit code 0 whatever the numbers say: a busy machine is no failure.
 """
 
 import argparse
@@ -18,9 +19,9 @@ from contenders import PublishedDesign
 from measure import Report, alternating, machine
 from workload import PAIRS, build_encoder, made_pairs
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.matching.greedy import bertscore
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.textio import iter_jsonl
 
@@ -57,7 +58,9 @@ def one_system(report: Report, folder: Path, sources: Sequence[str], predictions
     if importlib.util.find_spec("bert_score"):
         from bert_score import BERTScorer
 
-        other = BERTScorer(model_type=str(folder), num_layers=_LAYER, batch_size=64, device="cpu", use_fast_tokenizer=True)
+        other = BERTScorer(
+            model_type=str(folder), num_layers=_LAYER, batch_size=64, device="cpu", use_fast_tokenizer=True
+        )
         contenders["bert-score"] = lambda: other.score(list(predictions), list(sources))
     else:
         print("bert-score is not installed, it is left out")
@@ -69,7 +72,9 @@ def one_system(report: Report, folder: Path, sources: Sequence[str], predictions
         report.add("bert-score / ours, BERTScore", seconds["bert-score"] / seconds["ours, BERTScore"], "x", at_least=1)
     report.add("published design / ours", seconds["published design"] / seconds["ours"], "x", at_least=2.5)
     fast = torch_has_bfloat16()
-    report.add("ours / ours in bfloat16", seconds["ours"] / seconds["ours, bfloat16"], "x", at_least=1.6 if fast else None)
+    report.add(
+        "ours / ours in bfloat16", seconds["ours"] / seconds["ours, bfloat16"], "x", at_least=1.6 if fast else None
+    )
 
 
 def many_systems(report: Report, folder: Path, sources: list[str], systems: dict[str, list[str]]) -> None:
@@ -108,7 +113,10 @@ def read_systems(path: str, count: int) -> tuple[list[str], dict[str, list[str]]
 def made_systems(sources: list[str], predictions: list[str], count: int = 11) -> dict[str, list[str]]:
     """Systems that agree with the first on every third segment, as real ones sometimes do."""
     others = (made_pairs(len(sources), seed=100 * number)[1] for number in range(1, count))
-    agreeing = ([text if row % 3 else first for row, (text, first) in enumerate(zip(other, predictions, strict=True))] for other in others)
+    agreeing = (
+        [text if row % 3 else first for row, (text, first) in enumerate(zip(other, predictions, strict=True))]
+        for other in others
+    )
     return {f"system-{number}": texts for number, texts in enumerate([predictions, *agreeing])}
 
 
@@ -116,7 +124,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", metavar="FILE", help="JSON Lines of judged segments, else made-up sentences")
-    parser.add_argument("--systems", metavar="FILE", help="JSON Lines with source and outputs of several systems, else made-up ones")
+    parser.add_argument(
+        "--systems", metavar="FILE", help="JSON Lines with source and outputs of several systems, else made-up ones"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="of one system, 0 leaves it out (default: %(default)s)")
     parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
     args = parser.parse_args(argv)

@@ -27,7 +27,9 @@ class Report:
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
-    def add(self, what: str, value: float, unit: str, *, at_most: float | None = None, at_least: float | None = None) -> None:
+    def add(
+        self, what: str, value: float, unit: str, *, at_most: float | None = None, at_least: float | None = None
+    ) -> None:
         """Adds a number, judged if it has a bound."""
         target, met = "", None
         if at_most is not None:
@@ -43,14 +45,20 @@ class Report:
         """Prints what was missed, and writes all numbers as JSON if there is a path."""
         if path:
             rows = [dataclasses.asdict(row) for row in self.rows]
-            Path(path).write_text(json.dumps({**about, "machine": machine(), "rows": rows}, indent=2) + "\n", encoding="utf-8")
+            Path(path).write_text(
+                json.dumps({**about, "machine": machine(), "rows": rows}, indent=2) + "\n", encoding="utf-8"
+            )
         missed = [row.what for row in self.rows if row.met is False]
         met = sum(row.met is True for row in self.rows)
         print(f"{met} targets met, {len(missed)} missed" + "".join(f"\n  {what}" for what in missed))
 
 
 def alternating(
-    contenders: Mapping[str, Callable[[], object]], repeats: int, *, warm_up: bool = True, clock: Callable[[], float] = time.perf_counter
+    contenders: Mapping[str, Callable[[], object]],
+    repeats: int,
+    *,
+    warm_up: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Median seconds of each contender by the clock; they take turns, so that a busy moment hits them all."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}

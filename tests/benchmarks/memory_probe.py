@@ -9,7 +9,7 @@ from pathlib import Path
 from workload import made_pairs
 
 from mtmetrics.cli.memory import return_large_blocks
-from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import chunked
 from mtmetrics.scorers.xmoverscore import XMoverScore
 

@@ -1,8 +1,10 @@
-"""Measures mining by Word Mover's Distance: ``mining_bench.py [--source-text FILE --target-text FILE] [--sizes N,N] [--json OUT]``.
+"""Measures mining by Word Mover's Distance: ``mining_bench.py [--source-text FILE --target-text FILE] [--sizes N,N]
+[--json OUT]``.
 
-Each size runs in a process of its own with the bundled encoder: 20 candidates per source, the best 5 % of pairs, after one remapping where
-a map is given. Seconds are those of the processor. The files hold one prepared sentence per line; without files the sentences are made up,
-of which no two resemble each other, so that bounds rule out less. Exit code 0 whatever the numbers say: a busy machine is no failure.
+Each size runs in a process of its own with the bundled encoder: 20 candidates per source, the best 5 % of pairs, after
+one remapping where a map is given. Seconds are those of the processor. The files hold one prepared sentence per line;
+without files the sentences are made up, of which no two resemble each other, so that bounds rule out less. Exit code 0
+whatever the numbers say: a busy machine is no failure.
 """
 
 import argparse
@@ -44,9 +46,20 @@ def measure(report: Report, size: int, found: dict[str, Any]) -> None:
     report.add(f"{what}: of it, bounds and transport", seconds["transport"], "s")
     report.add(f"{what}: share of the neighbours that an inverted file finds", found["recall"], "")
     report.add(f"{what}: peak memory", found["peak"], "MiB")
-    report.add(f"{what}: peak memory above the models / word vectors", (found["peak"] - found["before"]) / _vectors_mib(found), "x")
-    report.add(f"{what}: encodings per sentence", found["encoded"] / (counts["sources"] + counts["targets"]), "", at_most=1)
-    report.add(f"{what}: share of transports ruled out", counts["skipped"] / (counts["skipped"] + counts["solved"]), "", at_least=0.8)
+    report.add(
+        f"{what}: peak memory above the models / word vectors",
+        (found["peak"] - found["before"]) / _vectors_mib(found),
+        "x",
+    )
+    report.add(
+        f"{what}: encodings per sentence", found["encoded"] / (counts["sources"] + counts["targets"]), "", at_most=1
+    )
+    report.add(
+        f"{what}: share of transports ruled out",
+        counts["skipped"] / (counts["skipped"] + counts["solved"]),
+        "",
+        at_least=0.8,
+    )
     if "same_pairs" in found:
         report.add(f"{what}: same pairs as by solving all", found["same_pairs"], "", at_least=1)
         report.add(f"{what}: transport, all solved", seconds["transport, all"], "s")
@@ -74,11 +87,14 @@ def growth(report: Report, found: dict[int, dict[str, Any]]) -> None:
     }
     for what, value in {**hours, "together": sum(hours.values())}.items():
         report.add(f"estimate for {_LARGE} x {_LARGE}: {what}", value, "h")
-    report.add(f"estimate for {_LARGE}: word vectors of both sides", _vectors_mib(found[large]) * _LARGE / large / 1024, "GiB")
+    report.add(
+        f"estimate for {_LARGE}: word vectors of both sides", _vectors_mib(found[large]) * _LARGE / large / 1024, "GiB"
+    )
 
 
 def _inverted_seconds(seconds: dict[str, float], size: int) -> float:
-    """Seconds of an inverted file at the large size: as many times more as there are more comparisons of two vectors."""
+    """Seconds of an inverted file at the large size: as many times more as there are more comparisons of two
+    vectors."""
 
     def comparisons(rows: int) -> tuple[float, float]:
         lists, probes = inverted_file_size(rows)
@@ -94,7 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--source-text", metavar="FILE", help="sentences of the source language, else made-up ones")
     parser.add_argument("--target-text", metavar="FILE", help="sentences of the target language, else made-up ones")
     parser.add_argument("--map", metavar="FILE", help="map of the source side")
-    parser.add_argument("--sizes", default="5000,10000,20000,40000", metavar="N,N", help="sentences a side (default: %(default)s)")
+    parser.add_argument(
+        "--sizes", default="5000,10000,20000,40000", metavar="N,N", help="sentences a side (default: %(default)s)"
+    )
     parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
     args = parser.parse_args(argv)
     sizes = sorted(int(size) for size in args.sizes.split(","))

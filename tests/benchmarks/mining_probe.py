@@ -1,4 +1,5 @@
-"""Mines by Word Mover's Distance and prints what it took as JSON: ``mining_probe.py SOURCES TARGETS COUNT ENCODER [--map FILE]``.
+"""Mines by Word Mover's Distance and prints what it took as JSON: ``mining_probe.py SOURCES TARGETS COUNT ENCODER
+[--map FILE]``.
 
 Seconds are those of the processor, all threads together, since other programs may run beside this one.
 """
@@ -16,13 +17,13 @@ import numpy as np
 from memory_probe import peak_mib
 
 from mtmetrics.cli.memory import return_large_blocks
-from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.bounds import centroids
 from mtmetrics.mining import candidates, word_level
 from mtmetrics.mining.candidates import nearest
 from mtmetrics.mining.token_store import encode_side
 from mtmetrics.mining.word_level import closest, mine_words
-from mtmetrics.remap import Remapping
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.textio import iter_lines
 
 
@@ -82,12 +83,16 @@ def main() -> None:
         "counts": mined.counts,
     }
     if args.unpruned:
-        with mock.patch.object(word_level, "closest", clock.timed("transport, all", functools.partial(closest, prune=False))):
+        with mock.patch.object(
+            word_level, "closest", clock.timed("transport, all", functools.partial(closest, prune=False))
+        ):
             found["same_pairs"] = mine_words(*sides, remapping).pairs() == mined.pairs()
     means = [centroids(side.tokens) for side in sides]
     flat = nearest(*means, 20).rows
     with (
-        mock.patch.object(candidates, "_inverted_file", clock.timed("inverted file, building", candidates._inverted_file)),
+        mock.patch.object(
+            candidates, "_inverted_file", clock.timed("inverted file, building", candidates._inverted_file)
+        ),
         mock.patch.object(candidates, "_propose", clock.timed("inverted file, search", candidates._propose)),
     ):
         inverted = nearest(*means, 20, flat_limit=0).rows

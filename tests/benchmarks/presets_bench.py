@@ -1,4 +1,5 @@
-"""Measures how many pairs a second each bundled preset scores, from text to score: ``presets_bench.py --data FILE [--json OUT]``.
+"""Measures how many pairs a second each bundled preset scores, from text to score: ``presets_bench.py --data FILE
+[--json OUT]``.
 
 Models are loaded before; nothing is cached from one turn to the next. Exit code 0 whatever the numbers say.
 """
@@ -36,7 +37,9 @@ PRESETS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", metavar="FILE", required=True, help="JSON Lines of judged segments, de-en, with references")
+    parser.add_argument(
+        "--data", metavar="FILE", required=True, help="JSON Lines of judged segments, de-en, with references"
+    )
     parser.add_argument("--repeats", type=int, default=2, help="turns of each preset (default: %(default)s)")
     parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
     args = parser.parse_args(argv)
@@ -48,7 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         def load(spec: MetricSpec = spec) -> Scorer:
             pool = ModelPool(device="cpu")
-            return load_scorer(spec.metric, preset=spec.preset, lang_pair=data.lang_pair, pool=pool, **dict(spec.options))
+            return load_scorer(
+                spec.metric, preset=spec.preset, lang_pair=data.lang_pair, pool=pool, **dict(spec.options)
+            )
 
         def score(load: Callable[[], Scorer] = load) -> None:
             scorer = load()

@@ -1,8 +1,10 @@
-"""Measures what a learned metric takes beside its encoder: ``regressor_bench.py --data FILE [--metric M] [--preset P] [--json OUT]``.
+"""Measures what a learned metric takes beside its encoder: ``regressor_bench.py --data FILE [--metric M] [--preset P]
+[--json OUT]``.
 
-The encoder alone encodes both columns of the judged segments up to its last layer, as an untrained metric does; the metric encodes them
-mixed for its networks and its features, and scores them. Neither caches anything. Seconds are those of the processor, summed over
-threads, so that other work on the machine matters little. Exit code 0 whatever the numbers say.
+The encoder alone encodes both columns of the judged segments up to its last layer, as an untrained metric does; the
+metric encodes them mixed for its networks and its features, and scores them. Neither caches anything. Seconds are those
+of the processor, summed over threads, so that other work on the machine matters little. Exit code 0 whatever the
+numbers say.
 """
 
 import argparse
@@ -12,8 +14,8 @@ from collections.abc import Sequence
 
 from measure import Report, alternating, machine
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.evaluation.data import read_judged_segments
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
 
@@ -47,7 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{args.metric}, preset {args.preset}; {machine()}")
     for name, value in seconds.items():
         report.add(f"{len(others)} pairs: {name}", value, "s")
-    report.add("what the metric adds to the encoder", seconds["metric"] / seconds["encoder, last layer"] - 1, "", at_most=0.15)
+    report.add(
+        "what the metric adds to the encoder", seconds["metric"] / seconds["encoder, last layer"] - 1, "", at_most=0.15
+    )
     report.finish(args.json, data=args.data, preset=args.preset, pairs=len(others))
     return 0
 

@@ -1,8 +1,9 @@
 """Measures the statistics of meta-evaluation: ``statistics_bench.py [--repeats N] [--json OUT]``.
 
-1,000 bootstrap resamples of 560 segments x 10 metrics and 1,000 permutations of two metrics, for each coefficient and for means over
-items, on made-up scores. Each should take under 2 s on one core: run it with ``OMP_NUM_THREADS=1``. The same bootstrap, one coefficient
-at a time, stands beside it. Exit code 0 whatever the numbers say: a busy machine is no failure.
+1,000 bootstrap resamples of 560 segments x 10 metrics and 1,000 permutations of two metrics, for each coefficient and
+for means over items, on made-up scores. Each should take under 2 s on one core: run it with ``OMP_NUM_THREADS=1``. The
+same bootstrap, one coefficient at a time, stands beside it. Exit code 0 whatever the numbers say: a busy machine is no
+failure.
 """
 
 import argparse
@@ -47,18 +48,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{_RESAMPLES} resamples, {_SEGMENTS} segments; {machine()}")
     contenders: dict[str, Callable[[], object]] = {}
     for name in COEFFICIENTS:
-        contenders[f"bootstrap of {_METRICS} metrics, {name}"] = lambda name=name: bootstrap_correlations(scores, human, coefficient=name)
+        contenders[f"bootstrap of {_METRICS} metrics, {name}"] = lambda name=name: bootstrap_correlations(
+            scores, human, coefficient=name
+        )
         contenders[f"PERM-BOTH, {name}"] = lambda name=name: perm_both(*scores[:2], human, coefficient=name)
-        contenders[f"PERM-BOTH, mean over items, {name}"] = lambda name=name: perm_both(*scores[:2], human, coefficient=name, groups=items)
+        contenders[f"PERM-BOTH, mean over items, {name}"] = lambda name=name: perm_both(
+            *scores[:2], human, coefficient=name, groups=items
+        )
     contenders["paired bootstrap of two systems"] = lambda: paired_bootstrap(*scores[:2])
     contenders["paired permutation of two systems"] = lambda: paired_permutation(*scores[:2])
-    contenders[f"soft pairwise accuracy, {_SYSTEMS} systems"] = lambda: soft_pairwise_accuracy(scores[0], human, items, systems)
+    contenders[f"soft pairwise accuracy, {_SYSTEMS} systems"] = lambda: soft_pairwise_accuracy(
+        scores[0], human, items, systems
+    )
     contenders["tie-calibrated accuracy"] = lambda: tie_calibrated_accuracy(scores[0], human, items)
     for name, seconds in alternating(contenders, args.repeats).items():
         report.add(name, seconds, "s", at_most=_SECONDS)
     for name in COEFFICIENTS:
         # A tenth of the resamples: each round of the loop costs the same.
-        plain = alternating({name: lambda name=name: plain_bootstrap(scores, human, name, _RESAMPLES // 10)}, repeats=1, warm_up=False)
+        plain = alternating(
+            {name: lambda name=name: plain_bootstrap(scores, human, name, _RESAMPLES // 10)}, repeats=1, warm_up=False
+        )
         report.add(f"the same bootstrap, one coefficient at a time: {name}", 10 * plain[name], "s")
     report.finish(args.json)
     return 0

@@ -26,7 +26,8 @@ def made_sentences(count: int, seed: int) -> Iterator[str]:
 
 
 def made_pairs(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """Sources and translations of about the same length each: a translation is another sentence cut or filled up to its source's length."""
+    """Sources and translations of about the same length each: a translation is another sentence cut or filled up to its
+    source's length."""
     sources = list(made_sentences(count, seed))
     spare = " ".join(made_sentences(2 * count, seed + 1)).replace(".", "").split()
     rng = random.Random(seed + 2)
@@ -94,9 +95,16 @@ def _wordpiece(texts: Sequence[str]) -> Any:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=8000, special_tokens=special, show_progress=False))
+    tokenizer.train_from_iterator(
+        texts, trainers.WordPieceTrainer(vocab_size=8000, special_tokens=special, show_progress=False)
+    )
     ends = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", model_max_length=512
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        model_max_length=512,
     )

@@ -1,7 +1,9 @@
-"""Measures what XMoverScore promises in speed, memory and stability: ``xmoverscore_bench.py [--data FILE] [--json OUT]``.
+"""Measures what XMoverScore promises in speed, memory and stability: ``xmoverscore_bench.py [--data FILE] [--json
+OUT]``.
 
-Contenders take turns, medians of several repeats are printed, and ratios with the value they should keep. Models are small, untrained and
-built on the fly; without ``--data`` so are the sentences. Exit code 0 whatever the numbers say: a busy machine is no failure.
+Contenders take turns, medians of several repeats are printed, and ratios with the value they should keep. Models are
+small, untrained and built on the fly; without ``--data`` so are the sentences. Exit code 0 whatever the numbers say: a
+busy machine is no failure.
 """
 
 import argparse
@@ -18,11 +20,11 @@ import numpy as np
 from measure import Report, alternating, machine
 from workload import PAIRS, build_encoder, build_language_model, made_pairs
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.fluency import LanguageModel
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.matching.transport import word_mover_distances
+from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 _HERE = Path(__file__).parent
@@ -73,8 +75,12 @@ def transport(report: Report, encoder: TokenEncoder, sources: Sequence[str], pre
     )
     for name, seconds in [*fast.items(), *((name, value) for name, value in slow.items() if name != ours)]:
         report.add(f"transport of {len(pairs)} pairs: {name}", 1000 * seconds, "ms")
-    report.add("naive, Python loops / ours, 1 thread", slow["naive (n+m problem, Python loops)"] / slow[ours], "x", at_least=20)
-    report.add("naive, vectorised costs / ours, 1 thread", slow["naive (n+m problem, vectorised costs)"] / slow[ours], "x")
+    report.add(
+        "naive, Python loops / ours, 1 thread", slow["naive (n+m problem, Python loops)"] / slow[ours], "x", at_least=20
+    )
+    report.add(
+        "naive, vectorised costs / ours, 1 thread", slow["naive (n+m problem, vectorised costs)"] / slow[ours], "x"
+    )
     report.add(
         "ours, 1 thread / (bare solver + product)",
         fast[ours] / (fast["bare solver"] + fast["one matrix product a pair"]),
@@ -93,18 +99,29 @@ def padding(report: Report, folder: Path, sources: Sequence[str], predictions: S
     encoder.encode(sources)
     encoder.encode(predictions)
     report.add("padded tokens / real tokens", encoder.counts.padded_tokens / encoder.counts.tokens, "x", at_most=1.05)
-    # Duplicates in each column, a second system that shares a third of its outputs, and some untranslated segments; no cache helps.
+    # Duplicates in each column, a second system that shares a third of its outputs, and some untranslated segments; no
+    # cache helps.
     encoder = TokenEncoder(folder, cache_bytes=0)
     some = slice(0, 200)
     columns = [list(column[some]) * 2 for column in (sources, predictions)]
     other = [text if number % 3 else f"{text} {text}" for number, text in enumerate(columns[1])]
-    other = [source if number % 40 == 0 else text for number, (source, text) in enumerate(zip(columns[0], other, strict=True))]
+    other = [
+        source if number % 40 == 0 else text
+        for number, (source, text) in enumerate(zip(columns[0], other, strict=True))
+    ]
     scorer = XMoverScore(encoder)
     scorer.score_stream(iter([columns]))
-    report.add("texts encoded / unique texts in a chunk, 1 system", encoder.counts.computed / _unique(columns), "x", at_most=1)
+    report.add(
+        "texts encoded / unique texts in a chunk, 1 system", encoder.counts.computed / _unique(columns), "x", at_most=1
+    )
     encoder.counts.computed = 0
     scorer.score_stream(iter([[*columns, other]]))
-    report.add("texts encoded / unique texts in a chunk, 2 systems", encoder.counts.computed / _unique([*columns, other]), "x", at_most=1)
+    report.add(
+        "texts encoded / unique texts in a chunk, 2 systems",
+        encoder.counts.computed / _unique([*columns, other]),
+        "x",
+        at_most=1,
+    )
 
 
 def _unique(columns: Sequence[Sequence[str]]) -> int:
@@ -116,7 +133,10 @@ def memory(report: Report, folder: Path) -> None:
     peaks: dict[int, dict[str, float]] = {}
     for lines in (5_000, 50_000):
         done = subprocess.run(
-            [sys.executable, str(_HERE / "memory_probe.py"), str(folder), str(lines)], capture_output=True, text=True, check=False
+            [sys.executable, str(_HERE / "memory_probe.py"), str(folder), str(lines)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise SystemExit(f"memory_probe.py failed:\n{done.stderr}")
@@ -151,9 +171,13 @@ def stability(report: Report, encoder: Path, model: Path, sources: Sequence[str]
         "batch size (65536 tokens)": score(sources, predictions, 65536) - usual,
         "order": shuffled - usual[order],
         "duplicates": score(sources * 2, predictions * 2) - np.tile(usual, 2),
-        "neighbours and padding (a text of 40 sentences beside)": score([*sources, long], [*predictions, long])[:-1] - usual,
+        "neighbours and padding (a text of 40 sentences beside)": score([*sources, long], [*predictions, long])[:-1]
+        - usual,
         "no neighbours at all (each of 20 alone)": np.array(
-            [score([source], [prediction])[0] for source, prediction in zip(sources[:20], predictions[:20], strict=True)]
+            [
+                score([source], [prediction])[0]
+                for source, prediction in zip(sources[:20], predictions[:20], strict=True)
+            ]
         )
         - usual[:20],
     }
@@ -169,14 +193,22 @@ def command_line(report: Report) -> None:
         print("one line scored with the preset mini: left out, the bundled artifacts are not there")
         return
     arguments = ["score", "--metric", "xmoverscore", "--preset", "mini", "--lp", "de-en", "-"]
-    seconds = alternating({"mini": lambda: _run(*arguments, text="Das Haus ist klein.\tThe house is small.\n")}, repeats=3)
+    seconds = alternating(
+        {"mini": lambda: _run(*arguments, text="Das Haus ist klein.\tThe house is small.\n")}, repeats=3
+    )
     report.add("one line scored with the preset mini, new process", seconds["mini"], "s", at_most=15)
 
 
 def _run(*arguments: str, text: str = "") -> None:
     command = [sys.executable, "-m", "mtmetrics.cli.main", *arguments]
     done = subprocess.run(
-        command, input=text, capture_output=True, text=True, encoding="utf-8", check=False, env=os.environ | {"HF_HUB_OFFLINE": "1"}
+        command,
+        input=text,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
     )
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")

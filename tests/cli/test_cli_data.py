@@ -51,8 +51,14 @@ def test_list(run, served):
 def test_pull_then_offline(run, served, tmp_path, monkeypatch):
     folder = tmp_path / "assets" / "mtmetrics" / "data" / "small"
     code, out, err = run("pull", "small")
-    assert (code, json.loads(out)) == (0, {"small": {"folder": str(folder), "fetched": ["a.tsv", "b.tsv"], "present": []}})
-    assert err == f"mtmetrics: warning: small: no checksum was known for b.tsv; that of what came is recorded in {folder / 'SHA256SUMS'}\n"
+    assert (code, json.loads(out)) == (
+        0,
+        {"small": {"folder": str(folder), "fetched": ["a.tsv", "b.tsv"], "present": []}},
+    )
+    assert (
+        err
+        == f"mtmetrics: warning: small: no checksum was known for b.tsv; that of what came is recorded in {folder / 'SHA256SUMS'}\n"
+    )
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES | {"SHA256SUMS": ALL.encode()}
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     code, out, err = run("pull", "small")
@@ -60,7 +66,11 @@ def test_pull_then_offline(run, served, tmp_path, monkeypatch):
     assert len(served.requests) == 2
     (folder / "b.tsv").unlink()
     code, out, err = run("pull", "small")
-    assert (code, out, err) == (1, "", f"mtmetrics: small: b.tsv is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it\n")
+    assert (code, out, err) == (
+        1,
+        "",
+        f"mtmetrics: small: b.tsv is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it\n",
+    )
 
 
 def test_a_second_download_must_be_the_first_again(run, served, tmp_path):
@@ -85,7 +95,12 @@ def test_a_pull_that_fails_goes_on_where_it_stopped(run, served, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "why"), [("a.tsv", "it is damaged or another one"), ("b.tsv", "its checksum is not known"), ("SHA256SUMS", "line 1: a sha256")]
+    ("name", "why"),
+    [
+        ("a.tsv", "it is damaged or another one"),
+        ("b.tsv", "its checksum is not known"),
+        ("SHA256SUMS", "line 1: a sha256"),
+    ],
 )
 def test_files_of_others_are_left_alone(run, served, tmp_path, name, why):
     (tmp_path / "small").mkdir()
@@ -108,7 +123,9 @@ def test_score_by_sources(run, tiny_preset, wmt99):
     code, out, _ = run(*score)
     assert code == 0
     [row] = json.loads(out)
-    assert row["files"] == [str(wmt99 / "metric-scores" / "de-en" / f"XM-src.{level}.score") for level in ("seg", "sys")]
+    assert row["files"] == [
+        str(wmt99 / "metric-scores" / "de-en" / f"XM-src.{level}.score") for level in ("seg", "sys")
+    ]
     assert row["signature"].startswith("xmoverscore|")
     pair = EvalSet.read(wmt99, "de-en")
     written = pair.metric_scores()["XM-src"]
@@ -117,7 +134,22 @@ def test_score_by_sources(run, tiny_preset, wmt99):
     # What is written is what `score` gives for the same lines.
     texts = [str(wmt99 / "sources" / "de-en.txt"), str(wmt99 / "system-outputs" / "de-en" / "A.txt")]
     assert (
-        main(["score", "-s", texts[0], "-t", texts[1], "--lp", "de-en", "--preset", str(tiny_preset), "--out", str(wmt99 / "x.json")]) == 0
+        main(
+            [
+                "score",
+                "-s",
+                texts[0],
+                "-t",
+                texts[1],
+                "--lp",
+                "de-en",
+                "--preset",
+                str(tiny_preset),
+                "--out",
+                str(wmt99 / "x.json"),
+            ]
+        )
+        == 0
     )
     assert written["A"] == json.loads((wmt99 / "x.json").read_text())["scores"]
     code, _, err = run(*score)

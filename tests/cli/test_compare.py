@@ -24,10 +24,18 @@ OUTPUTS = {
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, lines in {"src.de": SOURCES, "ref.en": OUTPUTS["good"], **{f"{name}.en": texts for name, texts in OUTPUTS.items()}}.items():
+    for name, lines in {
+        "src.de": SOURCES,
+        "ref.en": OUTPUTS["good"],
+        **{f"{name}.en": texts for name, texts in OUTPUTS.items()},
+    }.items():
         Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     rows = [
-        {"source": source, "reference": OUTPUTS["good"][i], "outputs": {name: texts[i] for name, texts in OUTPUTS.items()}}
+        {
+            "source": source,
+            "reference": OUTPUTS["good"][i],
+            "outputs": {name: texts[i] for name, texts in OUTPUTS.items()},
+        }
         for i, source in enumerate(SOURCES)
     ]
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -48,17 +56,23 @@ PARALLEL = ("-s", "src.de", "-t", "good.en", "bad.en", "odd.en")
 
 
 def test_compares_the_scores_of_the_package(compare, tiny_preset: Path) -> None:
-    code, out, err = compare(*PARALLEL, "--resamples", "100", "--seed", "3", "--test", "bootstrap", "--correction", "none")
+    code, out, err = compare(
+        *PARALLEL, "--resamples", "100", "--seed", "3", "--test", "bootstrap", "--correction", "none"
+    )
     assert (code, err) == (0, "")
     shown = json.loads(out)
     scorer = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en")
     results = scorer.score_systems(SOURCES, OUTPUTS)
-    expected = compare_systems({name: result.segments for name, result in results.items()}, test="bootstrap", resamples=100, seed=3)
+    expected = compare_systems(
+        {name: result.segments for name, result in results.items()}, test="bootstrap", resamples=100, seed=3
+    )
     (metric,) = shown["metrics"]
     assert metric["metric"] == "xmoverscore"
     assert metric["signature"] == scorer.signature
     assert [system["system"] for system in metric["systems"]] == [system.name for system in expected.systems]
-    assert [system["mean_score"] for system in metric["systems"]] == pytest.approx([system.mean for system in expected.systems])
+    assert [system["mean_score"] for system in metric["systems"]] == pytest.approx(
+        [system.mean for system in expected.systems]
+    )
     assert [pair["p"] for pair in metric["pairs"]] == pytest.approx(expected.p_values[np.triu_indices(3, 1)])
     assert (shown["segments"], shown["resamples"], shown["seed"], shown["test"]) == (4, 100, 3, "bootstrap")
 
@@ -71,7 +85,9 @@ def test_several_metrics_share_models_and_each_takes_its_column(compare, monkeyp
     loaded = []
     for name in ("TokenEncoder", "LanguageModel"):
         real = getattr(mtmetrics.scorers.pool, name)
-        monkeypatch.setattr(mtmetrics.scorers.pool, name, lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k))
+        monkeypatch.setattr(
+            mtmetrics.scorers.pool, name, lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k)
+        )
     Path("greedy").mkdir()
     encoder = json.loads(compare(*PARALLEL)[1])["metrics"][0]["signature"]
     assert "enc:tiny-encoder" in encoder
@@ -157,10 +173,19 @@ def test_bad_usage_is_one_line(compare, argv: list[str], code: int, message: str
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"source": "s", "outputs": {"good": "x"}}, "line 5, field 'outputs': an object, system name -> translation of good, bad, odd"),
+        (
+            {"source": "s", "outputs": {"good": "x"}},
+            "line 5, field 'outputs': an object, system name -> translation of good, bad, odd",
+        ),
         ({"source": "s", "outputs": ["x"]}, "line 5, field 'outputs': an object"),
-        ({"source": None, "outputs": dict.fromkeys(OUTPUTS, "x")}, "line 5, field 'source': a string is needed, got null"),
-        ({"source": "s", "outputs": dict.fromkeys(OUTPUTS, 1)}, "line 5, field 'outputs', field 'good': a string is needed, got 1"),
+        (
+            {"source": None, "outputs": dict.fromkeys(OUTPUTS, "x")},
+            "line 5, field 'source': a string is needed, got null",
+        ),
+        (
+            {"source": "s", "outputs": dict.fromkeys(OUTPUTS, 1)},
+            "line 5, field 'outputs', field 'good': a string is needed, got 1",
+        ),
     ],
 )
 def test_a_bad_row_of_outputs_is_named(compare, row: dict, message: str) -> None:

@@ -55,7 +55,9 @@ def test_prints_what_the_scores_of_the_package_give(evaluate, preset, data):
     assert (code, err) == (0, "")
     shown = json.loads(out)
     result = load_scorer("xmoverscore", preset=str(preset), lang_pair="de-en").score(SOURCES, PREDICTIONS)
-    expected = {name: pearson(values, HUMAN).value for name, values in {"score": result.segments, **result.parts}.items()}
+    expected = {
+        name: pearson(values, HUMAN).value for name, values in {"score": result.segments, **result.parts}.items()
+    }
     assert shown["files"][0]["pearson"] == pytest.approx(expected, abs=1e-6)
     assert list(shown["files"][0]["pearson"]) == ["score", "mover", "lm"]
     assert shown["files"][0]["signature"] == result.signature
@@ -74,7 +76,9 @@ def test_models_are_loaded_once_for_all_files(evaluate, data, monkeypatch):
     loaded = []
     for name in ("TokenEncoder", "LanguageModel"):
         real = getattr(mtmetrics.scorers.pool, name)
-        monkeypatch.setattr(mtmetrics.scorers.pool, name, lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k))
+        monkeypatch.setattr(
+            mtmetrics.scorers.pool, name, lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k)
+        )
     code, _, _ = evaluate("--data", data(), data("b.jsonl"), data("c.jsonl", "fi-en"))
     assert code == 0
     assert sorted(loaded) == ["LanguageModel", "TokenEncoder"]
@@ -160,11 +164,20 @@ def test_a_missing_file(evaluate, tmp_path):
 
 @pytest.fixture
 def table(capsys, tmp_path):
-    """Runs the command on judged files of several pairs, with a reference and a column of scores; gives what it printed."""
+    """Runs the command on judged files of several pairs, with a reference and a column of scores; gives what it
+    printed."""
     paths = []
     for pair in ("de-en", "fi-en"):
         rows = [
-            {"lp": pair, "source": source, "translation": text, "reference": text[:9], "human": human, "sentbleu": human / 2, "sid": i // 2}
+            {
+                "lp": pair,
+                "source": source,
+                "translation": text,
+                "reference": text[:9],
+                "human": human,
+                "sentbleu": human / 2,
+                "sid": i // 2,
+            }
             for i, (source, text, human) in enumerate(zip(SOURCES, PREDICTIONS, HUMAN, strict=True))
         ]
         paths.append(tmp_path / f"{pair}.jsonl")
@@ -179,7 +192,9 @@ def table(capsys, tmp_path):
 
 
 def test_several_metrics_and_columns_in_one_table(table):
-    code, out, err = table("--metric", "chrf", "--metric", "prediction_length", "--column", "sentbleu", "--format", "markdown")
+    code, out, err = table(
+        "--metric", "chrf", "--metric", "prediction_length", "--column", "sentbleu", "--format", "markdown"
+    )
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "| metric | de-en | fi-en | average |"
@@ -191,7 +206,11 @@ def test_several_metrics_and_columns_in_one_table(table):
 
 
 def test_one_language_pair_of_a_file_with_several(capsys, tmp_path):
-    rows = [{"lp": pair, "source": "x", "translation": "y", "human": i, "given": i} for pair in ("de-en", "fi-en") for i in range(3)]
+    rows = [
+        {"lp": pair, "source": "x", "translation": "y", "human": i, "given": i}
+        for pair in ("de-en", "fi-en")
+        for i in range(3)
+    ]
     path = tmp_path / "both.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     for arguments, pairs in ([], ["de-en", "fi-en"]), (["--lp", "fi-en"], ["fi-en"]):
@@ -200,7 +219,9 @@ def test_one_language_pair_of_a_file_with_several(capsys, tmp_path):
 
 
 def test_preset_counts_for_metrics_that_name_none(preset, table):
-    code, out, _ = table("--metric", f"xmoverscore:{preset}:lm=none", "--metric", "xmoverscore::ngram=1", "--preset", str(preset))
+    code, out, _ = table(
+        "--metric", f"xmoverscore:{preset}:lm=none", "--metric", "xmoverscore::ngram=1", "--preset", str(preset)
+    )
     assert code == 0
     rows = json.loads(out)["rows"]
     assert [row["metric"] for row in rows] == [f"xmoverscore:{preset}:lm=none", f"xmoverscore:{preset}:ngram=1"]
@@ -229,7 +250,9 @@ def test_other_coefficients_and_groups(table):
 
 
 def test_systems(capsys, tmp_path):
-    judgements = [{"lp": "de-en", "system": name, "human": human} for name, human in (("a", 1.0), ("b", 2.0), ("c", 3.0))]
+    judgements = [
+        {"lp": "de-en", "system": name, "human": human} for name, human in (("a", 1.0), ("b", 2.0), ("c", 3.0))
+    ]
     outputs = {"a": "x", "b": "x y", "c": "x y z"}
     rows = [{"lp": "de-en", "source": "s", "reference": "x y z", "outputs": outputs} for _ in range(3)]
     for name, lines in {"de-en.jsonl": judgements, "de-en.outputs.jsonl": rows}.items():
@@ -275,7 +298,10 @@ def test_the_published_sentence_bleu(capsys):
         (["--metric", "chrf", "--metric", "ter", "--layer", "2"], "option layer: for which metric?"),
         (["--column", "sentbleu", "--coefficient", "tau"], "coefficient 'tau': must be one of pearson, spearman"),
         (["--column", "sentbleu", "--significance", "t"], "significance 't': must be one of williams, perm-both, none"),
-        (["--recipe", "zhao2020-table1", "--coefficient", "spearman"], "the paper's numbers are pearson of each segment"),
+        (
+            ["--recipe", "zhao2020-table1", "--coefficient", "spearman"],
+            "the paper's numbers are pearson of each segment",
+        ),
         (["--recipe", "zhao2020-table1", "--level", "system"], "the paper's numbers are pearson of each segment"),
         (["--column", "sentbleu", "--data-root", "x"], "--data-root belongs to --cards"),
         (["--column", "sentbleu", "--level", "system", "--field", "mt"], "--field mt: is of judged segments"),
@@ -283,7 +309,10 @@ def test_the_published_sentence_bleu(capsys):
         (["--recipe", "nothing"], "recipe 'nothing': must be one of"),
         (["--recipe", "zhao2020-table1", "--metric", "chrf"], "--recipe names its own rows"),
         (["--column", "sentbleu", "--coefficient", "acc23", "--ci"], "--ci"),
-        (["--column", "sentbleu", "--coefficient", "spearman", "--significance", "williams"], "Williams' test is for pearson"),
+        (
+            ["--column", "sentbleu", "--coefficient", "spearman", "--significance", "williams"],
+            "Williams' test is for pearson",
+        ),
         (["--column", "sentbleu", "--layers", "all"], "--layers compares the layers of one metric"),
         (["--metric", "chrf", "--group", "system"], "de-en.jsonl: a segment has no system"),
     ],

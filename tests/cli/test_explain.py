@@ -76,7 +76,13 @@ def test_json_holds_what_the_scorer_says(call, expected):
         assert_same(segment, wanted)
     assert document["signature"].startswith("xmoverscore|lp:de-en|")
     assert document["report"] == {"segments": 4, "blank": 1, "truncated": 0, "identical": 0}
-    assert document["segments"][2]["alignment"] == {"source": [], "prediction": [], "flow": [], "cost": [], "distance": 0.0}
+    assert document["segments"][2]["alignment"] == {
+        "source": [],
+        "prediction": [],
+        "flow": [],
+        "cost": [],
+        "distance": 0.0,
+    }
     assert err.count("warning") == 1
     # A segment per line, for people to read.
     assert out.count("\n") < 20
@@ -106,7 +112,9 @@ def test_other_ways_in(call, expected, tmp_path, monkeypatch):
     assert code == 0
     assert_same(json.loads(out)["segments"][0], expected[1])
     # The second line is not read at all, so that it cannot be wrong.
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{SOURCES[0]}\t{PREDICTIONS[0]}\n\xff".encode("latin-1"))))
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(f"{SOURCES[0]}\t{PREDICTIONS[0]}\n\xff".encode("latin-1")))
+    )
     code, out, _ = call("--segments", "1", "-")
     assert code == 0
     assert_same(json.loads(out)["segments"][0], expected[0])

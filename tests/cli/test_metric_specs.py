@@ -17,7 +17,14 @@ def specs(*argv: str) -> dict[str, MetricSpec]:
 
 
 def test_each_metric_has_its_own_preset_and_options() -> None:
-    found = specs("--metric", "xmoverscore:mini:lm_weight=0.5,ngram=1", "--metric", "sentsim::normalize=fixed", "--preset", "minilm")
+    found = specs(
+        "--metric",
+        "xmoverscore:mini:lm_weight=0.5,ngram=1",
+        "--metric",
+        "sentsim::normalize=fixed",
+        "--preset",
+        "minilm",
+    )
     assert list(found) == ["xmoverscore:mini:lm_weight=0.5,ngram=1", "sentsim::normalize=fixed"]
     assert [(spec.metric, spec.preset, dict(spec.options)) for spec in found.values()] == [
         ("xmoverscore", "mini", {"lm_weight": 0.5, "ngram": 1}),

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from mtmetrics.cli.main import main
-from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.maps.files import map_file_name, map_meta
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.token_store import encode_side
 from mtmetrics.mining.word_level import mine_words
-from mtmetrics.remap import Remapping
-from mtmetrics.scorers.maps import map_file_name, map_meta
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import read_pairs
 
 GERMAN = [
@@ -32,7 +32,9 @@ ENGLISH = [
 def texts(tmp_path: Path) -> list[str]:
     paths = [tmp_path / "de.txt", tmp_path / "en.txt"]
     for path, sentences in zip(paths, (GERMAN, ENGLISH), strict=True):
-        path.write_text("".join(f"{sentence}\n" for sentence in [*sentences, sentences[0], "", "1 2"]), encoding="utf-8")
+        path.write_text(
+            "".join(f"{sentence}\n" for sentence in [*sentences, sentences[0], "", "1 2"]), encoding="utf-8"
+        )
     return ["--source-text", str(paths[0]), "--target-text", str(paths[1])]
 
 
@@ -40,7 +42,9 @@ def call(encoder: Path, texts: list[str], out: Path, *argv: str) -> int:
     return main(["mine", "--lp", "de-en", "--encoder", str(encoder), "--out", str(out), *texts, *argv])
 
 
-def test_words_with_a_map(tiny_encoder: Path, texts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_with_a_map(
+    tiny_encoder: Path, texts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     encoder, maps = TokenEncoder(tiny_encoder), tmp_path / "maps"
     maps.mkdir()
     remapping = Remapping.fit("umd", *np.random.default_rng(0).normal(size=(2, 30, 16)), map_meta(encoder, "de-en"))
@@ -48,7 +52,14 @@ def test_words_with_a_map(tiny_encoder: Path, texts: list[str], tmp_path: Path, 
     out = tmp_path / "pairs.jsonl"
     assert call(tiny_encoder, texts, out, "--share", "1", "--map", "umd", "--maps", str(maps)) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["source"] == printed["source"] | {"lines": 7, "blank": 1, "repeated": 1, "too few tokens": 1, "kept": 4, "drawn": 4}
+    assert printed["source"] == printed["source"] | {
+        "lines": 7,
+        "blank": 1,
+        "repeated": 1,
+        "too few tokens": 1,
+        "kept": 4,
+        "drawn": 4,
+    }
     expected = mine_words(encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder), remapping, share=1.0)
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [row["score"] for row in rows] == pytest.approx(expected.scores.tolist(), abs=1e-6)
@@ -57,7 +68,9 @@ def test_words_with_a_map(tiny_encoder: Path, texts: list[str], tmp_path: Path, 
     assert printed["mined"] == expected.counts
 
 
-def test_sentences_of_prepared_text(tiny_encoder: Path, texts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sentences_of_prepared_text(
+    tiny_encoder: Path, texts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "pairs.jsonl"
     assert call(tiny_encoder, texts, out, "--level", "sentence", "--prepared", "--limit", "2", "--sentences", "6") == 0
     printed = json.loads(capsys.readouterr().out)
@@ -87,7 +100,12 @@ def test_sentences_of_prepared_text(tiny_encoder: Path, texts: list[str], tmp_pa
     ],
 )
 def test_refusals(
-    tiny_encoder: Path, texts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], message: str
+    tiny_encoder: Path,
+    texts: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    argv: list[str],
+    message: str,
 ) -> None:
     out, empty = tmp_path / "pairs.jsonl", tmp_path / "empty.txt"
     empty.write_text("\n")

@@ -13,7 +13,9 @@ def score(preset: Path, folder: Path, *argv: str) -> int:
     return main(["score", "--preset", str(preset), "--lp", "de-en", "--parts", *argv, str(rows)])
 
 
-def test_embedding_cache_and_devices_change_no_score(tiny_preset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_embedding_cache_and_devices_change_no_score(
+    tiny_preset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     outputs = []
     for argv in ([], ["--embedding-cache", str(tmp_path / "cache")], ["--embedding-cache", str(tmp_path / "cache")]):
         assert score(tiny_preset, tmp_path, "--device", "cpu", *argv) == 0
@@ -23,7 +25,9 @@ def test_embedding_cache_and_devices_change_no_score(tiny_preset: Path, tmp_path
     assert score(tiny_preset, tmp_path, "--device", "cpu,cpu") == 0
 
 
-def test_a_damaged_embedding_cache_is_one_line(tiny_preset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_embedding_cache_is_one_line(
+    tiny_preset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     cache = ["--embedding-cache", str(tmp_path / "cache")]
     assert score(tiny_preset, tmp_path, *cache) == 0
     (path,) = (tmp_path / "cache").iterdir()

@@ -21,7 +21,9 @@ def plot(tmp_path: Path, tiny_preset: Path, capsys: pytest.CaptureFixture[str], 
     monkeypatch.chdir(tmp_path)
     for pair in ("de-en", "fi-en"):
         rows = zip(SOURCES, PREDICTIONS, HUMAN, range(5), strict=True)
-        lines = [json.dumps({"lp": pair, "source": s, "translation": t, "human": h, "sentbleu": n}) for s, t, h, n in rows]
+        lines = [
+            json.dumps({"lp": pair, "source": s, "translation": t, "human": h, "sentbleu": n}) for s, t, h, n in rows
+        ]
         Path(f"{pair}.jsonl").write_text("\n".join(lines) + "\n")
 
     def run(kind: str, *argv: str) -> tuple[int, str, str]:
@@ -41,8 +43,12 @@ def parts(tiny_preset: Path) -> dict[str, np.ndarray]:
 
 def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
-    monkeypatch.setattr(plots, "draw_scatter", lambda panels, draw=plots.draw_scatter: drawn.append(panels) or draw(panels))
-    assert plot("scatter", "--data", "de-en.jsonl", "fi-en.jsonl", "--metric", "xmoverscore", "--column", "sentbleu") == (0, "", "")
+    monkeypatch.setattr(
+        plots, "draw_scatter", lambda panels, draw=plots.draw_scatter: drawn.append(panels) or draw(panels)
+    )
+    assert plot(
+        "scatter", "--data", "de-en.jsonl", "fi-en.jsonl", "--metric", "xmoverscore", "--column", "sentbleu"
+    ) == (0, "", "")
     (panels,) = drawn
     assert list(panels) == ["de-en", "fi-en"]
     assert list(panels["de-en"]) == ["xmoverscore", "sentbleu (column)"]
@@ -53,7 +59,9 @@ def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], m
     assert Path("plot.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_bars_are_correlations_with_intervals_and_their_mean(plot, parts: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bars_are_correlations_with_intervals_and_their_mean(
+    plot, parts: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn = []
     monkeypatch.setattr(plots, "draw_bars", lambda *a, draw=plots.draw_bars, **k: drawn.append((a, k)) or draw(*a, **k))
     assert plot("bars", "--data", "de-en.jsonl", "fi-en.jsonl")[0] == 0
@@ -68,7 +76,11 @@ def test_bars_are_correlations_with_intervals_and_their_mean(plot, parts: dict[s
     drawn.clear()
     assert plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu", "--coefficient", "kendall-b")[0] == 0
     (((bars, groups), labels),) = drawn
-    assert (list(bars), groups, labels["y_label"]) == (["sentbleu (column)"], ["de-en"], "kendall-b with human judgements")
+    assert (list(bars), groups, labels["y_label"]) == (
+        ["sentbleu (column)"],
+        ["de-en"],
+        "kendall-b with human judgements",
+    )
 
 
 def test_weights_are_printed_with_the_best_and_a_warning(plot, parts: dict[str, np.ndarray]) -> None:
@@ -120,11 +132,19 @@ def test_bad_usage_is_one_line_and_leaves_no_file(plot, argv: list[str], message
 
 
 def test_scores_that_are_constant_are_named(plot) -> None:
-    rows = Path("de-en.jsonl").read_text().replace('"sentbleu": 0', '"sentbleu": 1').replace('"sentbleu": 2', '"sentbleu": 1')
+    rows = (
+        Path("de-en.jsonl")
+        .read_text()
+        .replace('"sentbleu": 0', '"sentbleu": 1')
+        .replace('"sentbleu": 2', '"sentbleu": 1')
+    )
     Path("de-en.jsonl").write_text(rows.replace('"sentbleu": 3', '"sentbleu": 1'))
     code, _, err = plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu")
     assert code == 0
-    assert err == "mtmetrics: warning: de-en.jsonl (de-en): no correlation for sentbleu (column): the scores are constant\n"
+    assert (
+        err
+        == "mtmetrics: warning: de-en.jsonl (de-en): no correlation for sentbleu (column): the scores are constant\n"
+    )
 
 
 @pytest.mark.parametrize("argv", [["plot"], ["plot", "pie"], ["plot", "bars"], ["plot", "bars", "--data", "x"]])

@@ -21,7 +21,9 @@ def files(tmp_path: Path) -> dict[str, str]:
         "ref": "".join(f"{reference}\n" for reference in REFERENCES),
         "own": "".join(f"{reference} there\n" for reference in REFERENCES),
         "rows.tsv": "".join(f"{source}\t{reference}\n" for source, reference in rows),
-        "judged.jsonl": "".join(json.dumps({"source": s, "reference": r, "human": n}) + "\n" for s, r in rows for n in (1, 2)),
+        "judged.jsonl": "".join(
+            json.dumps({"source": s, "reference": r, "human": n}) + "\n" for s, r in rows for n in (1, 2)
+        ),
         "parallel.jsonl": "".join(json.dumps({"source": s, "target": r, "origin": "x"}) + "\n" for s, r in rows),
         "words.tsv": "das\tthe\nhaus\thouse\nist\tis\nklein\tsmall\n",
         "empty": "",
@@ -42,7 +44,9 @@ def probe(tiny_preset: Path, capsys: pytest.CaptureFixture[str]):
 
 
 def test_preference(probe, files, tiny_preset):
-    code, out, err = probe("preference", "-s", files["src"], "-r", files["ref"], "-t", files["own"], "--word-pairs", files["words.tsv"])
+    code, out, err = probe(
+        "preference", "-s", files["src"], "-r", files["ref"], "-t", files["own"], "--word-pairs", files["words.tsv"]
+    )
     assert code == 0
     shown = json.loads(out)
     assert shown["coverage"] == 4 / 16
@@ -74,7 +78,8 @@ def test_words_of_parallel_text_translate_too(probe, files, tiny_encoder, monkey
     monkeypatch.setattr("mtmetrics.mining.word_pairs.words_from_sentences", align)
     words = ("--parallel", files["parallel.jsonl"], "--aligner", str(tiny_encoder))
     mined, both = (
-        json.loads(probe("preference", files["rows.tsv"], *words, *more)[1]) for more in ([], ["--word-pairs", files["words.tsv"]])
+        json.loads(probe("preference", files["rows.tsv"], *words, *more)[1])
+        for more in ([], ["--word-pairs", files["words.tsv"]])
     )
     assert (mined["coverage"], both["coverage"]) == (2 / 16, 4 / 16)
     assert asked[0] == ((SOURCES[0].split(), REFERENCES[0].split()), str(tiny_encoder))
@@ -87,11 +92,22 @@ def test_ways_in_are_the_same_and_repeated_rows_count_once(probe, files):
 
 
 def test_parts_tables_and_drawing(probe, files, tmp_path):
-    code, out, _ = probe("preference", files["rows.tsv"], "--parts", "--format", "markdown", "--plot", str(tmp_path / "p.png"))
+    code, out, _ = probe(
+        "preference", files["rows.tsv"], "--parts", "--format", "markdown", "--plot", str(tmp_path / "p.png")
+    )
     assert code == 0
     assert [line.split(" | ")[1] for line in out.splitlines()[2:]] == ["score", "mover", "lm"]
     code, out, _ = probe(
-        "matching", files["rows.tsv"], "--at", "2", "1", "--parts", "--format", "markdown", "--plot", str(tmp_path / "m.png")
+        "matching",
+        files["rows.tsv"],
+        "--at",
+        "2",
+        "1",
+        "--parts",
+        "--format",
+        "markdown",
+        "--plot",
+        str(tmp_path / "m.png"),
     )
     assert code == 0
     assert out.splitlines()[0] == "| measure | P@1 | P@2 |"
@@ -107,17 +123,21 @@ def test_matching(probe, files, tiny_encoder):
     assert (shown["sentences"], shown["candidates"], shown["nearest"], shown["report"]["segments"]) == (4, 3, None, 12)
     assert list(shown["precision"]) == ["score"]
     assert 0 <= shown["precision"]["score"]["1"] <= shown["precision"]["score"]["2"] <= 1
-    nearest = json.loads(probe("matching", files["rows.tsv"], "--candidates", "3", "--at", "1", "--nearest", str(tiny_encoder))[1])
+    nearest = json.loads(
+        probe("matching", files["rows.tsv"], "--candidates", "3", "--at", "1", "--nearest", str(tiny_encoder))[1]
+    )
     assert nearest["nearest"] == str(tiny_encoder)
     everything = [
-        json.loads(probe("matching", files["rows.tsv"], "--at", "1", *more)[1]) for more in ([], ["--nearest", str(tiny_encoder)])
+        json.loads(probe("matching", files["rows.tsv"], "--at", "1", *more)[1])
+        for more in ([], ["--nearest", str(tiny_encoder)])
     ]
     assert everything[0]["precision"] == everything[1]["precision"]
 
 
 def test_sentences_are_drawn_by_seed(probe, files):
     one, same, other = (
-        json.loads(probe("preference", files["rows.tsv"], "--sentences", "2", "--seed", seed)[1])["preferences"] for seed in ("1", "1", "4")
+        json.loads(probe("preference", files["rows.tsv"], "--sentences", "2", "--seed", seed)[1])["preferences"]
+        for seed in ("1", "1", "4")
     )
     assert len(one[0]["differences"]) == 2
     assert one == same != other

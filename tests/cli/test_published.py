@@ -9,14 +9,16 @@ import pytest
 
 from mtmetrics.artifacts.files import git_blob_sha1
 from mtmetrics.cli.main import main
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError
-from mtmetrics.remap import Remapping
-from mtmetrics.scorers.maps import load_map
+from mtmetrics.maps.files import load_map
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.models.token_encoder import TokenEncoder
 
 NAME = "xmoverscore-published"
 FILES = [
-    f"layer-{layer}/{pair}.{kind}.safetensors" for layer, pair in ((3, "de-en"), (3, "en-ru"), (2, "de-en")) for kind in ("clp", "umd")
+    f"layer-{layer}/{pair}.{kind}.safetensors"
+    for layer, pair in ((3, "de-en"), (3, "en-ru"), (2, "de-en"))
+    for kind in ("clp", "umd")
 ]
 
 
@@ -66,7 +68,10 @@ def test_pull_pairs_into_a_folder(run, published, model, tmp_path):
     Remapping("clp", (np.eye(16),)).save(out / FILES[2])
     code, _, err = run("pull", NAME, "--out", out)
     assert code == 2
-    assert f"{out / FILES[2]} exists already and is not the published map, or damaged; remove it or choose another --out" in err
+    assert (
+        f"{out / FILES[2]} exists already and is not the published map, or damaged; remove it or choose another --out"
+        in err
+    )
     assert files_in(out) == FILES[2:4]
 
 
@@ -104,7 +109,9 @@ def test_an_interrupt_leaves_nothing_half(run, published, tmp_path):
 def test_pull_bad_usage(run, published, tmp_path, arguments, message):
     with open(tmp_path / "catalog" / "catalog.toml", "a") as stream:
         for name, bundled in (("small", "true"), ("on-hub", "false")):
-            stream.write(f'[{name}]\nkind = "maps"\nrepository = "org/{name}"\nrevision = "main"\nbundled = {bundled}\n')
+            stream.write(
+                f'[{name}]\nkind = "maps"\nrepository = "org/{name}"\nrevision = "main"\nbundled = {bundled}\n'
+            )
     assert run("pull", *arguments) == (2, "", f"mtmetrics: {message}\n")
     assert published.requests == []
 
@@ -146,7 +153,9 @@ def test_import_by_name(run, originals, published, model, tmp_path):
     for kind, original in zip(("clp", "umd"), originals, strict=False):
         array = np.load(original)
         expected = array if kind == "clp" else vectors - np.outer(array, array)
-        assert load_map(tmp_path / "maps", "de-en", kind, TokenEncoder(model)).apply(vectors) == pytest.approx(expected, abs=1e-6)
+        assert load_map(tmp_path / "maps", "de-en", kind, TokenEncoder(model)).apply(vectors) == pytest.approx(
+            expected, abs=1e-6
+        )
     assert published.requests == []
 
 
@@ -157,7 +166,9 @@ def test_import_binds_to_a_copy_of_the_model(run, originals, published, tiny_enc
     remapping = load_map(tmp_path / "raw", "de-en", "clp", encoder)
     assert (remapping.meta["encoder"], remapping.meta["encoder_fingerprint"]) == ("tiny-encoder", encoder.fingerprint)
     assert remapping.meta["origin"] == published.url
-    with pytest.raises(ArtifactError, match="'mtmetrics artifacts import .* --encoder FOLDER --out DIR' binds the map to it"):
+    with pytest.raises(
+        ArtifactError, match="'mtmetrics artifacts import .* --encoder FOLDER --out DIR' binds the map to it"
+    ):
         load_map(NAME, "de-en", "clp", encoder)
     # What that advice does with the converted map in the cache.
     cached = next((tmp_path / "assets").rglob("*.safetensors"))
@@ -182,19 +193,33 @@ def test_import_of_files_with_other_names(run, originals, published, tiny_encode
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["bad.BAM"], 2, "bad.BAM: its name does not have the form CORPUS.XX-YY.2k.LAYER.BAM, so --layer N and --lp XX-YY and --encoder"),
+        (
+            ["bad.BAM"],
+            2,
+            "bad.BAM: its name does not have the form CORPUS.XX-YY.2k.LAYER.BAM, so --layer N and --lp XX-YY and --encoder",
+        ),
         (["bad.BAM", "--layer", 3, "--lp", "fi-en", "--encoder", "ENCODER"], 1, "bad.BAM: not a whole numpy file"),
-        (["wide.fi-en.2k.3.BAM", "--encoder", "ENCODER"], 2, "for vectors of 8 numbers, but --encoder ENCODER gives 16"),
+        (
+            ["wide.fi-en.2k.3.BAM", "--encoder", "ENCODER"],
+            2,
+            "for vectors of 8 numbers, but --encoder ENCODER gives 16",
+        ),
         (["none.BAM"], 2, "none.BAM: cannot be read (No such file or directory)"),
         (["--layer", 4, "--encoder", "ENCODER"], 2, "for layer 4, but --encoder ENCODER has the layers 0 to 3"),
         (["--layer", -1], 2, "--layer -1: must be a whole number of at least 0"),
         (["--lp", "deen"], 2, "language pair 'deen'"),
         (["--encoder", "no/such-model"], 1, "model 'no/such-model'"),
-        (["copy/europarl-v7.de-en.2k.3.BAM"], 2, "would both become OUT/de-en.clp.safetensors; import them into separate folders"),
+        (
+            ["copy/europarl-v7.de-en.2k.3.BAM"],
+            2,
+            "would both become OUT/de-en.clp.safetensors; import them into separate folders",
+        ),
         (["europarl-v7.de-en.2k.2.BAM"], 2, "would both become OUT/de-en.clp.safetensors"),
     ],
 )
-def test_import_refusals_write_nothing(run, originals, published, tiny_encoder, tmp_path, monkeypatch, options, code, message):
+def test_import_refusals_write_nothing(
+    run, originals, published, tiny_encoder, tmp_path, monkeypatch, options, code, message
+):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.BAM").write_bytes(b"bad")
@@ -202,7 +227,9 @@ def test_import_refusals_write_nothing(run, originals, published, tiny_encoder, 
     (tmp_path / "wide.npy").rename(tmp_path / "wide.fi-en.2k.3.BAM")
     (tmp_path / "copy").mkdir()
     shutil.copy(originals[0], tmp_path / "copy")
-    (tmp_path / "europarl-v7.de-en.2k.2.BAM").write_bytes(published.files["/c0ffee/mapping/layer-2/europarl-v7.de-en.2k.2.BAM"])
+    (tmp_path / "europarl-v7.de-en.2k.2.BAM").write_bytes(
+        published.files["/c0ffee/mapping/layer-2/europarl-v7.de-en.2k.2.BAM"]
+    )
     places = {"ENCODER": tiny_encoder}
     found, out, err = run("import", originals[0], *(places.get(option, option) for option in options), "--out", "OUT")
     assert (found, out) == (code, "")

@@ -7,19 +7,26 @@ import numpy as np
 import pytest
 
 from mtmetrics.cli.main import main
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError
+from mtmetrics.maps.files import load_map
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.word_pairs import vectors_from_sentences, vectors_from_words
-from mtmetrics.remap import Remapping
-from mtmetrics.scorers.maps import load_map
+from mtmetrics.models.token_encoder import TokenEncoder
 
-PAIRS = [("das haus ist klein", "the house is small"), ("ich sehe die katze", "i see the cat"), ("der hund schläft", "the dog sleeps")] * 9
+PAIRS = [
+    ("das haus ist klein", "the house is small"),
+    ("ich sehe die katze", "i see the cat"),
+    ("der hund schläft", "the dog sleeps"),
+] * 9
 
 
 @pytest.fixture
 def parallel(tmp_path: Path) -> str:
     path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{source} {number}\t{target} {number}\n" for number, (source, target) in enumerate(PAIRS)), encoding="utf-8")
+    path.write_text(
+        "".join(f"{source} {number}\t{target} {number}\n" for number, (source, target) in enumerate(PAIRS)),
+        encoding="utf-8",
+    )
     return str(path)
 
 
@@ -27,10 +34,26 @@ def call(encoder: Path, *argv: str) -> int:
     return main(["remap", "--encoder", str(encoder), "--lp", "de-en", *argv])
 
 
-def test_maps_from_parallel_text(tiny_encoder: Path, parallel: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_maps_from_parallel_text(
+    tiny_encoder: Path, parallel: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "maps"
     assert (
-        call(tiny_encoder, "--parallel", parallel, "--layer", "2", "--align-layer", "1", "--out", str(out), "--map", "clp", "umd+clp") == 0
+        call(
+            tiny_encoder,
+            "--parallel",
+            parallel,
+            "--layer",
+            "2",
+            "--align-layer",
+            "1",
+            "--out",
+            str(out),
+            "--map",
+            "clp",
+            "umd+clp",
+        )
+        == 0
     )
     printed = json.loads(capsys.readouterr().out)
     assert sorted(path.name for path in out.iterdir()) == ["de-en.clp.safetensors", "de-en.umd+clp.safetensors"]
@@ -46,10 +69,17 @@ def test_maps_from_parallel_text(tiny_encoder: Path, parallel: str, tmp_path: Pa
         load_map(out, "de-en", "clp", aligner)
 
 
-def test_maps_of_sentences(tiny_encoder: Path, parallel: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_maps_of_sentences(
+    tiny_encoder: Path, parallel: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "maps"
-    assert call(tiny_encoder, "--parallel", parallel, "--level", "sentence", "--out", str(out), "--map", "clp", "umd") == 0
-    assert sorted(path.name for path in out.iterdir()) == ["de-en.sentence-clp.safetensors", "de-en.sentence-umd.safetensors"]
+    assert (
+        call(tiny_encoder, "--parallel", parallel, "--level", "sentence", "--out", str(out), "--map", "clp", "umd") == 0
+    )
+    assert sorted(path.name for path in out.iterdir()) == [
+        "de-en.sentence-clp.safetensors",
+        "de-en.sentence-umd.safetensors",
+    ]
     encoder = TokenEncoder(tiny_encoder)
     rows = [[f"{pair[side]} {number}" for number, pair in enumerate(PAIRS)] for side in (0, 1)]
     source, target = ((tokens := encoder.encode(texts)).means()[tokens.index] for texts in rows)
@@ -69,7 +99,9 @@ def test_maps_from_given_words(tiny_encoder: Path, tmp_path: Path) -> None:
     words.write_text("haus\thouse\nhund\tdog\nkatze\tcat\n\tnothing\n")
     assert call(tiny_encoder, "--word-pairs", str(words), "--map", "umd", "--out", str(tmp_path / "maps")) == 0
     encoder = TokenEncoder(tiny_encoder)
-    source, target, kept = vectors_from_words([("haus", "house"), ("hund", "dog"), ("katze", "cat"), ("", "nothing")], encoder)
+    source, target, kept = vectors_from_words(
+        [("haus", "house"), ("hund", "dog"), ("katze", "cat"), ("", "nothing")], encoder
+    )
     assert kept.tolist() == [0, 1, 2]
     assert source[1] == pytest.approx(encoder.encode(["hund"]).vectors[1], abs=1e-6)
     loaded = load_map(tmp_path / "maps", "de-en", "umd", encoder)
@@ -85,9 +117,18 @@ def test_curve_prints_one_row_per_map_and_size(
     data = tmp_path / "judged.jsonl"
     rows = [{"lp": "de-en", "source": s, "translation": t, "human": float(i)} for i, (s, t) in enumerate(PAIRS[:3])]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert call(tiny_encoder, "--parallel", parallel, "--curve", "10,20", "--data", str(data), "--preset", str(preset)) == 0
+    assert (
+        call(tiny_encoder, "--parallel", parallel, "--curve", "10,20", "--data", str(data), "--preset", str(preset))
+        == 0
+    )
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert [line[:2] for line in lines[1:]] == [["none", "0"], ["clp", "10"], ["umd", "10"], ["clp", "20"], ["umd", "20"]]
+    assert [line[:2] for line in lines[1:]] == [
+        ["none", "0"],
+        ["clp", "10"],
+        ["umd", "10"],
+        ["clp", "20"],
+        ["umd", "20"],
+    ]
     values = np.array([float(line[3]) for line in lines[1:]])
     assert (abs(values) <= 1).all()
     assert values[1] != values[0]
@@ -103,16 +144,31 @@ def test_curve_prints_one_row_per_map_and_size(
         (["--parallel", "PAIRS", "--out", "OUT", "--layer", "9"], 2, "layer 9"),
         (["--parallel", "PAIRS", "--curve", "5"], 2, "--curve needs --parallel FILE and --data FILE"),
         (["--parallel", "PAIRS", "--curve", "five", "--data", "x"], 2, "--curve 'five'"),
-        (["--parallel", "PAIRS", "--curve", "500", "--data", "x"], 2, "500 sentence pairs asked for, the files hold 27"),
+        (
+            ["--parallel", "PAIRS", "--curve", "500", "--data", "x"],
+            2,
+            "500 sentence pairs asked for, the files hold 27",
+        ),
         (["--parallel", "PAIRS", "--out", "PAIRS/maps"], 2, "cannot be made"),
         (["--word-pairs", "EMPTY", "--out", "OUT"], 2, "empty; there are no word pairs"),
     ],
 )
 def test_refusals_write_nothing(
-    tiny_encoder: Path, parallel: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], code: int, message: str
+    tiny_encoder: Path,
+    parallel: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    argv: list[str],
+    code: int,
+    message: str,
 ) -> None:
     (tmp_path / "empty.tsv").write_text("")
-    places = {"PAIRS": parallel, "PAIRS/maps": f"{parallel}/maps", "OUT": str(tmp_path / "out"), "EMPTY": str(tmp_path / "empty.tsv")}
+    places = {
+        "PAIRS": parallel,
+        "PAIRS/maps": f"{parallel}/maps",
+        "OUT": str(tmp_path / "out"),
+        "EMPTY": str(tmp_path / "empty.tsv"),
+    }
     assert call(tiny_encoder, *(places.get(word, word) for word in argv)) == code
     error = capsys.readouterr().err
     assert message in error

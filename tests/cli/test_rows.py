@@ -1,4 +1,5 @@
-"""Which columns of the input a metric compares: sources or references, in parallel files, TSV, JSON Lines and Parquet."""
+"""Which columns of the input a metric compares: sources or references, in parallel files, TSV, JSON Lines and
+Parquet."""
 
 import argparse
 import json
@@ -15,7 +16,8 @@ from mtmetrics.errors import InputError
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of all kinds with the source s, the predictions p and q, and the references r and R, in the working directory."""
+    """Files of all kinds with the source s, the predictions p and q, and the references r and R, in the working
+    directory."""
     monkeypatch.chdir(tmp_path)
     for name in "spqrR":
         Path(name).write_text(f"{name}1\n{name}2\n")
@@ -72,7 +74,12 @@ def test_columns(files: None, metric: str, argv: list[str], options: dict, first
 @pytest.mark.parametrize(
     ("metric", "argv", "options", "message"),
     [
-        ("sentsim", ["-s", "s", "-r", "r", "-t", "p"], {}, "both sources and references are given: pass setting='src-mt'"),
+        (
+            "sentsim",
+            ["-s", "s", "-r", "r", "-t", "p"],
+            {},
+            "both sources and references are given: pass setting='src-mt'",
+        ),
         ("sentsim", ["three.tsv"], {}, "both sources and references are given"),
         ("sentsim", ["source.jsonl"], {"setting": "mt-ref"}, "compares with references; pass references"),
         ("xmoverscore", ["-r", "r", "-t", "p"], {}, "xmoverscore compares predictions with sources"),

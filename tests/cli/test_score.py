@@ -48,12 +48,18 @@ def call(preset: Path, *argv: str) -> int:
 
 
 def test_all_ways_in_give_the_scores_of_the_scorer(
-    preset: Path, files: tuple[str, str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    preset: Path,
+    files: tuple[str, str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     expected = load_xmoverscore(str(preset), "de-en").score(SOURCES, PREDICTIONS).as_dict(parts=True)
     source, prediction, table = files
     rows = tmp_path / "rows.jsonl"
-    rows.write_text("".join(json.dumps({"source": s, "translation": p}) + "\n" for s, p in zip(SOURCES, PREDICTIONS, strict=True)))
+    rows.write_text(
+        "".join(json.dumps({"source": s, "translation": p}) + "\n" for s, p in zip(SOURCES, PREDICTIONS, strict=True))
+    )
     for argv in (["-s", source, "-t", prediction], [table], [str(rows)], ["-"]):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(table).read_bytes())))
         assert call(preset, "--parts", *argv) == 0
@@ -92,7 +98,9 @@ def test_line_formats(preset: Path, files: tuple[str, str, str], capsys: pytest.
         (b"a\tb\n\xff\tb\n", "line 2: byte 1 (0xff) is not valid UTF-8"),
     ],
 )
-def test_bad_tables(preset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], data: bytes, message: str) -> None:
+def test_bad_tables(
+    preset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], data: bytes, message: str
+) -> None:
     path = tmp_path / "bad.tsv"
     path.write_bytes(data)
     assert call(preset, str(path)) == 2
@@ -122,7 +130,12 @@ def test_bad_tables(preset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     ],
 )
 def test_bad_usage_is_one_line(
-    preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str], argv: list[str], code: int, message: str
+    preset: Path,
+    files: tuple[str, str, str],
+    capsys: pytest.CaptureFixture[str],
+    argv: list[str],
+    code: int,
+    message: str,
 ) -> None:
     assert call(preset, *(files[2] if word == "TABLE" else word for word in argv)) == code
     captured = capsys.readouterr()
@@ -132,7 +145,9 @@ def test_bad_usage_is_one_line(
     assert captured.out == ""
 
 
-def test_unequal_files(preset: Path, files: tuple[str, str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unequal_files(
+    preset: Path, files: tuple[str, str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "short.en").write_text("the house\n")
     assert call(preset, "-s", files[0], "-t", str(tmp_path / "short.en")) == 2
     assert "short.en ends after 1 lines" in capsys.readouterr().err
@@ -210,7 +225,9 @@ def test_rows_of_several_systems_stand_side_by_side(preset: Path, files: tuple[s
         (["--format", "parquet"], "needs --out"),
     ],
 )
-def test_bad_outputs(preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str], argv: list[str], message: str) -> None:
+def test_bad_outputs(
+    preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str], argv: list[str], message: str
+) -> None:
     assert call(preset, files[2], *argv) == 2
     assert message in capsys.readouterr().err
 
@@ -235,7 +252,9 @@ def test_a_long_file_is_not_kept(preset: Path, tmp_path: Path, monkeypatch: pyte
         return [ChunkScores(values, {"mover": values, "lm": values}, nothing, nothing)]
 
     lines = 100_000
-    monkeypatch.setattr("mtmetrics.cli.rows.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines)))
+    monkeypatch.setattr(
+        "mtmetrics.cli.rows.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines))
+    )
     monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._score_chunk", chunk)
     out = tmp_path / "scores.parquet"
     assert call(preset, "rows.tsv", "--out", str(out)) == 0

@@ -35,7 +35,10 @@ def segments(human, lang_pair="de-en", file="set.jsonl"):
 
 @pytest.fixture
 def agreements():
-    return [judge(LengthScorer(), segments([2, 1, 4, 3])), judge(LengthScorer(), segments([1, 2, 3, 4], "fi-en", "b|c.jsonl"))]
+    return [
+        judge(LengthScorer(), segments([2, 1, 4, 3])),
+        judge(LengthScorer(), segments([1, 2, 3, 4], "fi-en", "b|c.jsonl")),
+    ]
 
 
 def test_score_and_parts_are_correlated_with_the_judgements(agreements):
@@ -118,7 +121,9 @@ def test_a_negative_zero_is_no_minus():
 
 def test_undefined_correlations_are_listed_where_they_are_shown(agreements):
     assert undefined(agreements) == []
-    assert undefined(agreements[:1], parts=True) == ["set.jsonl (de-en): no correlation for flat: the scores are constant"]
+    assert undefined(agreements[:1], parts=True) == [
+        "set.jsonl (de-en): no correlation for flat: the scores are constant"
+    ]
 
 
 def test_constant_judgements_show_as_undefined_mean():

@@ -59,7 +59,9 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             {"lp": f"{source}-en", "source": "x", "reference": "a b c", "translation": "a " * length, "human": human}
             for length, human in enumerate(judgements, 1)
         ]
-        (tmp_path / f"data/a/{source}-en.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        (tmp_path / f"data/a/{source}-en.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+        )
     monkeypatch.setattr(cards, "metric_scripts", lambda: tmp_path / "metrics")
     for module in (cards, mtmetrics.artifacts.catalog):
         monkeypatch.setattr(module, "bundled_artifacts", lambda: tmp_path / "hub_artifacts")
@@ -82,7 +84,11 @@ def test_measures_stores_and_writes(tree: Path) -> None:
     assert lines[8] == "| the paper | 0.500 | 0.250 | 0.125 |"
     assert lines[9:] == ["<!-- end of table -->", "", "after"]
     stored = load_measurements(tree / "metrics/thing")
-    assert set(stored) == {("prediction_length", "a/de-en.jsonl"), ("prediction_length", "a/fi-en.jsonl"), ("chrf", "a/de-en.jsonl")}
+    assert set(stored) == {
+        ("prediction_length", "a/de-en.jsonl"),
+        ("prediction_length", "a/fi-en.jsonl"),
+        ("chrf", "a/de-en.jsonl"),
+    }
     one = stored["prediction_length", "a/fi-en.jsonl"]
     assert (one.segments, one.pearson) == (4, {"score": -1.0})
     assert one.sha256 == sha256_file(tree / "data/a/fi-en.jsonl")[:16]
@@ -93,11 +99,15 @@ def test_nothing_is_measured_twice(tree: Path, monkeypatch: pytest.MonkeyPatch) 
     cards.write_cards([], tree / "data", ModelPool())
     scored = []
     real = mtmetrics.evaluation.measurements.score_together
-    monkeypatch.setattr(mtmetrics.evaluation.measurements, "score_together", lambda s, f: scored.extend(s) or real(s, f))
+    monkeypatch.setattr(
+        mtmetrics.evaluation.measurements, "score_together", lambda s, f: scored.extend(s) or real(s, f)
+    )
     assert cards.write_cards([], tree / "data", ModelPool()) == []
     assert scored == []
     [first, *_] = (tree / "data/a/fi-en.jsonl").read_text().splitlines()
-    (tree / "data/a/fi-en.jsonl").write_text("\n".join([first, first.replace("1.0", "0.0").replace('"a "', '"a a a "')]))
+    (tree / "data/a/fi-en.jsonl").write_text(
+        "\n".join([first, first.replace("1.0", "0.0").replace('"a "', '"a a a "')])
+    )
     assert len(cards.write_cards(["thing"], tree / "data", ModelPool())) == 3
     assert [scorer.signature.split("|")[0] for scorer in scored] == ["prediction_length"]
 
@@ -143,7 +153,9 @@ def test_definitions_that_cannot_be_used(tree: Path, old: str, new: str, message
 
 def test_a_part_that_the_metric_does_not_have(tree: Path) -> None:
     path = tree / "metrics/thing/tables.toml"
-    path.write_text(path.read_text(encoding="utf-8").replace('metric = "chrf"', 'metric = "chrf", part = "lm"'), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace('metric = "chrf"', 'metric = "chrf", part = "lm"'), encoding="utf-8"
+    )
     with pytest.raises(ArtifactError, match="chrf: no part 'lm'; there are: score"):
         cards.write_cards([], tree / "data", ModelPool())
 
@@ -160,7 +172,9 @@ def test_tables_that_nobody_defines_stay_as_they_are() -> None:
     card = CARD + CARD.replace("thing", "else").replace("old\n", "")
     assert cards.tables_in(card) == {"thing/lengths": "old", "else/lengths": ""}
     assert cards.with_tables(card, {}) == card
-    assert cards.with_tables(card, {"else/lengths": "new"}) == card.replace("else/lengths -->\n", "else/lengths -->\nnew\n")
+    assert cards.with_tables(card, {"else/lengths": "new"}) == card.replace(
+        "else/lengths -->\n", "else/lengths -->\nnew\n"
+    )
 
 
 def test_folders_without_tables_or_measurements(tree: Path) -> None:

@@ -67,7 +67,9 @@ def test_order_ranks_and_clusters(scores: dict[str, np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize(("test", "function"), [("permutation", paired_permutation), ("bootstrap", paired_bootstrap)])
-def test_p_values_are_those_of_the_test_in_both_directions(scores: dict[str, np.ndarray], test: str, function: object) -> None:
+def test_p_values_are_those_of_the_test_in_both_directions(
+    scores: dict[str, np.ndarray], test: str, function: object
+) -> None:
     found = compare_systems(scores, test=test, resamples=200, seed=5)
     names = [system.name for system in found.systems]
     for i, j in itertools.combinations(range(3), 2):
@@ -77,7 +79,9 @@ def test_p_values_are_those_of_the_test_in_both_directions(scores: dict[str, np.
 
 
 def test_holm_makes_p_values_larger(scores: dict[str, np.ndarray]) -> None:
-    plain, corrected = (compare_systems(scores, correction=name).p_values[np.triu_indices(3, 1)] for name in ("none", "holm"))
+    plain, corrected = (
+        compare_systems(scores, correction=name).p_values[np.triu_indices(3, 1)] for name in ("none", "holm")
+    )
     assert corrected == pytest.approx(holm(plain))
     assert corrected.min() == pytest.approx(3 * plain.min())
 
@@ -92,7 +96,11 @@ def test_the_seed_makes_the_result(scores: dict[str, np.ndarray]) -> None:
 @pytest.mark.parametrize("test", ["permutation", "bootstrap"])
 def test_equal_systems_share_rank_and_cluster(scores: dict[str, np.ndarray], test: str) -> None:
     found = compare_systems({"a": scores["low"], "b": scores["high"], "c": scores["low"].copy()}, test=test)
-    assert [(system.name, system.rank, system.cluster) for system in found.systems] == [("b", 1, 1), ("a", 2, 2), ("c", 2, 2)]
+    assert [(system.name, system.rank, system.cluster) for system in found.systems] == [
+        ("b", 1, 1),
+        ("a", 2, 2),
+        ("c", 2, 2),
+    ]
     assert found.p_values[1, 2] == 1.0
 
 
@@ -115,7 +123,11 @@ def test_few_segments_are_never_enough_for_a_permutation() -> None:
         ({}, {"correction": "bonferroni"}, "correction 'bonferroni'"),
         ({}, {"resamples": 0}, "resamples 0"),
         ({}, {"resamples": 39}, "at least 40 are needed"),
-        ({"c": [0.0, 1.0, 2.0]}, {"resamples": 100, "correction": "holm"}, "3 pairs of systems .* at least 120 are needed"),
+        (
+            {"c": [0.0, 1.0, 2.0]},
+            {"resamples": 100, "correction": "holm"},
+            "3 pairs of systems .* at least 120 are needed",
+        ),
     ],
 )
 def test_refusals(changes: dict, options: dict, message: str) -> None:
@@ -136,7 +148,10 @@ def compared(scores: dict[str, np.ndarray]) -> tuple[dict, dict]:
     nothing = np.zeros(80, dtype=bool)
     metrics = {"first": scores, "second:mini": {name: -values for name, values in scores.items()}}
     results = {
-        metric: {name: MetricResult(values, {}, nothing, InputReport(80), f"{metric}|v:1") for name, values in columns.items()}
+        metric: {
+            name: MetricResult(values, {}, nothing, InputReport(80), f"{metric}|v:1")
+            for name, values in columns.items()
+        }
         for metric, columns in metrics.items()
     }
     return {metric: compare_systems(columns) for metric, columns in metrics.items()}, results

@@ -63,8 +63,12 @@ def test_agrees_with_scipy_on_ties(name, pairs):
 def test_ranks_alone_count(name, scores, seed):
     human = np.random.default_rng(seed).normal(size=len(scores))
     ranked = stats.rankdata(scores)
-    assert COEFFICIENTS[name](ranked, human).value == pytest.approx(COEFFICIENTS[name](ranked**3, human).value, abs=1e-12)
-    assert COEFFICIENTS[name](-ranked, human).value == pytest.approx(-COEFFICIENTS[name](ranked, human).value, abs=1e-12)
+    assert COEFFICIENTS[name](ranked, human).value == pytest.approx(
+        COEFFICIENTS[name](ranked**3, human).value, abs=1e-12
+    )
+    assert COEFFICIENTS[name](-ranked, human).value == pytest.approx(
+        -COEFFICIENTS[name](ranked, human).value, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", COEFFICIENTS)
@@ -82,7 +86,11 @@ class TestEveryCoefficient:
             ([0.5], [0.7], "there is 1"),
             ([2.0, 2.0, 2.0], [1.0, 2.0, 3.0], "the scores are constant"),
             ([1.0, 2.0, 3.0], [2.0, 2.0, None], "the human judgements are constant"),
-            ([1.0, math.nan, 3.0], [1.0, 2.0, 3.0], "the scores hold 1 values that are not finite, the first at index 1"),
+            (
+                [1.0, math.nan, 3.0],
+                [1.0, 2.0, 3.0],
+                "the scores hold 1 values that are not finite, the first at index 1",
+            ),
             ([None, 1.0, 3.0], [1.0, 2.0, -math.inf], "the first at index 2"),
         ],
     )

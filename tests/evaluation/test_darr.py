@@ -14,7 +14,8 @@ def test_worked_out_by_hand() -> None:
     scores = [0.9, 0.5, 0.5, 0.1, 0.3, 0.2]
     people = [90.0, 65.0, 40.0, 64.9, 20.0, 80.0]
     items = ["s", "s", "s", "s", "t", "t"]
-    # s: 90 over 65, 40 and 64.9: concordant thrice; 65 over 40: tied by the metric, so discordant; 65, 64.9 and 64.9, 40 are too close.
+    # s: 90 over 65, 40 and 64.9: concordant thrice; 65 over 40: tied by the metric, so discordant; 65, 64.9 and 64.9,
+    # 40 are too close.
     # t: 80 over 20: discordant. (3 - 2) / 5
     assert darr_kendall(scores, people, items).value == pytest.approx(0.2)
     # 64.9 over 40 counts from a threshold of 24.9 down, and is discordant.

@@ -21,7 +21,8 @@ ROW = {
 
 def write(path, *rows):
     path.write_text(
-        "".join((row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)) + "\n" for row in rows), encoding="utf-8"
+        "".join((row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)) + "\n" for row in rows),
+        encoding="utf-8",
     )
     return path
 
@@ -122,7 +123,9 @@ def test_items_are_numbers_of_sources_where_a_row_has_none(tmp_path):
 
 
 def test_names_of_common_training_files(tmp_path):
-    path = write(tmp_path / "a.jsonl", {"lp": "de-en", "src": "Hallo", "mt": "hello", "ref": "hi", "sys": "A", "score": 0.5})
+    path = write(
+        tmp_path / "a.jsonl", {"lp": "de-en", "src": "Hallo", "mt": "hello", "ref": "hi", "sys": "A", "score": 0.5}
+    )
     segments = read_judged_segments(path)
     assert (segments.sources, segments.predictions, segments.references) == (["Hallo"], ["hello"], ["hi"])
     assert (segments.systems, segments.human.tolist()) == (["A"], [0.5])
@@ -137,7 +140,10 @@ def test_several_pairs_in_a_file_and_a_folder(tmp_path):
     write(tmp_path / "a.jsonl", finnish)
     (tmp_path / "README.md").write_text("no data\n")
     found = [(pair.file, pair.lang_pair) for pair in read_judged(tmp_path, prediction_field="translation_tok")]
-    assert found == [(str(tmp_path / name), pair) for name, pair in (("a.jsonl", "fi-en"), ("b.jsonl", "de-en"), ("b.jsonl", "fi-en"))]
+    assert found == [
+        (str(tmp_path / name), pair)
+        for name, pair in (("a.jsonl", "fi-en"), ("b.jsonl", "de-en"), ("b.jsonl", "fi-en"))
+    ]
     assert [pair.file for pair in read_judged(tmp_path, lang_pair="de-en")] == [str(mixed)]
     with pytest.raises(InputError, match="holds no row of the language pair ru-en"):
         read_judged(tmp_path, lang_pair="ru-en")

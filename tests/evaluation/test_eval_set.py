@@ -64,7 +64,9 @@ def test_written_scores_are_read_back(wmt99):
     assert files["seg"].read_text() == "A\t0.1\nA\t0.2\nB.0\t1.0\nB.0\t-1.0\n"
     assert files["sys"].read_text() == "A\t0.15000000000000002\nB.0\t0.0\n"
     assert pair.metric_scores()["my.metric-2-refA"] == SCORES
-    with pytest.raises(InputError, match=r"my\.metric-2-refA\.seg\.score exists already; choose another name or pass --overwrite"):
+    with pytest.raises(
+        InputError, match=r"my\.metric-2-refA\.seg\.score exists already; choose another name or pass --overwrite"
+    ):
         pair.write_metric_scores("my.metric-2", "refA", SCORES)
     pair.write_metric_scores("my.metric-2", "refA", SCORES | {"A": [0.0, 0.0]}, overwrite=True)
     assert pair.metric_scores()["my.metric-2-refA"]["A"] == [0.0, 0.0]

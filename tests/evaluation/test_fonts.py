@@ -54,7 +54,9 @@ def test_what_nobody_has_is_named_and_replaced(only):
     chosen = label_fonts(["axq", "q\u200d!"])
     assert chosen.missing == {"q", "!", "\u200d"}
     assert chosen.shown("axq\u200d!") == "ax��"
-    assert chosen.advice.startswith("no font here has the characters ! (U+0021) q (U+0071) (drawn as �); install a font")
+    assert chosen.advice.startswith(
+        "no font here has the characters ! (U+0021) q (U+0071) (drawn as �); install a font"
+    )
     assert label_fonts(["\u200d"]).advice == ""
     many = LabelFonts([], frozenset("abcdefghijklmn"))
     assert "j (U+006A) and 4 more" in many.advice

@@ -43,7 +43,9 @@ def test_one_value_that_is_not_finite_is_never_hidden_by_the_mean() -> None:
 def test_no_group_is_defined() -> None:
     result = correlate("pearson", [1.0, 2.0, None], [1.0, 2.0, 3.0], groups=["a", "b", "c"])
     assert math.isnan(result.value)
-    assert result.reason.startswith("undefined in each of the 2 groups, in the first because a correlation needs at least 2 segments")
+    assert result.reason.startswith(
+        "undefined in each of the 2 groups, in the first because a correlation needs at least 2 segments"
+    )
     assert (result.left_out, result.undefined_groups) == (1, 2)
     assert correlate("pearson", [None], [1.0], groups=["a"]).reason == "there is no segment"
 

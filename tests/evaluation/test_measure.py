@@ -44,7 +44,9 @@ def test_pairs_of_translations_of_one_source() -> None:
 def test_soft_pairwise_accuracy_needs_systems() -> None:
     human = [1, 2, 11, 12]
     judgements = Judgements.of(segments(human, systems=["s", "t", "s", "t"]))
-    assert Measure("spa").of([5.0, 6.0, 1.0, 2.0], judgements).value == 1.0  # by people and by the metric, t is better on both items
+    assert (
+        Measure("spa").of([5.0, 6.0, 1.0, 2.0], judgements).value == 1.0
+    )  # by people and by the metric, t is better on both items
     assert Measure("spa").of([6.0, 5.0, 2.0, 1.0], judgements).value < 0.5
     assert "name of its system" in str(Measure("spa").of([5.0, 6.0, 1.0, 2.0], Judgements.of(segments(human))).reason)
 

@@ -21,7 +21,9 @@ UP, NEARLY, DOWN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.5], [1.0, 2.0, 3.0, 4.0, 6.0, 5.0
 
 def rows(last: Scored) -> list[Scored]:
     return [
-        Scored(Entry("bertr:mini", MetricSpec("bertr", "mini")), [UP, NEARLY], ["bertr|lp:de-en|v:1", "bertr|lp:fi-en|v:1"]),
+        Scored(
+            Entry("bertr:mini", MetricSpec("bertr", "mini")), [UP, NEARLY], ["bertr|lp:de-en|v:1", "bertr|lp:fi-en|v:1"]
+        ),
         Scored(Entry("given", column="given"), [NEARLY, UP]),
         last,
     ]
@@ -45,7 +47,12 @@ def test_markdown(table) -> None:
 
 def test_json(table) -> None:
     shown = json.loads(render_metrics(table, {"field": "translation"}, "json"))
-    assert (shown["field"], shown["coefficient"], shown["group"], shown["significance"]) == ("translation", "pearson", "none", "williams")
+    assert (shown["field"], shown["coefficient"], shown["group"], shown["significance"]) == (
+        "translation",
+        "pearson",
+        "none",
+        "williams",
+    )
     assert shown["columns"][1] == {"file": "fi-en.jsonl", "lp": "fi-en", "n": 6}
     first, given, missing = shown["rows"]
     assert first["metric"] == "bertr:mini"
@@ -118,7 +125,10 @@ def test_a_papers_numbers_stand_beside_ours(table) -> None:
 
 
 def test_signatures_of_several_files_are_joined() -> None:
-    assert joined_signature(["m|lp:de-en|map:clp#1|v:1", "m|lp:fi-en|map:clp#2|v:1"]) == "m|lp:de-en,fi-en|map:clp#1,clp#2|v:1"
+    assert (
+        joined_signature(["m|lp:de-en|map:clp#1|v:1", "m|lp:fi-en|map:clp#2|v:1"])
+        == "m|lp:de-en,fi-en|map:clp#1,clp#2|v:1"
+    )
     assert joined_signature(["m|v:1", "m|v:1"]) == "m|v:1"
     assert joined_signature(["m|lm:none|v:1", "m|v:1"]) == "m|lm:none|v:1 m|v:1"
     assert joined_signature([]) == ""

@@ -18,14 +18,18 @@ NOISE = GENERATOR.normal(size=(3, 2, N))
 
 
 def judgements(number: int, lang_pair: str) -> Judgements:
-    return Judgements(f"{number}.jsonl", lang_pair, np.arange(N), HUMAN[number], [str(i // 2) for i in range(N)], [None] * N)
+    return Judgements(
+        f"{number}.jsonl", lang_pair, np.arange(N), HUMAN[number], [str(i // 2) for i in range(N)], [None] * N
+    )
 
 
 COLUMNS = [judgements(0, "de-en"), judgements(1, "fi-en")]
 
 
 def scored(title: str, noise: float, number: int) -> Scored:
-    return Scored(Entry(title, column=title), [(human + noise * NOISE[number, file]).tolist() for file, human in enumerate(HUMAN)])
+    return Scored(
+        Entry(title, column=title), [(human + noise * NOISE[number, file]).tolist() for file, human in enumerate(HUMAN)]
+    )
 
 
 ROWS = [scored("good", 0.5, 0), scored("close", 0.6, 1), scored("bad", 5.0, 2)]
@@ -58,7 +62,9 @@ def test_permutations_know_groups() -> None:
     table = metric_table(ROWS, COLUMNS, measure, test="perm-both")
     best = next(number for number, row in enumerate(table.rows) if row.cells[0].best)
     other = (best + 1) % 3
-    expected = perm_both(ROWS[best].scores[0], ROWS[other].scores[0], HUMAN[0], coefficient="spearman", groups=measure.groups(COLUMNS[0]))
+    expected = perm_both(
+        ROWS[best].scores[0], ROWS[other].scores[0], HUMAN[0], coefficient="spearman", groups=measure.groups(COLUMNS[0])
+    )
     assert table.rows[other].cells[0].p_value == expected
 
 
@@ -79,7 +85,8 @@ def test_rows_without_scores_and_without_a_correlation() -> None:
     assert table.rows[1].average.reason == "undefined for 1, 2"
     assert not any(cell.best or cell.tied for cell in table.rows[1].cells)
     assert remarks(table) == [
-        f"{i}.jsonl ({pair}): no correlation for flat: the scores are constant" for i, pair in enumerate(("de-en", "fi-en"))
+        f"{i}.jsonl ({pair}): no correlation for flat: the scores are constant"
+        for i, pair in enumerate(("de-en", "fi-en"))
     ]
 
 
@@ -103,7 +110,10 @@ def test_a_single_metric_is_not_the_best_of_anything() -> None:
 
 def test_accuracy_pools_the_pairs_of_systems_of_all_files() -> None:
     human = [np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0])]
-    columns = [Judgements(f"{i}", "de-en", np.arange(len(values)), values, None, ["s"] * len(values)) for i, values in enumerate(human)]
+    columns = [
+        Judgements(f"{i}", "de-en", np.arange(len(values)), values, None, ["s"] * len(values))
+        for i, values in enumerate(human)
+    ]
     row = Scored(Entry("m"), [[1.0, 3.0, 2.0], [2.0, 1.0]])
     [row] = metric_table([row], columns, PEARSON).rows
     assert row.accuracy.value == pytest.approx(2 / 4)  # 2 of 3 pairs, and 0 of 1

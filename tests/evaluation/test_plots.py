@@ -18,7 +18,10 @@ HUMAN = np.linspace(-1.0, 1.0, 21)
 def test_scatter_has_a_panel_per_file_and_metric_with_r_and_line() -> None:
     noisy = 2.0 * HUMAN + np.random.default_rng(0).normal(size=21)
     figure = draw_scatter(
-        {"de-en": {"first": (noisy, HUMAN), "flat": (np.zeros(21), HUMAN)}, "fi-en": {"first": (noisy, HUMAN), "flat": (noisy, -HUMAN)}}
+        {
+            "de-en": {"first": (noisy, HUMAN), "flat": (np.zeros(21), HUMAN)},
+            "fi-en": {"first": (noisy, HUMAN), "flat": (noisy, -HUMAN)},
+        }
     )
     assert len(figure.axes) == 4
     first, flat = figure.axes[:2]
@@ -67,13 +70,19 @@ def test_bars_stand_side_by_side_with_whiskers_and_gaps() -> None:
 
 def test_more_metrics_than_colours_are_hatched() -> None:
     figure = draw_bars({f"m{i}": [Bar(0.1 * i)] for i in range(9)}, ["de-en"], title="", y_label="r")
-    looks = [(bar.get_facecolor(), bar.get_hatch()) for container in figure.axes[0].containers for bar in getattr(container, "patches", ())]
+    looks = [
+        (bar.get_facecolor(), bar.get_hatch())
+        for container in figure.axes[0].containers
+        for bar in getattr(container, "patches", ())
+    ]
     assert len(looks) == len(set(looks)) == 9
 
 
 def test_three_weights_make_a_triangle_with_the_best_cell_framed() -> None:
     generator = np.random.default_rng(1)
-    parts = {name: share * HUMAN + generator.normal(size=21) for name, share in (("wmd", 1.0), ("pseudo", 2.0), ("lm", 1.0))}
+    parts = {
+        name: share * HUMAN + generator.normal(size=21) for name, share in (("wmd", 1.0), ("pseudo", 2.0), ("lm", 1.0))
+    }
     grid = weight_grid(parts, HUMAN, 4)
     figure = draw_weights(grid, title="uscore", label="Pearson's r")
     axes, bar = figure.axes
@@ -82,7 +91,11 @@ def test_three_weights_make_a_triangle_with_the_best_cell_framed() -> None:
     assert np.ma.count(np.ma.masked_invalid(cells)) == 15
     for (_, pseudo, lm), correlation in zip(grid.points, grid.correlations, strict=True):
         assert cells[round(4 * lm), round(4 * pseudo)] == correlation.value
-    assert (axes.get_xlabel(), axes.get_ylabel(), bar.get_ylabel()) == ("weight of pseudo", "weight of lm", "Pearson's r")
+    assert (axes.get_xlabel(), axes.get_ylabel(), bar.get_ylabel()) == (
+        "weight of pseudo",
+        "weight of lm",
+        "Pearson's r",
+    )
     assert axes.get_title(loc="left") == "uscore\nweight of wmd: what is left of 1"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.25", "0.5", "0.75", "1"]
     (frame,) = [patch for patch in axes.patches if not patch.get_fill()]
@@ -132,7 +145,9 @@ def test_curves_are_lines_with_gaps() -> None:
     assert axes.get_xticks().tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(("name", "message"), [("plot.pdf", "must end in .png"), ("none/plot.png", "there is no folder")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("plot.pdf", "must end in .png"), ("none/plot.png", "there is no folder")]
+)
 def test_names_that_no_plot_can_have(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_plot_file(tmp_path / name)

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.histograms import draw_preferences
 from mtmetrics.evaluation.preference import Preference, preference_table, preferences
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.sentsim import SentSim
@@ -36,7 +36,9 @@ class Lengths(Scorer):
 
 
 def test_differences_are_modified_minus_reference() -> None:
-    found, result = preferences(Lengths(), SOURCES, REFERENCES, {"short": ["a", "bb", "cccc"], "long": ["a" * 5, "b" * 6, "c" * 7]})
+    found, result = preferences(
+        Lengths(), SOURCES, REFERENCES, {"short": ["a", "bb", "cccc"], "long": ["a" * 5, "b" * 6, "c" * 7]}
+    )
     assert [(each.modification, each.measure) for each in found] == [
         ("short", "score"),
         ("short", "length"),
@@ -62,11 +64,14 @@ def test_rounding_noise_is_no_preference() -> None:
 
 
 def test_all_is_on_one_scale(tiny_encoder: Path) -> None:
-    """SentSim by the extremes of the call: a sentence that was not modified differs by 0 although another one moves the extremes."""
+    """SentSim by the extremes of the call: a sentence that was not modified differs by 0 although another one moves the
+    extremes."""
     words = TokenEncoder(tiny_encoder)
     scorer = SentSim(words, MeanPooledEncoder(words), setting="src-mt", normalize="batch")
     references = ["the house", "a cat", "i see"]
-    found, _ = preferences(scorer, ["das haus", "katze", "ich"], references, {"last": [*references[:2], "and a tree 1 2"]})
+    found, _ = preferences(
+        scorer, ["das haus", "katze", "ich"], references, {"last": [*references[:2], "and a tree 1 2"]}
+    )
     assert found[0].differences[:2].tolist() == [0.0, 0.0]
     assert found[0].differences[2] != 0.0
 
@@ -96,7 +101,10 @@ def test_numbers_and_table() -> None:
         "median": pytest.approx(-0.0002),
         "differences": [0.5, -1.0, 0.0, -0.0004],
     }
-    assert preference_table([preference]).splitlines()[2] == "| random order | score | 4 | 0.250 | 0.250 | -0.125 | 0.000 |"
+    assert (
+        preference_table([preference]).splitlines()[2]
+        == "| random order | score | 4 | 0.250 | 0.250 | -0.125 | 0.000 |"
+    )
 
 
 def test_histograms_count_every_difference_but_0_on_its_side() -> None:

@@ -39,7 +39,9 @@ def test_numbers(name: str) -> None:
         assert [row.metric, row.column, row.why_not].count(None) == 2, row.title
         assert all(-1 <= value <= 1 for value in row.published.values())
         if row.average is not None and len(row.published) == len(recipe.pairs) and (name, row.title) not in AS_PRINTED:
-            assert row.average == pytest.approx(sum(row.published.values()) / len(row.published), abs=0.00051), row.title
+            assert row.average == pytest.approx(sum(row.published.values()) / len(row.published), abs=0.00051), (
+                row.title
+            )
 
 
 def test_some_numbers_of_the_papers() -> None:

@@ -23,7 +23,9 @@ def _metrics(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @pytest.mark.parametrize("groups", [None, [0, 0, 0, 1, 1, 1, 2, 2]])
 @pytest.mark.parametrize("name", COEFFICIENTS)
-def test_all_permutations_of_eight_segments(name: str, groups: list[int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_permutations_of_eight_segments(
+    name: str, groups: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     a, b, human = _metrics(8, seed=3)
     b[-1] = b[-2]  # in some permutations the last group is tied on one side
     every = np.array(list(itertools.product([1.0, -1.0], repeat=8)))
@@ -108,7 +110,10 @@ def test_intervals_agree_with_scipy(name: str) -> None:
             n_resamples=500,
             rng=np.random.default_rng(5),
         ).confidence_interval
-        assert (interval.low, interval.high) == (pytest.approx(theirs.low, abs=0.03), pytest.approx(theirs.high, abs=0.03))
+        assert (interval.low, interval.high) == (
+            pytest.approx(theirs.low, abs=0.03),
+            pytest.approx(theirs.high, abs=0.03),
+        )
         assert interval.low < COEFFICIENTS[name](scores, human).value < interval.high
         assert (interval.level, interval.resamples, interval.undefined, interval.reason) == (0.9, 4000, 0, None)
 

@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.retrieval import distinct_pairs, match, matching_table, nearest_candidates, precision_at, random_candidates
+from mtmetrics.evaluation.retrieval import (
+    distinct_pairs,
+    match,
+    matching_table,
+    nearest_candidates,
+    precision_at,
+    random_candidates,
+)
 from mtmetrics.scorers.load import load_scorer
 
 SOURCES = ["Anna 1", "Bernd 2", "Clara 3", "Dora 4"]
@@ -118,10 +125,19 @@ def test_progress_sees_every_pair() -> None:
     assert {source for source, _ in seen[3:6]} == {SOURCES[1]}
 
 
-@pytest.mark.parametrize(("cutoff", "message"), [(0, "cutoff 0: must be a whole number"), (3, "cutoff 3: among 3 candidates .* at most 2")])
+@pytest.mark.parametrize(
+    ("cutoff", "message"), [(0, "cutoff 0: must be a whole number"), (3, "cutoff 3: among 3 candidates .* at most 2")]
+)
 def test_impossible_cutoffs_are_refused_before_scoring(cutoff: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        match(load_scorer("random"), SOURCES, TARGETS, random_candidates(4, 3, seed=1), (cutoff,), wrap=lambda _: pytest.fail("scored"))
+        match(
+            load_scorer("random"),
+            SOURCES,
+            TARGETS,
+            random_candidates(4, 3, seed=1),
+            (cutoff,),
+            wrap=lambda _: pytest.fail("scored"),
+        )
 
 
 def test_table() -> None:

@@ -19,7 +19,9 @@ def test_as_if_each_sample_were_written_out(name: str, points: list) -> None:
     counts = np.array([point[2] for point in points], dtype=float).T
     found = sample_correlations(name, x, y, counts)
     for value, count in zip(found, counts.astype(int), strict=True):
-        assert value == pytest.approx(COEFFICIENTS[name](np.repeat(x, count), np.repeat(y, count)).value, abs=1e-12, nan_ok=True)
+        assert value == pytest.approx(
+            COEFFICIENTS[name](np.repeat(x, count), np.repeat(y, count)).value, abs=1e-12, nan_ok=True
+        )
 
 
 @pytest.mark.parametrize("name", COEFFICIENTS)

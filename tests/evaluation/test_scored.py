@@ -33,9 +33,13 @@ def presets(tmp_path, tiny_encoder, tiny_lm):
 def test_a_text_is_encoded_once_for_all_metrics(presets, monkeypatch) -> None:
     encoders = []
     real = mtmetrics.scorers.pool.TokenEncoder
-    monkeypatch.setattr(mtmetrics.scorers.pool, "TokenEncoder", lambda *a, **k: encoders.append(real(*a, **k)) or encoders[-1])
+    monkeypatch.setattr(
+        mtmetrics.scorers.pool, "TokenEncoder", lambda *a, **k: encoders.append(real(*a, **k)) or encoders[-1]
+    )
     source = presets["bertr"].having(against="source")
-    run = run_metrics([presets["xmoverscore"], source, presets["xmoverscore"]], [segments(), segments()], ModelPool(device="cpu"))
+    run = run_metrics(
+        [presets["xmoverscore"], source, presets["xmoverscore"]], [segments(), segments()], ModelPool(device="cpu")
+    )
     [encoder] = encoders
     assert encoder.counts.computed == len({*SOURCES, *PREDICTIONS})
     assert encoder.counts.requested > encoder.counts.computed

@@ -50,7 +50,12 @@ def test_all_permutations_of_eight_segments(monkeypatch: pytest.MonkeyPatch) -> 
     a, b = np.random.default_rng(5).normal(size=(2, 8))
     a += 0.5
     exact = stats.permutation_test(
-        (a, b), lambda x, y: x.mean() - y.mean(), permutation_type="samples", alternative="greater", n_resamples=np.inf, vectorized=False
+        (a, b),
+        lambda x, y: x.mean() - y.mean(),
+        permutation_type="samples",
+        alternative="greater",
+        n_resamples=np.inf,
+        vectorized=False,
     ).pvalue
     every = np.array(list(itertools.product([1.0, -1.0], repeat=8)))
     monkeypatch.setattr(significance, "sign_flips", lambda resamples, n, seed: [every])

@@ -13,8 +13,14 @@ from mtmetrics.scorers.pool import ModelPool
         ("bertr", MetricSpec("bertr")),
         ("bertr:mini", MetricSpec("bertr", "mini")),
         ("sentsim::variant=wmd", MetricSpec("sentsim", None, (("variant", "wmd"),))),
-        ("bertr:my/preset:layer=3,special_tokens=true", MetricSpec("bertr", "my/preset", (("layer", 3), ("special_tokens", True)))),
-        ("xmoverscore:mini:lm_weight=0.25,weights=++", MetricSpec("xmoverscore", "mini", (("lm_weight", 0.25), ("weights", "++")))),
+        (
+            "bertr:my/preset:layer=3,special_tokens=true",
+            MetricSpec("bertr", "my/preset", (("layer", 3), ("special_tokens", True))),
+        ),
+        (
+            "xmoverscore:mini:lm_weight=0.25,weights=++",
+            MetricSpec("xmoverscore", "mini", (("lm_weight", 0.25), ("weights", "++"))),
+        ),
     ],
 )
 def test_what_is_read_is_written_again(text: str, spec: MetricSpec) -> None:
@@ -27,7 +33,8 @@ def test_options_may_be_written_with_hyphens() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["bertr:mini:layer", "bertr:mini:=3", "bertr:mini:layer=1,layer=2", "bertr::preset=mini", "bertr::lang_pair=x"]
+    "text",
+    ["bertr:mini:layer", "bertr:mini:=3", "bertr:mini:layer=1,layer=2", "bertr::preset=mini", "bertr::lang_pair=x"],
 )
 def test_options_that_cannot_be_used(text: str) -> None:
     with pytest.raises(InputError, match="NAME:PRESET:option=value"):
@@ -42,7 +49,9 @@ def test_a_metric_needs_a_name(text: str) -> None:
 
 def test_defaults_fill_what_is_not_said() -> None:
     asked = MetricSpec.parse("bertr::layer=1")
-    assert asked.filled("mini", {"layer": 2, "against": "source"}) == MetricSpec("bertr", "mini", (("layer", 1), ("against", "source")))
+    assert asked.filled("mini", {"layer": 2, "against": "source"}) == MetricSpec(
+        "bertr", "mini", (("layer", 1), ("against", "source"))
+    )
     assert MetricSpec.parse("bertr:minilm").filled("mini", {}).preset == "minilm"
 
 

@@ -29,7 +29,9 @@ def test_two_parts_by_hand() -> None:
     """Each part is right about one half of the segments; their sum is right about all."""
     grid = weight_grid({"left": np.array([0.0, 1.0, 0.0, 1.0]), "right": np.array([0.0, 0.0, 2.0, 2.0])}, HUMAN, 2)
     assert grid.points.tolist() == [[1, 0], [0.5, 0.5], [0, 1]]
-    assert [correlation.value for correlation in grid.correlations] == pytest.approx([1 / math.sqrt(5), 1.0, 2 / math.sqrt(5)])
+    assert [correlation.value for correlation in grid.correlations] == pytest.approx(
+        [1 / math.sqrt(5), 1.0, 2 / math.sqrt(5)]
+    )
     assert grid.best == 1
 
 

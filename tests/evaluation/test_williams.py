@@ -15,7 +15,11 @@ from mtmetrics.evaluation.williams import williams, williams_test
 @pytest.mark.parametrize(
     ("r12", "r13", "r23", "n", "t"),
     # Printed by R's cocor 1.1 as "williams1959", from correlations with more digits than it prints.
-    [(-0.1741, 0.2015, 0.3734, 646, -9.0340), (0.5447, 0.8, 0.0729, 70, -2.8114), (0.8066, 0.2383, 0.2255, 177, 9.3823)],
+    [
+        (-0.1741, 0.2015, 0.3734, 646, -9.0340),
+        (0.5447, 0.8, 0.0729, 70, -2.8114),
+        (0.8066, 0.2383, 0.2255, 177, 9.3823),
+    ],
 )
 def test_statistics_that_cocor_prints(r12: float, r13: float, r23: float, n: int, t: float) -> None:
     p = williams(r12, r13, r23, n).value
@@ -28,7 +32,9 @@ def test_p_value_that_cocor_prints() -> None:
     assert 2 * williams(0.8, 0.5447, 0.0729, 70).value == pytest.approx(0.0065, abs=5e-5)
 
 
-@pytest.mark.parametrize(("r12", "r13", "r23", "n"), [("3/5", "2/5", "1/2", 100), ("1/3", "-1/4", "1/5", 12), ("9/10", "8/9", "7/8", 560)])
+@pytest.mark.parametrize(
+    ("r12", "r13", "r23", "n"), [("3/5", "2/5", "1/2", 100), ("1/3", "-1/4", "1/5", 12), ("9/10", "8/9", "7/8", 560)]
+)
 def test_exact_fractions_and_an_integrated_tail(r12: str, r13: str, r23: str, n: int) -> None:
     a, b, c = Fraction(r12), Fraction(r13), Fraction(r23)
     # The determinant of the correlation matrix by cofactors, Steiger's (1980) form of the statistic, squared.
@@ -37,7 +43,9 @@ def test_exact_fractions_and_an_integrated_tail(r12: str, r13: str, r23: str, n:
     squared = (a - b) ** 2 * (n - 1) * (1 + c) / (2 * determinant * Fraction(n - 1, n - 3) + average**2 * (1 - c) ** 3)
     freedom = n - 3
     height = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
-    tail, _ = integrate.quad(lambda t: height * (1 + t * t / freedom) ** (-(freedom + 1) / 2), math.sqrt(squared), math.inf, epsabs=1e-14)
+    tail, _ = integrate.quad(
+        lambda t: height * (1 + t * t / freedom) ** (-(freedom + 1) / 2), math.sqrt(squared), math.inf, epsabs=1e-14
+    )
     assert williams(float(a), float(b), float(c), n).value == pytest.approx(tail, rel=1e-7)
 
 
@@ -81,7 +89,9 @@ def test_what_is_not_defined_has_a_reason() -> None:
     assert "exact opposites" in williams_test(varied, [-value for value in varied], [1.0, 2.0, 3.0, 0.0]).reason
 
 
-@pytest.mark.parametrize(("r12", "r13", "r23", "message"), [(1.2, 0.0, 0.0, "r12"), (math.nan, 0, 0, "r12"), (0.9, -0.9, 0.9, "together")])
+@pytest.mark.parametrize(
+    ("r12", "r13", "r23", "message"), [(1.2, 0.0, 0.0, "r12"), (math.nan, 0, 0, "r12"), (0.9, -0.9, 0.9, "together")]
+)
 def test_impossible_correlations_are_refused(r12: float, r13: float, r23: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
         williams(r12, r13, r23, 20)

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.word_order import Dictionary, Literal, bare_words, coverage, random_order, read_word_pairs, words
+from mtmetrics.evaluation.word_order import (
+    Dictionary,
+    Literal,
+    bare_words,
+    coverage,
+    random_order,
+    read_word_pairs,
+    words,
+)
 
 PAIRS = [
     ("der", "of"),
@@ -88,7 +96,11 @@ def test_reading(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "empty"), ("a\tb\nHund\n", "line 2: 1 column.*word TAB translation"), ("a\t \n", "line 1: a word and its translation")],
+    [
+        ("", "empty"),
+        ("a\tb\nHund\n", "line 2: 1 column.*word TAB translation"),
+        ("a\t \n", "line 1: a word and its translation"),
+    ],
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "pairs.tsv"

@@ -67,7 +67,9 @@ class Client:
 
 
 def as_steps(*steps: list[str] | dict) -> str:
-    return json.dumps([step if isinstance(step, dict) else {"arguments": [str(argument) for argument in step]} for step in steps])
+    return json.dumps(
+        [step if isinstance(step, dict) else {"arguments": [str(argument) for argument in step]} for step in steps]
+    )
 
 
 def finished(process: subprocess.Popen) -> str:

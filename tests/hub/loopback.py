@@ -1,7 +1,7 @@
 """A Hugging Face Hub on loopback: the routes that its client calls, over repositories that are kept in memory.
 
-It answers as the Hub does to `huggingface_hub` 2.4 and `evaluate` 0.4.6. It has no Xet storage, no CDN and no gated repositories, and it
-builds no Spaces.
+It answers as the Hub does to `huggingface_hub` 2.4 and `evaluate` 0.4.6. It has no Xet storage, no CDN and no gated
+repositories, and it builds no Spaces.
 """
 
 import base64
@@ -63,7 +63,9 @@ class Repository:
         return oid
 
     def oid(self, revision: str) -> str | None:
-        return self.branches.get(revision) or self.tags.get(revision) or (revision if revision in self.commits else None)
+        return (
+            self.branches.get(revision) or self.tags.get(revision) or (revision if revision in self.commits else None)
+        )
 
     def files(self, revision: str = "main") -> dict[str, bytes]:
         return {path: content.data for path, content in self.commits[self.oid(revision)].items()}
@@ -73,7 +75,9 @@ class RefusedError(Exception):
     """An answer that is an error."""
 
     def __init__(self, status: int, message: str, code: str = "", **headers: str) -> None:
-        self.response = JSONResponse({"error": message}, status, headers | {"X-Error-Message": message, "X-Error-Code": code})
+        self.response = JSONResponse(
+            {"error": message}, status, headers | {"X-Error-Message": message, "X-Error-Code": code}
+        )
 
 
 class LoopbackHub:
@@ -116,7 +120,9 @@ class LoopbackHub:
         match request.method, parts:
             case "GET", ["api", "whoami-v2"]:
                 names = self._writable(request)
-                return JSONResponse({"type": "user", "name": "someone", "orgs": [{"name": name} for name in names - {"someone"}]})
+                return JSONResponse(
+                    {"type": "user", "name": "someone", "orgs": [{"name": name} for name in names - {"someone"}]}
+                )
             case "POST", ["api", "validate-yaml"]:
                 return _validated((await request.json())["content"])
             case "POST", ["api", "repos", "create"]:
@@ -169,11 +175,18 @@ class LoopbackHub:
                     content = files.get(asked["path"])
                     mode = "lfs" if asked["path"].endswith(_LARGE) else "regular"
                     rows.append(
-                        {"path": asked["path"], "uploadMode": mode, "shouldIgnore": False, "oid": content.etag if content else None}
+                        {
+                            "path": asked["path"],
+                            "uploadMode": mode,
+                            "shouldIgnore": False,
+                            "oid": content.etag if content else None,
+                        }
                     )
                 return JSONResponse({"files": rows})
             case ["commit", revision]:
-                return self._commit_files(repository, revision, [json.loads(line) for line in (await request.body()).splitlines()])
+                return self._commit_files(
+                    repository, revision, [json.loads(line) for line in (await request.body()).splitlines()]
+                )
             case ["tag", revision]:
                 oid, _ = self._commit(repository, revision)
                 name = (await request.json())["tag"]
@@ -190,7 +203,9 @@ class LoopbackHub:
         url = f"{self.url}/{_KINDS[kind]}{name}"
         if (kind, name) in self.repositories:
             return JSONResponse({"error": "You already created this repo", "url": url}, 409)
-        repository = self.repositories[kind, name] = Repository(kind, name, private=asked.get("visibility") == "private")
+        repository = self.repositories[kind, name] = Repository(
+            kind, name, private=asked.get("visibility") == "private"
+        )
         repository.commit("main", {".gitattributes": Content(b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n")})
         return JSONResponse({"url": url})
 
@@ -250,7 +265,12 @@ class LoopbackHub:
             raise RefusedError(404, "Entry not found", "EntryNotFound", **{"X-Repo-Commit": oid})
         content = files[path]
         data = content.data
-        headers = {"X-Repo-Commit": oid, "ETag": f'"{content.etag}"', "Accept-Ranges": "bytes", "Content-Length": str(len(data))}
+        headers = {
+            "X-Repo-Commit": oid,
+            "ETag": f'"{content.etag}"',
+            "Accept-Ranges": "bytes",
+            "Content-Length": str(len(data)),
+        }
         if content.sha256:
             headers |= {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(len(data))}
         if request.method == "HEAD":
@@ -295,7 +315,9 @@ class LoopbackHub:
     def _writable(self, request: Request) -> set[str]:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token not in TOKENS:
-            raise RefusedError(401, "Invalid credentials in Authorization header" if token else "Invalid username or password.")
+            raise RefusedError(
+                401, "Invalid credentials in Authorization header" if token else "Invalid username or password."
+            )
         return TOKENS[token]
 
 
@@ -314,7 +336,10 @@ def _tree_row(path: str, content: Content) -> dict:
     if content.sha256:
         # Git itself knows a large file by a pointer to it.
         pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{content.sha256}\nsize {len(content.data)}\n".encode()
-        row |= {"oid": blob_id(pointer), "lfs": {"oid": content.sha256, "size": len(content.data), "pointerSize": len(pointer)}}
+        row |= {
+            "oid": blob_id(pointer),
+            "lfs": {"oid": content.sha256, "size": len(content.data), "pointerSize": len(pointer)},
+        }
     return row
 
 

@@ -1,4 +1,5 @@
-"""Everything this package publishes, through the real client: dry run, push, second push, changes, two at once, an interruption."""
+"""Everything this package publishes, through the real client: dry run, push, second push, changes, two at once, an
+interruption."""
 
 import json
 import shutil
@@ -39,7 +40,9 @@ def test_every_artifact_and_every_space_is_pushed(published: LoopbackHub, wheel:
     for name in bundled():
         own = bundled_artifacts() / name
         files = {path.relative_to(own).as_posix(): path.read_bytes() for path in own.rglob("*") if path.is_file()}
-        assert published[f"org/{name}"].files("v1.1.0") == files | {".gitattributes": published[f"org/{name}"].files()[".gitattributes"]}
+        assert published[f"org/{name}"].files("v1.1.0") == files | {
+            ".gitattributes": published[f"org/{name}"].files()[".gitattributes"]
+        }
         assert (recorded[name]["repository"], recorded[name]["revision"]) == (f"org/{name}", "v1.1.0")
         assert recorded[name]["files"] == catalog()[name].files
     for name in metric_names():
@@ -83,7 +86,10 @@ def test_only_what_changed_is_sent(client: Client, hub: LoopbackHub, folder: Pat
     (folder / "lm" / "training.json").unlink()
     [(_, out, _), (code, again, _)] = client.commands([*push, "--catalog", tmp_path / "catalog.toml"], push)
     assert out.splitlines()[0] == "org/my-uscore (model, 8 files, v1.1.1): update, 0.0 MB to send"
-    assert out.splitlines()[1:] == [f"  - lm/training.json  {len(repository.files('v1.1.0')['lm/training.json'])}", "  ~ preset.toml  42"]
+    assert out.splitlines()[1:] == [
+        f"  - lm/training.json  {len(repository.files('v1.1.0')['lm/training.json'])}",
+        "  ~ preset.toml  42",
+    ]
     assert (code, again.splitlines()) == (0, ["org/my-uscore (model, 8 files, v1.1.1): nothing to do, 0.0 MB to send"])
     assert [request.split("/")[-2] for request in writes(hub)] == ["preupload", "commit", "tag"]
     assert "lm/training.json" not in repository.files("v1.1.1")
@@ -92,11 +98,27 @@ def test_only_what_changed_is_sent(client: Client, hub: LoopbackHub, folder: Pat
 
 def start_push(client: Client, folder: Path, catalog_file: Path) -> subprocess.Popen:
     return client.start(
-        COMMANDS, as_steps(["artifacts", "push", folder, "--namespace", "org", "--execute", "--catalog", catalog_file, "--format", "json"])
+        COMMANDS,
+        as_steps(
+            [
+                "artifacts",
+                "push",
+                folder,
+                "--namespace",
+                "org",
+                "--execute",
+                "--catalog",
+                catalog_file,
+                "--format",
+                "json",
+            ]
+        ),
     )
 
 
-def test_an_interrupted_upload_leaves_nothing_and_goes_on(client: Client, hub: LoopbackHub, folder: Path, tmp_path: Path) -> None:
+def test_an_interrupted_upload_leaves_nothing_and_goes_on(
+    client: Client, hub: LoopbackHub, folder: Path, tmp_path: Path
+) -> None:
     hub.stall = f"/lfs/{sha256_file(folder / 'lm' / 'model.safetensors')}"
     process = start_push(client, folder, tmp_path / "catalog.toml")
     assert hub.stalled.wait(60)
@@ -124,7 +146,10 @@ def test_refusals(client: Client, hub: LoopbackHub, folder: Path) -> None:
         {"arguments": elsewhere, "environment": {"HF_TOKEN": "hf_test"}},
     )
     assert [code for code, _, _ in results] == [1, 1, 1]
-    assert "the Hub refused (401): it does not know the token, or there is none; log in by 'hf auth login'" in results[0][2]
+    assert (
+        "the Hub refused (401): it does not know the token, or there is none; log in by 'hf auth login'"
+        in results[0][2]
+    )
     assert "the Hub refused (401)" in results[1][2]
     assert "others/my-uscore: the Hub refused (403): the token may not write there" in results[2][2]
     assert all("hf_wrong" not in err and err.count("\n") == 1 for _, _, err in results)

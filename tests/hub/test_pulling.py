@@ -75,7 +75,9 @@ def test_pull_verify_and_score(client: Client, bare_package: Path, tmp_path: Pat
     assert len({row.partition(" ")[2] for row in rows}) == 1
 
 
-def test_an_interrupted_download_goes_on_in_two_processes(client: Client, published: LoopbackHub, tmp_path: Path) -> None:
+def test_an_interrupted_download_goes_on_in_two_processes(
+    client: Client, published: LoopbackHub, tmp_path: Path
+) -> None:
     published.stall = "model.safetensors"
     published.stalled.clear()
     pull = ["artifacts", "pull", "mini-lm-en", "--namespace", "org"]
@@ -103,7 +105,10 @@ def test_what_is_not_as_the_catalog_says_is_refused(client: Client, published: L
     [(code, out, err)] = client.commands(pull("org"))
     published.tampered = None
     assert (code, out) == (1, "")
-    assert "model.safetensors of the Hub repository org/mini-lm-en (revision v1.1.0) is damaged or was changed: its sha256 is" in err
+    assert (
+        "model.safetensors of the Hub repository org/mini-lm-en (revision v1.1.0) is damaged or was changed: its sha256 is"
+        in err
+    )
     assert err.count("\n") == 1
     whole = published["org/mini-lm-en"]
     without = {path: content for path, content in whole.commits[whole.oid("main")].items() if path != "config.json"}
@@ -125,7 +130,7 @@ import evaluate
 import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
-from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError
 from mtmetrics.regressors.regressor import Regressor
 from mtmetrics.scorers.load import load_scorer
@@ -165,7 +170,8 @@ print("evaluate:", abs(result["mean_score"] - own.system) < 1e-6, result["signat
 
 
 def test_what_other_libraries_make_of_it(client: Client, published: LoopbackHub, tmp_path: Path) -> None:
-    """`AutoModel`, `SentenceTransformer` and `PyTorchModelHubMixin` there and back, and ``evaluate.load`` of a Space in an empty folder."""
+    """`AutoModel`, `SentenceTransformer` and `PyTorchModelHubMixin` there and back, and ``evaluate.load`` of a Space in
+    an empty folder."""
     (tmp_path / "empty").mkdir()
     lines = [line for line in client.run(LIBRARIES, cwd=tmp_path / "empty").splitlines() if ": " in line]
     auto, sentences, regressor, tokens, absent, unknown, metric = lines
@@ -173,9 +179,13 @@ def test_what_other_libraries_make_of_it(client: Client, published: LoopbackHub,
     assert sentences == "SentenceTransformer: True (1, 256)"
     assert regressor == "PyTorchModelHubMixin: True esim"
     assert tokens == "TokenEncoder: True"
-    assert absent.startswith("refused: model 'org/none' was not found as a folder, as a bundled artifact, in the cache or on the Hub: ")
+    assert absent.startswith(
+        "refused: model 'org/none' was not found as a folder, as a bundled artifact, in the cache or on the Hub: "
+    )
     assert "the Hub has no such repository" in absent
     assert "the Hub repository org/mini-encoder (revision v9): the Hub has no such revision" in unknown
     assert "model.safetensors" in published["org/sentences"].files()
     assert metric == "evaluate: True True"
-    assert any(request.startswith("GET /spaces/org/xmoverscore/resolve/main/xmoverscore.py") for request in published.requests)
+    assert any(
+        request.startswith("GET /spaces/org/xmoverscore/resolve/main/xmoverscore.py") for request in published.requests
+    )

@@ -84,7 +84,9 @@ def test_scores_are_those_of_the_scorer(scored, tiny_preset):
 def test_models_are_loaded_once(backend, tiny_preset, monkeypatch):
     loads = []
     real = demo.load_scorer
-    monkeypatch.setattr(demo, "load_scorer", lambda *args, **options: loads.append(options["lang_pair"]) or real(*args, **options))
+    monkeypatch.setattr(
+        demo, "load_scorer", lambda *args, **options: loads.append(options["lang_pair"]) or real(*args, **options)
+    )
     first = backend.score(ROWS, "de-en", str(tiny_preset))
     backend.draw(backend.score(ROWS, " de-en ", str(tiny_preset)), 1)
     backend.score(ROWS, "fi-en", str(tiny_preset))

@@ -52,8 +52,13 @@ def test_numbers_equal_the_scorer(metric, tiny_preset):
 
 def test_numbers_equal_the_command_line(metric, tiny_preset, tmp_path, capsys):
     rows = tmp_path / "rows.tsv"
-    rows.write_text("".join(f"{source}\t{text}\n" for source, text in zip(SOURCES, PREDICTIONS, strict=True)), encoding="utf-8")
-    assert main(["score", "--metric", "xmoverscore", "--preset", str(tiny_preset), "--lp", "de-en", "--parts", str(rows)]) == 0
+    rows.write_text(
+        "".join(f"{source}\t{text}\n" for source, text in zip(SOURCES, PREDICTIONS, strict=True)), encoding="utf-8"
+    )
+    assert (
+        main(["score", "--metric", "xmoverscore", "--preset", str(tiny_preset), "--lp", "de-en", "--parts", str(rows)])
+        == 0
+    )
     result = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", return_parts=True)
     assert json.loads(capsys.readouterr().out) == result
 
@@ -76,17 +81,28 @@ def test_every_option_reaches_the_scorer(metric, tiny_preset):
 
 
 def test_alignments_and_interval(metric, tiny_preset):
-    result = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", return_alignments=True, return_ci=True)
+    result = metric.compute(
+        sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", return_alignments=True, return_ci=True
+    )
     plain = expected(tiny_preset)
     assert result["ci"] == bootstrap_interval(plain.segments)._asdict()
     assert json.loads(json.dumps(result)) == result
     distances = [alignment["distance"] for alignment in result["alignments"]]
     assert distances == pytest.approx((1 - plain.parts["mover"]).tolist())
     assert result["alignments"][1]["source"] == ["[CLS]", "Der", "Hund", "schläft", "nicht", "[SEP]"]
-    cosine = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", similarity="cosine", map="none")
+    cosine = metric.compute(
+        sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", similarity="cosine", map="none"
+    )
     assert cosine == expected(tiny_preset, similarity="cosine", map="none").as_dict()
     with pytest.raises(InputError, match="nothing to align"):
-        metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", similarity="cosine", map="none", return_alignments=True)
+        metric.compute(
+            sources=SOURCES,
+            predictions=PREDICTIONS,
+            lang_pair="de-en",
+            similarity="cosine",
+            map="none",
+            return_alignments=True,
+        )
 
 
 def test_keywords_of_load_are_defaults(load, tiny_preset):
@@ -124,7 +140,9 @@ def test_texts_come_back_from_the_store_unchanged(metric, monkeypatch):
     odd = ["a\x00b", "tab\t", "line\r\nbreak", "\u2028", "𝔘𝔫𝔦", "  ", ""]
     seen = []
     monkeypatch.setattr(type(metric), "scorer", lambda self, **_: seen)
-    monkeypatch.setattr(type(metric), "_compute", lambda self, sources, predictions, lang_pair: seen.extend([sources, predictions]))
+    monkeypatch.setattr(
+        type(metric), "_compute", lambda self, sources, predictions, lang_pair: seen.extend([sources, predictions])
+    )
     metric.compute(sources=odd, predictions=odd[::-1], lang_pair="de-en")
     assert seen == [odd, odd[::-1]]
 
@@ -181,7 +199,10 @@ def test_a_failed_call_keeps_what_was_added(load, tiny_preset, keep_in_memory, e
         ({"sources": [], "predictions": []}, "sources: empty; there is nothing to score"),
         ({"sources": None}, "sources is missing; xmoverscore needs sources and predictions"),
         ({"sources": None, "predictions": None}, "nothing to score; pass sources=, predictions="),
-        ({"references": PREDICTIONS}, "compute: xmoverscore has no keyword 'references'; it takes: sources, predictions, lang_pair"),
+        (
+            {"references": PREDICTIONS},
+            "compute: xmoverscore has no keyword 'references'; it takes: sources, predictions, lang_pair",
+        ),
         ({"lang_pairs": "de-en"}, "compute: xmoverscore has no keyword 'lang_pairs'"),
         ({"lang_pair": "deen"}, "language pair 'deen': two ISO 639 codes"),
         ({"lang_pair": None}, "language pair None"),
@@ -195,21 +216,33 @@ def test_wrong_input_is_refused_in_one_line(metric, tiny_preset, arguments, mess
     with pytest.raises(InputError, match=message) as raised:
         metric.compute(**{"sources": SOURCES, "predictions": PREDICTIONS, "lang_pair": "de-en"} | arguments)
     assert "\n" not in str(raised.value)
-    assert metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en") == expected(tiny_preset).as_dict()
+    assert (
+        metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en") == expected(tiny_preset).as_dict()
+    )
 
 
 def test_missing_language_pair(metric):
-    with pytest.raises(InputError, match=r"lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load"):
+    with pytest.raises(
+        InputError, match=r"lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load"
+    ):
         metric.compute(sources=SOURCES, predictions=PREDICTIONS)
 
 
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
-        ("add_batch", {"sources": ["a", None, "c"], "predictions": ["a", "b", "c"]}, r"sources\[1\]: a string is needed, got None"),
+        (
+            "add_batch",
+            {"sources": ["a", None, "c"], "predictions": ["a", "b", "c"]},
+            r"sources\[1\]: a string is needed, got None",
+        ),
         ("add_batch", {"sources": ["a"], "predictions": ["a", "b"]}, "predictions has 2 segments but sources has 1"),
         ("add_batch", {"sources": ["a"]}, "predictions is missing; xmoverscore needs sources and predictions"),
-        ("add_batch", {"source": ["a"], "predictions": ["a"]}, "add_batch: .* no keyword 'source'; it takes: sources, predictions"),
+        (
+            "add_batch",
+            {"source": ["a"], "predictions": ["a"]},
+            "add_batch: .* no keyword 'source'; it takes: sources, predictions",
+        ),
         ("add_batch", {"sources": ["a"], "predictions": ["a"], "references": ["a"]}, "no keyword 'references'"),
         ("add", {"source": "a"}, "predictions is missing"),
         ("add", {"source": None, "prediction": "a"}, "sources is missing"),
@@ -308,10 +341,13 @@ def test_name_and_documentation(metric):
 
 
 def test_the_script_alone_is_enough(evaluate_cache, tiny_preset, tmp_path, monkeypatch):
-    """As from the Hub, where `evaluate` fetches the script and nothing beside it; relative path, another working directory."""
+    """As from the Hub, where `evaluate` fetches the script and nothing beside it; relative path, another working
+    directory."""
     folder = tmp_path / "elsewhere" / "xmoverscore"
     folder.mkdir(parents=True)
     shutil.copy(Path(mtmetrics.metric_path("xmoverscore")) / "xmoverscore.py", folder)
     monkeypatch.chdir(tmp_path / "elsewhere")
     metric = evaluate.load("./xmoverscore", preset=str(tiny_preset))
-    assert metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en") == expected(tiny_preset).as_dict()
+    assert (
+        metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en") == expected(tiny_preset).as_dict()
+    )

@@ -48,7 +48,13 @@ def trainer(tokenizer, tmp_path):
     """Makes a trainer of a tiny T5."""
     import datasets
     import torch
-    from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, T5Config, T5ForConditionalGeneration
+    from transformers import (
+        DataCollatorForSeq2Seq,
+        Seq2SeqTrainer,
+        Seq2SeqTrainingArguments,
+        T5Config,
+        T5ForConditionalGeneration,
+    )
 
     torch.manual_seed(0)
     config = T5Config(
@@ -81,7 +87,12 @@ def trainer(tokenizer, tmp_path):
         )
         collator = DataCollatorForSeq2Seq(tokenizer, model=model)
         return Seq2SeqTrainer(
-            model, settings, data_collator=collator, train_dataset=data, eval_dataset=data, compute_metrics=compute_metrics
+            model,
+            settings,
+            data_collator=collator,
+            train_dataset=data,
+            eval_dataset=data,
+            compute_metrics=compute_metrics,
         )
 
     return made
@@ -113,7 +124,10 @@ def test_sources_as_inputs_or_as_texts(evaluated, tokenizer, scorer):
     for sources in (None, SOURCES, np.array(SOURCES)):
         result = mtmetrics.make_compute_metrics(scorer, tokenizer, sources)(evaluated)
         assert result == pytest.approx(
-            {"mean_score": expected.system, **{f"{name}_part": values.mean() for name, values in expected.parts.items()}}
+            {
+                "mean_score": expected.system,
+                **{f"{name}_part": values.mean() for name, values in expected.parts.items()},
+            }
         )
         assert {type(value) for value in result.values()} == {float}
     with pytest.raises(InputError, match="predictions has 3 segments but sources has 2"):
@@ -128,7 +142,9 @@ def test_what_a_module_compares_with(evaluated, tokenizer, load, tiny_encoder):
     metric = load("bertr", "mini", **options)
     for given, against in (({}, "reference"), ({"against": "source"}, "source"), ({"sources": SOURCES}, "source")):
         others = REFERENCES if against == "reference" else SOURCES
-        expected = load_scorer("bertr", preset="mini", lang_pair="de-en", against=against, **options).score(others, REFERENCES[::-1])
+        expected = load_scorer("bertr", preset="mini", lang_pair="de-en", against=against, **options).score(
+            others, REFERENCES[::-1]
+        )
         result = mtmetrics.make_compute_metrics(metric, tokenizer, lang_pair="de-en", **given)(evaluated)
         assert result == pytest.approx({"mean_score": expected.system})
     assert load("bertr", "mini", against="source", **options).scorer_options["against"] == "source"
@@ -145,7 +161,10 @@ def test_wrong_options_are_refused_before_the_training(tokenizer, load, scorer, 
         (lambda: make(metric, tokenizer, ["a", None], lang_pair="de-en"), r"sources\[1\]: a string is needed"),
         (lambda: make(scorer, tokenizer, lang_pair="de-en"), "lang_pair: options are for evaluate modules"),
         (lambda: make(sentsim, tokenizer, lang_pair="de-en"), "pass setting='src-mt' or setting='mt-ref'"),
-        (lambda: make(sentsim, tokenizer, SOURCES, lang_pair="de-en", setting="mt-ref"), "sources: .*does not read them"),
+        (
+            lambda: make(sentsim, tokenizer, SOURCES, lang_pair="de-en", setting="mt-ref"),
+            "sources: .*does not read them",
+        ),
         (lambda: make(evaluate.combine([metric]), tokenizer), "got CombinedEvaluations"),
     ]:
         with pytest.raises(InputError, match=message):

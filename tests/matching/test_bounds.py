@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.matching.bounds import centroids, relaxed_distances
 from mtmetrics.matching.transport import DISTANCES, cost_matrix, optimal_flow
+from mtmetrics.models.packed import PackedTokens
 
 
 def packed(generator: np.random.Generator, lengths: list[int], spread: float, dim: int = 4) -> PackedTokens:
@@ -31,7 +31,8 @@ def test_relaxed_distance_by_hand() -> None:
 
 
 def test_both_directions_charge() -> None:
-    # By rows: 0.5 * 1 (row 1); what is left for column 1 is 1, of which half its mass: plain relaxation would stop at 0.5.
+    # By rows: 0.5 * 1 (row 1); what is left for column 1 is 1, of which half its mass: plain relaxation would stop at
+    # 0.5.
     cost = np.array([[0.0, 1.0], [1.0, 2.0]])
     half = np.full(2, 0.5)
     assert relaxed_distances(cost, half, half, np.array([0])) == pytest.approx([1.0])
@@ -64,5 +65,13 @@ def test_bounds_lie_between_the_plain_relaxation_and_the_distance(seed: int, dis
 def test_centroids_are_weighted_and_zero_for_nothing() -> None:
     number = np.zeros(3, dtype=np.int64)
     vectors = np.array([[1, 0], [0, 1], [0, -1]], dtype=np.float32)
-    tokens = PackedTokens(vectors, np.array([0, 2, 2, 3]), np.array([3.0, 1.0, 7.0]), number, number, np.arange(3), np.zeros(3, dtype=bool))
+    tokens = PackedTokens(
+        vectors,
+        np.array([0, 2, 2, 3]),
+        np.array([3.0, 1.0, 7.0]),
+        number,
+        number,
+        np.arange(3),
+        np.zeros(3, dtype=bool),
+    )
     assert centroids(tokens) == pytest.approx(np.array([[0.75, 0.25], [0, 0], [0, -1]]))

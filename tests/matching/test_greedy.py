@@ -6,12 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.matching.greedy import bertr, bertscore
+from mtmetrics.models.packed import PackedTokens
 
 
 def pack(texts: list[list[float]], special: bool = False, weights: list[float] | None = None) -> PackedTokens:
-    """Packs unit vectors, given by their angles in degrees; with `special`, the first of each text is a special token."""
+    """Packs unit vectors, given by their angles in degrees; with `special`, the first of each text is a special
+    token."""
     angles = np.radians(np.concatenate([np.array(text, dtype=np.float64) for text in texts]))
     offsets = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
     words = np.arange(len(angles))
@@ -48,7 +49,8 @@ def test_bertscore_weighs_tokens() -> None:
 
 
 def test_special_tokens_are_partners_of_bertscore_without_weight_of_their_own() -> None:
-    # The special tokens, at 0 and at 100 degrees, would score worst, but the second is the best partner of the prediction's token.
+    # The special tokens, at 0 and at 100 degrees, would score worst, but the second is the best partner of the
+    # prediction's token.
     prediction, reference = pack([[0, 90]], special=True), pack([[100, 10]], special=True)
     scores = bertscore(prediction, reference)
     assert scores.precision == pytest.approx([cosine(10)], abs=1e-6)
@@ -64,7 +66,10 @@ def test_bertr_covers_the_reference_alone() -> None:
 
 def test_texts_without_words_have_no_score() -> None:
     words, blank = [0.0, 10.0], [0.0]
-    predictions, references = pack([blank, words, blank, [], words], special=True), pack([words, blank, blank, words, words], special=True)
+    predictions, references = (
+        pack([blank, words, blank, [], words], special=True),
+        pack([words, blank, blank, words, words], special=True),
+    )
     expected = [True, True, True, True, False]
     for values in (*bertscore(predictions, references), bertr(predictions, references)):
         assert np.isnan(values).tolist() == expected
@@ -86,7 +91,9 @@ def test_orthogonal_texts_have_an_f1_of_0() -> None:
 
 def test_threads_order_and_repetition_change_nothing_and_sides_swap() -> None:
     generator = np.random.default_rng(3)
-    left, right = ([generator.uniform(0, 360, generator.integers(1, 15)).tolist() for _ in range(150)] for _ in range(2))
+    left, right = (
+        [generator.uniform(0, 360, generator.integers(1, 15)).tolist() for _ in range(150)] for _ in range(2)
+    )
     one = bertscore(pack(left), pack(right))
     for found, expected in zip(bertscore(pack(left), pack(right), threads=4), one, strict=True):
         assert np.array_equal(found, expected)

@@ -32,10 +32,20 @@ def test_pieces_of_a_word_are_summed():
 
 
 def test_idle_words_show_their_mean_distance():
-    plan = word_plan(Units(["a", "b"], np.eye(2)), Units(["c"], np.ones((2, 1))), np.diag([0.5, 0.5]), np.array([[0.1, 0.3], [0.5, 0.7]]))
+    plan = word_plan(
+        Units(["a", "b"], np.eye(2)),
+        Units(["c"], np.ones((2, 1))),
+        np.diag([0.5, 0.5]),
+        np.array([[0.1, 0.3], [0.5, 0.7]]),
+    )
     assert plan.flow.tolist() == [[0.5], [0.5]]
     assert plan.cost.tolist() == [[0.1], [0.7]]
-    idle = word_plan(Units(["a", "b"], np.eye(2)), Units(["c", "d"], np.eye(2)), np.diag([0.5, 0.5]), np.array([[0.1, 0.3], [0.5, 0.7]]))
+    idle = word_plan(
+        Units(["a", "b"], np.eye(2)),
+        Units(["c", "d"], np.eye(2)),
+        np.diag([0.5, 0.5]),
+        np.array([[0.1, 0.3], [0.5, 0.7]]),
+    )
     assert idle.cost.tolist() == [[0.1, 0.3], [0.5, 0.7]]
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.matching.sentences import cosines, sentence_mover_distances
+from mtmetrics.models.packed import PackedTokens
 
 
 def pack(texts: list[list[list[float]]], index: list[int]) -> PackedTokens:

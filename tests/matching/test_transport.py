@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.matching.partial import PlainPartialTransport, RoundedPartialTransport, drop_small_flows
 from mtmetrics.matching.transport import DISTANCES, cost_matrix, euclidean_distances, optimal_flow, word_mover_distances
+from mtmetrics.models.packed import PackedTokens
 
 
 def pack(texts: list[np.ndarray], weights: list[np.ndarray] | None = None) -> PackedTokens:
@@ -51,7 +51,10 @@ def test_agrees_with_pot_and_is_symmetric(seed: int) -> None:
     assert flow.sum(1) == pytest.approx(source)
     assert flow.sum(0) == pytest.approx(target)
     assert optimal_flow(np.ascontiguousarray(cost.T), target, source)[1] == pytest.approx(value, abs=1e-12)
-    rows, columns = np.random.default_rng(seed).permutation(len(source)), np.random.default_rng(seed).permutation(len(target))
+    rows, columns = (
+        np.random.default_rng(seed).permutation(len(source)),
+        np.random.default_rng(seed).permutation(len(target)),
+    )
     shuffled = optimal_flow(np.ascontiguousarray(cost[rows][:, columns]), source[rows], target[columns])[1]
     assert shuffled == pytest.approx(value, abs=1e-12)
 

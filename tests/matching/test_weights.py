@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError
 from mtmetrics.matching.weights import TokenWeights
+from mtmetrics.models.token_encoder import TokenEncoder
 
 
 def test_weights_of_bertscore_are_zero_for_what_every_text_holds(tiny_encoder: Path, tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ class Client:
     def upload(self, name: str, content: bytes):
         """Uploads a file, and returns what a file component takes."""
         head = f'--edge\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\nContent-Type: text/plain\r\n\r\n'
-        answer = self.open("gradio_api/upload", head.encode() + content + b"\r\n--edge--\r\n", "multipart/form-data; boundary=edge")
+        answer = self.open(
+            "gradio_api/upload", head.encode() + content + b"\r\n--edge--\r\n", "multipart/form-data; boundary=edge"
+        )
         return {"path": json.loads(answer)[0], "meta": {"_type": "gradio.FileData"}}
 
 
@@ -148,14 +150,17 @@ def test_uploads_are_limited(client):
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "../../../../etc/passwd", __file__, "tests/conftest.py", f"{tempfile.gettempdir()}/../etc/passwd"]
+    "path",
+    ["/etc/passwd", "../../../../etc/passwd", __file__, "tests/conftest.py", f"{tempfile.gettempdir()}/../etc/passwd"],
 )
 def test_files_that_were_not_uploaded_are_out_of_reach(client, path):
     for quoted in (path, urllib.parse.quote(path, safe="")):
         with pytest.raises(urllib.error.HTTPError, match=r"40[034]"):
             client.open(f"gradio_api/file={quoted}")
     for field in ("path", "url"):
-        event, error = client.ask("score_file", {"path": "rows.tsv", field: path, "meta": {"_type": "gradio.FileData"}}, "de-en", "mini")
+        event, error = client.ask(
+            "score_file", {"path": "rows.tsv", field: path, "meta": {"_type": "gradio.FileData"}}, "de-en", "mini"
+        )
         assert event == "error"
         assert "root:" not in json.dumps(error)
 
@@ -172,7 +177,9 @@ def test_page_loads_nothing_from_elsewhere(client):
 
 @pytest.mark.parametrize("name", metric_names())
 def test_the_page_begins_with_a_preset_that_needs_no_download(name):
-    [preset] = [part["props"] for part in metric_app(name).config["components"] if part["props"].get("label") == "Preset"]
+    [preset] = [
+        part["props"] for part in metric_app(name).config["components"] if part["props"].get("label") == "Preset"
+    ]
     assert [value for _, value in preset["choices"]] == preset_names(name)
     assert preset["value"] in set(preset_names(name)) - {"paper"}
 

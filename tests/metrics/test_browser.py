@@ -83,7 +83,9 @@ class Page:
         from selenium.common.exceptions import StaleElementReferenceException
         from selenium.webdriver.support.wait import WebDriverWait
 
-        return WebDriverWait(self.driver, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(lambda _: condition())
+        return WebDriverWait(self.driver, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(
+            lambda _: condition()
+        )
 
     def type(self, label: str, text: str) -> None:
         """Types into an empty field."""

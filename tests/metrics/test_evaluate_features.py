@@ -82,7 +82,9 @@ def test_columns_and_batches(load, texts):
 def test_two_processes_share_the_rows(load, texts):
     """As two processes do, each in a thread of its own; the first one has the result."""
     expected = load().compute(**texts)
-    modules = [load(num_process=2, process_id=process, experiment_id="shared", keep_in_memory=False) for process in range(2)]
+    modules = [
+        load(num_process=2, process_id=process, experiment_id="shared", keep_in_memory=False) for process in range(2)
+    ]
 
     def process(number):
         modules[number].add_batch(**rows(texts, *((0, 2), (2, 3))[number]))

@@ -1,4 +1,5 @@
-"""Every folder under ``metrics/``: loads from a copy, runs its own examples, and keeps the rules for scripts and cards."""
+"""Every folder under ``metrics/``: loads from a copy, runs its own examples, and keeps the rules for scripts and
+cards."""
 
 import ast
 import doctest
@@ -106,7 +107,9 @@ def test_card(name):
     assert about["pinned"] is False
     assert about["title"]
     assert len(about["description"]) > 40
-    headings = re.findall(r"^#+ .*", re.sub(r"^```.*?^```", "", body, flags=re.MULTILINE | re.DOTALL), flags=re.MULTILINE)
+    headings = re.findall(
+        r"^#+ .*", re.sub(r"^```.*?^```", "", body, flags=re.MULTILINE | re.DOTALL), flags=re.MULTILINE
+    )
     found = [next((heading for heading in headings if heading.startswith(section)), None) for section in CARD_SECTIONS]
     assert None not in found, dict(zip(CARD_SECTIONS, found, strict=True))
     assert [headings.index(heading) for heading in found] == sorted(headings.index(heading) for heading in found)

@@ -95,7 +95,9 @@ def test_draw_keeps_the_order_and_depends_on_the_seed() -> None:
 
 def test_a_file_in_another_language_is_refused() -> None:
     english = [f"The dog number {number} sleeps in the old house." for number in range(9)]
-    with pytest.raises(InputError, match=r"de.txt: 9 of 10 sentences are 'en' according to py3langid, not 'de'; check the file"):
+    with pytest.raises(
+        InputError, match=r"de.txt: 9 of 10 sentences are 'en' according to py3langid, not 'de'; check the file"
+    ):
         prepare([*english, CLEAN], "de", name="de.txt")
     assert len(prepare([*english, CLEAN], "de", name="de.txt", identify=False).sentences) == 10
 
@@ -105,7 +107,9 @@ def test_texts_without_sentences_are_refused(tmp_path: Path) -> None:
         prepare([], "de", name="de.txt")
     giant = tmp_path / "giant.txt.gz"
     giant.write_bytes(gzip.compress(("Der Hund schläft. " * 20000).encode()))
-    with pytest.raises(InputError, match=r"none of its 1 lines can be used \(1 over 1000 characters\); one sentence per line is needed"):
+    with pytest.raises(
+        InputError, match=r"none of its 1 lines can be used \(1 over 1000 characters\); one sentence per line is needed"
+    ):
         prepare(iter_lines(giant), "de", name="giant.txt.gz")
     mixed = tmp_path / "mixed.txt"
     mixed.write_bytes(f"{CLEAN}\n".encode() + "Der Bär schläft in der Höhle.\n".encode("latin-1"))
@@ -114,6 +118,9 @@ def test_texts_without_sentences_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_language_that_cannot_be_identified() -> None:
-    with pytest.raises(InputError, match="language 'tlh': py3langid does not know it, so do without the language filter; it knows: .* de "):
+    with pytest.raises(
+        InputError,
+        match="language 'tlh': py3langid does not know it, so do without the language filter; it knows: .* de ",
+    ):
         prepare(["tlhIngan maH je maH"], "tlh", name="x")
     assert prepare(["tlhIngan maH je maH"], "tlh", name="x", identify=False).counts["kept"] == 1

@@ -5,12 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.remapping import fit_maps, precision_at_1
 from mtmetrics.mining.token_store import encode_side
-from mtmetrics.remap import Remapping
+from mtmetrics.models.token_encoder import TokenEncoder
 
-HELD_BACK = [("das haus ist klein", "the house is small"), ("ich sehe die katze", "i see the cat"), ("der hund schläft", "the dog sleeps")]
+HELD_BACK = [
+    ("das haus ist klein", "the house is small"),
+    ("ich sehe die katze", "i see the cat"),
+    ("der hund schläft", "the dog sleeps"),
+]
 
 
 @pytest.fixture

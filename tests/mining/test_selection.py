@@ -27,7 +27,8 @@ def test_best_first_each_target_once_and_no_copies() -> None:
     targets = ["one two three", "dog cat mouse", "tokyo, japan!", "day and night"]
     scores = np.array([-0.3, -0.1, -0.2, -0.01, -0.4, np.nan])
     mined = select(scores, np.array([0, 1, 1, 2, 3, -1]), sources, targets, limit=2)
-    # The copy is the best pair, "dog cat mouse" goes to the better of its two sources, and the last one is over the limit.
+    # The copy is the best pair, "dog cat mouse" goes to the better of its two sources, and the last one is over the
+    # limit.
     assert mined.pairs() == [("rot grün blau", "dog cat mouse"), ("eins zwei drei", "one two three")]
     assert mined.scores.tolist() == [-0.1, -0.3]
     assert mined.counts == {
@@ -42,7 +43,13 @@ def test_best_first_each_target_once_and_no_copies() -> None:
 
 
 def test_a_copy_does_not_use_up_its_target() -> None:
-    mined = select(np.array([2.0, 1.0]), np.array([0, 0]), ["paris in spring", "frühling an der seine"], ["paris in spring!"], limit=5)
+    mined = select(
+        np.array([2.0, 1.0]),
+        np.array([0, 0]),
+        ["paris in spring", "frühling an der seine"],
+        ["paris in spring!"],
+        limit=5,
+    )
     assert mined.sources == ["frühling an der seine"]
 
 

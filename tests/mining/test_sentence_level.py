@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.mining.sentence_level import mine_sentences, ratio_margins
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 
 
 def test_margin_by_hand() -> None:

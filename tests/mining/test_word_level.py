@@ -1,4 +1,5 @@
-"""Mining by Word Mover's Distance: pruning changes nothing, every sentence is encoded once, and what comes out is the best."""
+"""Mining by Word Mover's Distance: pruning changes nothing, every sentence is encoded once, and what comes out is the
+best."""
 
 import dataclasses
 from pathlib import Path
@@ -8,16 +9,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtmetrics.encoders.packed import PackedTokens
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.transport import word_mover_distances
 from mtmetrics.mining.token_store import encode_side
 from mtmetrics.mining.word_level import closest, find_closest, mine_words
-from mtmetrics.remap import Remapping
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.token_encoder import TokenEncoder
 
-GERMAN = ["der hund schläft nicht", "ich sehe die katze", "das haus ist groß", "ein baum steht dort", "das haus ist klein"]
-ENGLISH = ["a tree stands there", "the cat sleeps", "i see the dog", "the house is small", "the dog sleeps", "a large house"]
+GERMAN = [
+    "der hund schläft nicht",
+    "ich sehe die katze",
+    "das haus ist groß",
+    "ein baum steht dort",
+    "das haus ist klein",
+]
+ENGLISH = [
+    "a tree stands there",
+    "the cat sleeps",
+    "i see the dog",
+    "the house is small",
+    "the dog sleeps",
+    "a large house",
+]
 
 
 def packed(generator: np.random.Generator, lengths: list[int], dim: int = 5) -> PackedTokens:
@@ -32,7 +46,10 @@ def packed(generator: np.random.Generator, lengths: list[int], dim: int = 5) -> 
 @settings(max_examples=40, deadline=None)
 def test_pruning_gives_what_solving_all_gives(seed: int, distance: str) -> None:
     generator = np.random.default_rng(seed)
-    x, y = packed(generator, generator.integers(0, 7, 9).tolist()), packed(generator, generator.integers(0, 7, 12).tolist())
+    x, y = (
+        packed(generator, generator.integers(0, 7, 9).tolist()),
+        packed(generator, generator.integers(0, 7, 12).tolist()),
+    )
     candidates = np.array([generator.permutation(12)[:6] for _ in range(9)])
     # A repeated target: of two equal distances the candidate that stands first wins.
     y = dataclasses.replace(y, index=np.where(y.index == 3, 4, y.index))
@@ -56,7 +73,10 @@ def test_pruning_gives_what_solving_all_gives(seed: int, distance: str) -> None:
 
 def test_threads_change_nothing() -> None:
     generator = np.random.default_rng(0)
-    x, y = packed(generator, generator.integers(1, 9, 300).tolist()), packed(generator, generator.integers(1, 9, 40).tolist())
+    x, y = (
+        packed(generator, generator.integers(1, 9, 300).tolist()),
+        packed(generator, generator.integers(1, 9, 40).tolist()),
+    )
     candidates = np.array([generator.permutation(40)[:10] for _ in range(300)])
     one, four = closest(x, y, candidates), closest(x, y, candidates, threads=4)
     assert one.targets.tolist() == four.targets.tolist()

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
-from mtmetrics.fluency import LanguageModel
+from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.token_encoder import TokenEncoder
 
 FOLDER = Path(os.environ.get("MTMETRICS_GOLDENS") or Path(__file__).parents[3] / "shared" / "goldens")
 TALLY: Counter[tuple[str, str]] = Counter()
@@ -53,14 +53,19 @@ class Case:
 
 
 def cases(kind: str) -> list[Any]:
-    """The cases of all golden files of a kind, as pytest parameters; one skipped parameter where there is no such file."""
+    """The cases of all golden files of a kind, as pytest parameters; one skipped parameter where there is no such
+    file."""
     found = []
     for path in sorted(FOLDER.glob(f"{kind}.*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         for number, case in enumerate(document["cases"]):
-            found.append(Case(path.name, number, case["params"], _inputs(document, case), case["outputs"], case, document))
+            found.append(
+                Case(path.name, number, case["params"], _inputs(document, case), case["outputs"], case, document)
+            )
     if not found:
-        return [pytest.param(None, marks=pytest.mark.skip(reason=f"no {kind}.*.json in {FOLDER} (set MTMETRICS_GOLDENS)"))]
+        return [
+            pytest.param(None, marks=pytest.mark.skip(reason=f"no {kind}.*.json in {FOLDER} (set MTMETRICS_GOLDENS)"))
+        ]
     return [pytest.param(case, id=case.name) for case in found]
 
 
@@ -68,7 +73,9 @@ def archives(kind: str) -> list[Any]:
     """The ``.npz`` golden files of a kind, as pytest parameters; skipped where there is none."""
     found = sorted(FOLDER.glob(f"{kind}.*.npz"))
     if not found:
-        return [pytest.param(None, marks=pytest.mark.skip(reason=f"no {kind}.*.npz in {FOLDER} (set MTMETRICS_GOLDENS)"))]
+        return [
+            pytest.param(None, marks=pytest.mark.skip(reason=f"no {kind}.*.npz in {FOLDER} (set MTMETRICS_GOLDENS)"))
+        ]
     return [pytest.param(path, id=path.name) for path in found]
 
 
@@ -105,7 +112,8 @@ def quirk(case: Case) -> str | None:
     for entry in _quirks():
         wanted = entry["params"]
         if fnmatch.fnmatch(case.file, entry["file"]) and all(
-            key in case.params and fnmatch.fnmatch(str(case.params[key]), str(pattern)) for key, pattern in wanted.items()
+            key in case.params and fnmatch.fnmatch(str(case.params[key]), str(pattern))
+            for key, pattern in wanted.items()
         ):
             return entry["reason"]
     return None

@@ -15,6 +15,8 @@ def test_case(case: Case) -> None:
 
 def check(case: Case) -> None:
     model = encoder(case.model("encoder"), case.params["layer"])
-    predictions, references = (model.encode([row[side] for row in case.inputs]).normalized() for side in ("hypothesis", "reference"))
+    predictions, references = (
+        model.encode([row[side] for row in case.inputs]).normalized() for side in ("hypothesis", "reference")
+    )
     found = bertr(predictions, references, special_tokens=case.params["special_tokens_included"])
     assert found == pytest.approx(case.array("score"), abs=TOLERANCE)

@@ -34,7 +34,9 @@ def check(case: Case) -> None:
         padded = np.abs(expected - expected_alone) > TOLERANCE
         for row, differs in zip(case.inputs, padded, strict=True):
             if differs:
-                LISTED[f"{case.name} {row['id']}"] = "matched with padding in a batch of 64; compared with the value of batch size 1"
+                LISTED[f"{case.name} {row['id']}"] = (
+                    "matched with padding in a batch of 64; compared with the value of batch size 1"
+                )
         # The package gives 0 where a side is empty.
         assert np.nan_to_num(values, nan=0.0) == pytest.approx(expected_alone, abs=TOLERANCE)
         assert np.nan_to_num(values, nan=0.0)[~padded] == pytest.approx(expected[~padded], abs=TOLERANCE)

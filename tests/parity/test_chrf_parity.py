@@ -13,12 +13,16 @@ from mtmetrics.textio import iter_jsonl
 FOLDER = Path(os.environ.get("MTMETRICS_DATA") or Path(__file__).parents[3] / "shared" / "data") / "wmt17_seg"
 
 
-@pytest.mark.parametrize(("lang_pair", "published"), [("de-en", 0.527), ("ru-en", 0.588), ("fi-en", 0.676), ("tr-en", 0.615)])
+@pytest.mark.parametrize(
+    ("lang_pair", "published"), [("de-en", 0.527), ("ru-en", 0.588), ("fi-en", 0.676), ("tr-en", 0.615)]
+)
 def test_tokenised_text(lang_pair: str, published: float) -> None:
     path = FOLDER / f"{lang_pair}.jsonl.gz"
     if not path.is_file():
         pytest.skip(f"{path} is not here; set MTMETRICS_DATA")
     rows = [row for _, row in iter_jsonl(path)]
-    references, predictions = ([html.unescape(row[side]) for row in rows] for side in ("reference_tok", "translation_tok"))
+    references, predictions = (
+        [html.unescape(row[side]) for row in rows] for side in ("reference_tok", "translation_tok")
+    )
     scores = load_scorer("chrfpp").score(references, predictions).segments
     assert pearson(scores, [row["human"] for row in rows]).value == pytest.approx(published, abs=0.01)

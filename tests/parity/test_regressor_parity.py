@@ -1,11 +1,12 @@
-"""ESIM and BiLSTM with attention of Mathur et al. (2019): predictions, loss, training steps, and the whole path from text."""
+"""ESIM and BiLSTM with attention of Mathur et al. (2019): predictions, loss, training steps, and the whole path from
+text."""
 
 import pytest
 import torch
 from goldens import FOLDER, Case, cases, run
 from safetensors.torch import load_file
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.regressors.regressor import Regressor
 from mtmetrics.scorers.regressor import RegressorScore
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from goldens import Case, cases, encoder, run
 
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.scorers.sentsim import VARIANTS, SentSim
 
 TOLERANCE = 1e-4
@@ -41,13 +41,15 @@ def scores(case: Case, parts: str, inputs: list[dict[str, str]] | None = None) -
 def check(case: Case) -> None:
     variant = case.params["variant"]
     if "raises" in case.outputs:
-        # Documented: equal values are in the middle, so that nothing is divided by zero. Which inputs the case has only its note says.
+        # Documented: equal values are in the middle, so that nothing is divided by zero. Which inputs the case has only
+        # its note says.
         count = 2 if "two" in case.params["note"] else 1
         assert scores(case, "sss+bertscore", case.inputs[:1] * count) == pytest.approx(np.exp(0.5), abs=1e-9)
         return
     if variant in ("WMD", "BERTScore"):
         assert 2 * scores(case, VARIANTS[variant.lower()]) == pytest.approx(case.array("score"), abs=TOLERANCE)
     for name in COMBINATIONS.keys() & case.outputs.keys():
-        # One part alone scores its exponential; the published combinations take BERTScore and the distances from different layers.
+        # One part alone scores its exponential; the published combinations take BERTScore and the distances from
+        # different layers.
         ours = np.sum([scores(case, part) for part in COMBINATIONS[name].split("+")], axis=0)
         assert ours == pytest.approx(case.array(name), abs=TOLERANCE), name

@@ -1,4 +1,5 @@
-"""What SentSim is combined from: cosine of sentence vectors, Word Mover's Distance, F1 of BERTScore, Sentence Mover's Distance."""
+"""What SentSim is combined from: cosine of sentence vectors, Word Mover's Distance, F1 of BERTScore, Sentence Mover's
+Distance."""
 
 from collections.abc import Callable
 
@@ -6,10 +7,10 @@ import numpy as np
 import pytest
 from goldens import Case, cases, encoder, run
 
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.sentences import cosines, sentence_mover_distances
 from mtmetrics.matching.transport import euclidean_distances, word_mover_distances
+from mtmetrics.models.packed import PackedTokens
 
 TOLERANCE = 1e-5
 
@@ -55,7 +56,12 @@ def words(case: Case) -> list[PackedTokens]:
 def word_embeddings(case: Case) -> np.ndarray:
     from transformers import AutoModel
 
-    return AutoModel.from_pretrained(case.model("word"), local_files_only=True).get_input_embeddings().weight.detach().numpy()
+    return (
+        AutoModel.from_pretrained(case.model("word"), local_files_only=True)
+        .get_input_embeddings()
+        .weight.detach()
+        .numpy()
+    )
 
 
 def mover(case: Case) -> np.ndarray:

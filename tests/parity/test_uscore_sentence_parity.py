@@ -1,4 +1,5 @@
-"""The sentence level of UScore's library: cosines, the contrastive loss, the mover distance on XLM-R, and the combination."""
+"""The sentence level of UScore's library: cosines, the contrastive loss, the mover distance on XLM-R, and the
+combination."""
 
 from typing import Any
 
@@ -7,10 +8,10 @@ import pytest
 from goldens import Case, cases, encoder, language_model, run
 
 from mtmetrics.artifacts.models import sentence_model
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
 from mtmetrics.matching.partial import RoundedPartialTransport
 from mtmetrics.matching.sentences import cosines
 from mtmetrics.matching.transport import word_mover_distances
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.scorers.uscore import part_weights, weighted_sum
 
 SCORE, LOSS, GRADIENT = 1e-5, 1e-4, 1e-3
@@ -41,7 +42,11 @@ def check_cosine(case: Case) -> None:
 
 
 def loss_options(case: Case) -> dict[str, Any]:
-    return {"temperature": 1 / case.params["scale"], "margin": case.params["margin"], "symmetric": case.params["symmetric"]}
+    return {
+        "temperature": 1 / case.params["scale"],
+        "margin": case.params["margin"],
+        "symmetric": case.params["symmetric"],
+    }
 
 
 def check_loss(case: Case) -> None:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from goldens import Case, cases, encoder, language_model, run
 
-from mtmetrics.remap import Remapping
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.models.translator import Translator
 from mtmetrics.scorers.uscore import UScore
 from mtmetrics.scorers.xmoverscore import XMoverScore
-from mtmetrics.translation import Translator
 
 TOLERANCE = 2e-5
 
@@ -20,7 +20,12 @@ def test_case(case: Case) -> None:
 def translator(case: Case) -> Translator:
     params = case.params
     return Translator(
-        case.model("translation"), "de-en", beams=params["num_beams"], max_length=params["max_length"], start="language", device="cpu"
+        case.model("translation"),
+        "de-en",
+        beams=params["num_beams"],
+        max_length=params["max_length"],
+        start="language",
+        device="cpu",
     )
 
 

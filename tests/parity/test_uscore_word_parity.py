@@ -1,4 +1,5 @@
-"""The word level of UScore's library: distances, the XMoverScore class there, language model, word alignment, remapping."""
+"""The word level of UScore's library: distances, the XMoverScore class there, language model, word alignment,
+remapping."""
 
 from pathlib import Path
 
@@ -6,11 +7,11 @@ import numpy as np
 import pytest
 from goldens import Case, archives, cases, count, encoder, language_model, run
 
-from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.maps.remapping import Remapping, fit_clp, fit_umd
 from mtmetrics.matching.align import align_words, word_pair_vectors
 from mtmetrics.matching.partial import PlainPartialTransport, RoundedPartialTransport
 from mtmetrics.matching.transport import word_mover_distances
-from mtmetrics.remap import Remapping, fit_clp, fit_umd
+from mtmetrics.models.packed import PackedTokens
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 TOLERANCE, EXACT = 2e-5, 2e-6
@@ -35,7 +36,9 @@ def check_distances(case: Case) -> None:
         ("scores", RoundedPartialTransport(0.0), TOLERANCE),
         ("scores_exact_lp", PlainPartialTransport(0.0), EXACT),
     ):
-        assert -word_mover_distances(sources, predictions, distance, transport=transport) == pytest.approx(case.array(key), abs=tolerance)
+        assert -word_mover_distances(sources, predictions, distance, transport=transport) == pytest.approx(
+            case.array(key), abs=tolerance
+        )
 
 
 def packed_ngrams(case: Case, side: list[str]) -> PackedTokens:
@@ -81,7 +84,9 @@ def check_language_model(case: Case) -> None:
 
 def words(case: Case) -> tuple[list[list[str]], list[list[str]]]:
     """The words of the alignment case, which the other two cases share."""
-    tokenized = next(other["outputs"]["tokenized"] for other in case.document["cases"] if "tokenized" in other["outputs"])
+    tokenized = next(
+        other["outputs"]["tokenized"] for other in case.document["cases"] if "tokenized" in other["outputs"]
+    )
     number = len(case.extra.get("pairs", tokenized))
     return [pair[0] for pair in tokenized[:number]], [pair[1] for pair in tokenized[:number]]
 
@@ -120,7 +125,9 @@ def check_mapped_alignment(case: Case) -> None:
         remapping = Remapping(kind, (np.array(outputs[f"{kind}_layer{layer}"]),))
         mapped = model.encode_words(sources).with_vectors(remapping.apply)
         found = align_words(mapped, model.encode_words(targets))
-        assert [set(pairs) for pairs in found] == [{tuple(pair) for pair in pairs} for pairs in outputs[f"alignments_{kind}"]]
+        assert [set(pairs) for pairs in found] == [
+            {tuple(pair) for pair in pairs} for pairs in outputs[f"alignments_{kind}"]
+        ]
 
 
 CHECKS = {
@@ -137,12 +144,15 @@ CHECKS = {
 def same_projection(source: np.ndarray, target: np.ndarray, expected: np.ndarray, tolerance: float = 1e-4) -> None:
     """Compares a fitted CLP with a golden one where the word pairs determine it.
 
-    Where the cross-covariance lacks rank, any rotation of the rest is as good (words of a sentence that are all aligned with each other
-    leave it one dimension each), so the part inside its row space, and the fit as a whole, are what can be compared.
+    Where the cross-covariance lacks rank, any rotation of the rest is as good (words of a sentence that are all aligned
+    with each other leave it one dimension each), so the part inside its row space, and the fit as a whole, are what can
+    be compared.
     """
     fitted = fit_clp(source, target)
     u, values, _ = np.linalg.svd(source.astype(np.float64).T @ target.astype(np.float64))
-    inside = u[:, values > 2e-3 * values[0]]  # below, the float32 arithmetic of the published code does not resolve 1e-4
+    inside = u[
+        :, values > 2e-3 * values[0]
+    ]  # below, the float32 arithmetic of the published code does not resolve 1e-4
     assert inside.T @ fitted == pytest.approx(inside.T @ expected, abs=tolerance)
     residuals = [np.linalg.norm(source @ matrix - target) for matrix in (fitted, expected)]
     assert residuals[0] == pytest.approx(residuals[1], rel=1e-5)
@@ -155,7 +165,10 @@ def same_direction(fitted: np.ndarray, expected: np.ndarray) -> None:
 @pytest.mark.parametrize("path", archives("remap"))
 def test_maps(path: Path) -> None:
     with np.load(path, allow_pickle=False) as stored:
-        pairs = {"sub": (stored["src_layer12"], stored["tgt_layer12"]), "rand": (stored["rand_src"], stored["rand_tgt"])}
+        pairs = {
+            "sub": (stored["src_layer12"], stored["tgt_layer12"]),
+            "rand": (stored["rand_src"], stored["rand_tgt"]),
+        }
         expected = {
             "sub": (stored["clp_sub"], stored["umd_sub"]),
             "rand": (stored["rand_clp"], stored["rand_umd"]),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from goldens import LISTED, Case, cases, encoder, language_model, listed_items, run
 
-from mtmetrics.fluency import length_normalised
-from mtmetrics.remap import Remapping
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.models.language_model import length_normalised
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 KINDS = {"None": None, "CLP": "clp", "UMD": "umd", "CLP first, then UMD": "clp+umd", "UMD first, then CLP": "umd+clp"}
@@ -68,7 +68,8 @@ def check_scores(case: Case) -> None:
         return scorer._combine(mover, scorer.fluency(predictions)[0])
 
     assert score(exact=False)[kept] == pytest.approx(case.array("scores")[kept], abs=SCORES)
-    # With flows dropped, a plan in floating point decides by noise which of equal flows count as smaller: compared at rate 0 alone.
+    # With flows dropped, a plan in floating point decides by noise which of equal flows count as smaller: compared at
+    # rate 0 alone.
     if "scores_exact_lp" in case.outputs and not case.params["dropout_rate"]:
         assert score(exact=True)[kept] == pytest.approx(case.array("scores_exact_lp")[kept], abs=EXACT)
 

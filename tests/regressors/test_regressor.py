@@ -8,14 +8,21 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.regressors.features import FEATURES, feature_count, pair_features
 from mtmetrics.regressors.regressor import Regressor
 
 
 def build(**options: object) -> Regressor:
     torch.manual_seed(0)
-    settings = {"architecture": "esim", "against": "reference", "encoder": "e", "encoder_fingerprint": "12345678", "depth": 3, "width": 6}
+    settings = {
+        "architecture": "esim",
+        "against": "reference",
+        "encoder": "e",
+        "encoder_fingerprint": "12345678",
+        "depth": 3,
+        "width": 6,
+    }
     return Regressor(**{**settings, "hidden": 4, **options}).eval()
 
 
@@ -44,7 +51,8 @@ def test_members_are_averaged() -> None:
     network = build(members=2)
     first, second, lengths = pairs(2)
     scores = [
-        member(first[:, :, own], second[:, :, own], lengths) for member, own in zip(network.members, (slice(6), slice(6, 12)), strict=True)
+        member(first[:, :, own], second[:, :, own], lengths)
+        for member, own in zip(network.members, (slice(6), slice(6, 12)), strict=True)
     ]
     assert torch.allclose(network(first, second, lengths), (scores[0] + scores[1]) / 2)
     assert not torch.allclose(scores[0], scores[1])

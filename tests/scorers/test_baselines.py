@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.fluency import LanguageModel
+from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.scorers.baselines import SEED
 from mtmetrics.scorers.load import LOADERS, load_scorer
 
@@ -69,7 +69,11 @@ def test_sentence_bleu_takes_the_tokeniser_of_the_target_language() -> None:
     by_character = load_scorer("sentbleu", lang_pair="en-zh")
     assert "|tok:zh|" in by_character.signature
     assert "|tok:13a|" in load_scorer("sentbleu", lang_pair="zh-en").signature
-    assert by_character.score(reference, prediction).system > 0.3 > load_scorer("sentbleu").score(reference, prediction).system
+    assert (
+        by_character.score(reference, prediction).system
+        > 0.3
+        > load_scorer("sentbleu").score(reference, prediction).system
+    )
 
 
 @pytest.mark.parametrize("metric", ["sentbleu", "chrf", "chrfpp", "ter"])
@@ -85,7 +89,9 @@ def test_overlap_is_sacrebleu_on_single_segments(metric: str) -> None:
     assert f"|sacrebleu:{sacrebleu.__version__}|system:mean-of-segments|v:" in scorer.signature
 
 
-@pytest.mark.parametrize(("metric", "floor"), [("sentbleu", 0.0), ("chrf", 0.0), ("chrfpp", 0.0), ("ter", -1.0), ("random", 0.0)])
+@pytest.mark.parametrize(
+    ("metric", "floor"), [("sentbleu", 0.0), ("chrf", 0.0), ("chrfpp", 0.0), ("ter", -1.0), ("random", 0.0)]
+)
 def test_floors(metric: str, floor: float) -> None:
     result = load_scorer(metric).score(["a b", " "], ["", "a b"])
     assert result.segments.tolist() == [floor, floor]
@@ -95,7 +101,9 @@ def test_floors(metric: str, floor: float) -> None:
 @pytest.mark.parametrize("metric", BASELINES)
 def test_presets_pools_and_languages_are_nothing_to_a_baseline(metric: str) -> None:
     plain = load_scorer(metric)
-    assert plain.signature == load_scorer(metric, preset="paper", lang_pair="de-en", pool=object(), layer=None).signature
+    assert (
+        plain.signature == load_scorer(metric, preset="paper", lang_pair="de-en", pool=object(), layer=None).signature
+    )
     assert "paper" not in plain.signature
     assert "de-en" not in plain.signature
 
@@ -130,7 +138,9 @@ def test_a_bad_language_pair() -> None:
 def test_fluency_is_the_language_model_of_the_preset(tiny_preset: Path, tiny_lm: Path) -> None:
     model = LanguageModel(tiny_lm)
     scorer = load_scorer("fluency", preset=str(tiny_preset), lang_pair="de-en")
-    first, second = scorer.score_systems(["x", "y", " "], {"a": ["the house", "no", "b"], "b": ["i see", "", "the house"]}).values()
+    first, second = scorer.score_systems(
+        ["x", "y", " "], {"a": ["the house", "no", "b"], "b": ["i see", "", "the house"]}
+    ).values()
     expected, _, _ = model.score(["the house", "no", "i see"])
     np.testing.assert_allclose(first.segments, [expected[0], expected[1], model.floor], atol=1e-6)
     np.testing.assert_allclose(second.segments, [expected[2], model.floor, model.floor], atol=1e-6)

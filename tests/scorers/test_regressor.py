@@ -1,4 +1,5 @@
-"""Learned metrics: batching changes nothing, blank sides, several references, and what does not fit together is refused."""
+"""Learned metrics: batching changes nothing, blank sides, several references, and what does not fit together is
+refused."""
 
 import json
 from pathlib import Path
@@ -7,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.regressors.regressor import Regressor
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.regressor import RegressorScore
@@ -21,8 +22,15 @@ def artifact(folder: Path, encoder: Path, **options: object) -> Path:
     """A regressor with random weights."""
     torch.manual_seed(3)
     plain = TokenEncoder(encoder)
-    settings = {"architecture": "esim", "against": "reference", "encoder": str(encoder), "encoder_fingerprint": plain.fingerprint}
-    network = Regressor(**{**settings, "depth": 3, "width": 16, "hidden": 5, "members": 2, "features": ["f1"], "floor": -2.0, **options})
+    settings = {
+        "architecture": "esim",
+        "against": "reference",
+        "encoder": str(encoder),
+        "encoder_fingerprint": plain.fingerprint,
+    }
+    network = Regressor(
+        **{**settings, "depth": 3, "width": 16, "hidden": 5, "members": 2, "features": ["f1"], "floor": -2.0, **options}
+    )
     with torch.no_grad():
         for member in network.members:
             member.mix.scores.normal_()
@@ -38,7 +46,10 @@ def scorer(tmp_path: Path, tiny_encoder: Path) -> RegressorScore:
 
 def test_each_segment_scores_as_if_alone(scorer: RegressorScore, monkeypatch: pytest.MonkeyPatch) -> None:
     together = scorer.score(REFERENCES, PREDICTIONS).segments
-    alone = [scorer.score([reference], [prediction]).system for reference, prediction in zip(REFERENCES, PREDICTIONS, strict=True)]
+    alone = [
+        scorer.score([reference], [prediction]).system
+        for reference, prediction in zip(REFERENCES, PREDICTIONS, strict=True)
+    ]
     assert together == pytest.approx(alone, abs=1e-5)
     assert np.ptp(together) > 0.01
     monkeypatch.setattr("mtmetrics.scorers.regressor._LINES", 3)
@@ -54,13 +65,21 @@ def test_the_members_read_their_own_mix(scorer: RegressorScore, tiny_encoder: Pa
     sides = []
     for text in (0, 1):
         states = layers.vectors[layers.rows(text)][1:-1].reshape(-1, 3, 16)
-        sides.append([torch.from_numpy(np.einsum("nld,l->nd", states, row).astype(np.float32))[None] for row in network.mixes()[:2]])
+        sides.append(
+            [
+                torch.from_numpy(np.einsum("nld,l->nd", states, row).astype(np.float32))[None]
+                for row in network.mixes()[:2]
+            ]
+        )
     from mtmetrics.regressors.features import pair_features
 
     features = torch.from_numpy(pair_features(["f1"], [last], np.array([0]), np.array([1])))
     lengths = tuple(torch.tensor([side[0].shape[1]]) for side in sides)
     with torch.no_grad():
-        scores = [member(sides[0][number], sides[1][number], lengths, features).item() for number, member in enumerate(network.members)]
+        scores = [
+            member(sides[0][number], sides[1][number], lengths, features).item()
+            for number, member in enumerate(network.members)
+        ]
     assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).system == pytest.approx(np.mean(scores), abs=1e-5)
 
 

@@ -1,18 +1,19 @@
-"""The similarities of the paper beside the contextual word mover: sentence vectors and static word vectors; and alignments."""
+"""The similarities of the paper beside the contextual word mover: sentence vectors and static word vectors; and
+alignments."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
-from mtmetrics.encoders.static_vectors import StaticVectors
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.fluency import LanguageModel
-from mtmetrics.remap import Remapping
+from mtmetrics.maps.files import map_file_name
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.static_vectors import StaticVectors
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.load import load_xmoverscore
-from mtmetrics.scorers.maps import map_file_name
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
@@ -34,14 +35,18 @@ def preset(tmp_path: Path, tiny_encoder: Path) -> Path:
         meta = {"encoder_fingerprint": encoder.fingerprint, "layer": "3", "lp": "de-en", "level": level}
         vectors = generator.normal(size=(2, 50, 16))
         Remapping.fit("clp", *vectors, meta=meta).save(tmp_path / map_file_name("de-en", "clp", level))
-    (tmp_path / "preset.toml").write_text(f'[encoder]\nmodel = "{tiny_encoder}"\n[score]\nngram = 2\n[maps]\nkind = "clp"\n')
+    (tmp_path / "preset.toml").write_text(
+        f'[encoder]\nmodel = "{tiny_encoder}"\n[score]\nngram = 2\n[maps]\nkind = "clp"\n'
+    )
     return tmp_path
 
 
 def table(path: Path, words: dict[str, list[float]], header: bool = True) -> Path:
     """Writes word2vec text."""
     rows = [f"{word} {' '.join(map(str, vector))}" for word, vector in words.items()]
-    path.write_text("\n".join([f"{len(words)} {len(next(iter(words.values())))}"] * header + rows) + "\n", encoding="utf-8")
+    path.write_text(
+        "\n".join([f"{len(words)} {len(next(iter(words.values())))}"] * header + rows) + "\n", encoding="utf-8"
+    )
     return path
 
 
@@ -64,7 +69,12 @@ def test_cosine_with_map_and_language_model(encoder: TokenEncoder, tiny_lm: Path
     for kind in ("clp", "umd", "clp+umd", "umd+clp"):
         remapping, model = Remapping.fit(kind, *vectors), LanguageModel(tiny_lm)
         scorer = XMoverScore(
-            MeanPooledEncoder(encoder), similarity="cosine", remapping=remapping, language_model=model, lm_weight=0.3, similarity_weight=0.5
+            MeanPooledEncoder(encoder),
+            similarity="cosine",
+            remapping=remapping,
+            language_model=model,
+            lm_weight=0.3,
+            similarity_weight=0.5,
         )
         result = scorer.score(SOURCES, PREDICTIONS)
         x, y = (MeanPooledEncoder(encoder).encode(texts).vectors for texts in (SOURCES, PREDICTIONS))
@@ -85,7 +95,9 @@ def test_options_without_effect_are_refused(encoder: TokenEncoder, option: dict)
 
 
 def test_a_preset_chooses_the_maps_of_the_level(preset: Path) -> None:
-    words, sentences = (load_xmoverscore(str(preset), "de-en", similarity=similarity) for similarity in ("mover", "cosine"))
+    words, sentences = (
+        load_xmoverscore(str(preset), "de-en", similarity=similarity) for similarity in ("mover", "cosine")
+    )
     assert words.remapping is not None
     assert sentences.remapping is not None
     assert (words.remapping.meta["level"], sentences.remapping.meta["level"]) == ("word", "sentence")
@@ -101,7 +113,9 @@ def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encod
     model = SentenceTransformer(modules=[body, Pooling(16, "mean"), Dense(16, 5)], device="cpu")
     model.save(str(tmp_path / "model"))
     pool = ModelPool(device="cpu")
-    scorer = load_xmoverscore("mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine", map="none", lm="none")
+    scorer = load_xmoverscore(
+        "mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine", map="none", lm="none"
+    )
     long = " ".join(["das haus"] * 10)
     result = scorer.score([*SOURCES, long], [*PREDICTIONS, "a"])
     x, y = (model.encode(texts) for texts in ([*SOURCES, long], [*PREDICTIONS, "a"]))
@@ -111,7 +125,9 @@ def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encod
     assert "|enc:model#" in result.signature
     assert "layer" not in result.signature
     with pytest.raises(InputError, match="layers cannot be chosen"):
-        load_xmoverscore("mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine", map="none", layer=1)
+        load_xmoverscore(
+            "mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine", map="none", layer=1
+        )
     with pytest.raises(ArtifactError, match="mini-encoder"):
         load_xmoverscore("mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine")
 
@@ -137,7 +153,10 @@ def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
 
 
 def test_tables_of_different_width(tmp_path: Path) -> None:
-    first, second = StaticVectors(table(tmp_path / "a.vec", {"a": [1, 0]})), StaticVectors(table(tmp_path / "b.vec", {"b": [1, 0, 0]}))
+    first, second = (
+        StaticVectors(table(tmp_path / "a.vec", {"a": [1, 0]})),
+        StaticVectors(table(tmp_path / "b.vec", {"b": [1, 0, 0]})),
+    )
     with pytest.raises(InputError, match="sources have 2 numbers, those of predictions 3"):
         XMoverScore(first, target_encoder=second)
 
@@ -149,7 +168,9 @@ def test_alignments_add_up_to_the_score(encoder: TokenEncoder, variant: str, ngr
     result = scorer.score(SOURCES, PREDICTIONS)
     alignments = scorer.align(SOURCES, PREDICTIONS)
     to_score = {"acl20": lambda d: 1 - d, "release": lambda d: 1 / (1 + d)}[variant]
-    assert [to_score(alignment.distance) for alignment in alignments] == pytest.approx(result.segments.tolist(), abs=2e-6)
+    assert [to_score(alignment.distance) for alignment in alignments] == pytest.approx(
+        result.segments.tolist(), abs=2e-6
+    )
     words = ["[CLS]", "der", "Hund", "schläft", "nicht", *(["!"] if variant == "release" else []), "[SEP]"]
     assert alignments[2].source == words
     assert alignments[2].flow.sum() == pytest.approx(1, abs=1e-5)

@@ -9,22 +9,26 @@ import pytest
 
 import mtmetrics
 from mtmetrics.artifacts.presets import load_preset, preset_names
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.fluency import LanguageModel
+from mtmetrics.maps.files import map_file_name
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.sentences import cosines
-from mtmetrics.remap import Remapping
+from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.load import load_scorer
-from mtmetrics.scorers.maps import map_file_name
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights
 from mtmetrics.scorers.xmoverscore import XMoverScore
-from mtmetrics.translation import Translation
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!"]
 PREDICTIONS = ["the house is small.", "i see the dog", "a tree stands there"]
-PSEUDO = {"Das Haus ist klein.": "the house is small", "ich sehe die Katze": "i see the cat", "der Hund schläft nicht!": "dog sleeps not"}
+PSEUDO = {
+    "Das Haus ist klein.": "the house is small",
+    "ich sehe die Katze": "i see the cat",
+    "der Hund schläft nicht!": "dog sleeps not",
+}
 
 
 class FixedTranslator:
@@ -62,15 +66,26 @@ def folder(tmp_path: Path, tiny_encoder: Path, tiny_lm: Path, remapping: Remappi
     from transformers import MBartConfig, MBartForConditionalGeneration
 
     encoder = TokenEncoder(tiny_encoder)
-    meta = {"encoder": encoder.label, "encoder_fingerprint": encoder.fingerprint, "layer": str(encoder.layer), "lp": "de-en"}
+    meta = {
+        "encoder": encoder.label,
+        "encoder_fingerprint": encoder.fingerprint,
+        "layer": str(encoder.layer),
+        "lp": "de-en",
+    }
     Remapping(remapping.kind, remapping.source, meta=meta).save(tmp_path / map_file_name("de-en", "umd"))
     shutil.copytree(tiny_lm, tmp_path / "lm")
     for name in ("encoder", "sentences", "translation"):
         shutil.copytree(tiny_encoder, tmp_path / name)
     torch.manual_seed(0)
-    sizes = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in (("layers", 1), ("attention_heads", 2))}
+    sizes = {
+        f"{side}_{name}": size
+        for side in ("encoder", "decoder")
+        for name, size in (("layers", 1), ("attention_heads", 2))
+    }
     special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
-    config = MBartConfig(vocab_size=encoder.vocabulary_size, d_model=16, max_position_embeddings=64, init_std=0.5, **sizes, **special)
+    config = MBartConfig(
+        vocab_size=encoder.vocabulary_size, d_model=16, max_position_embeddings=64, init_std=0.5, **sizes, **special
+    )
     MBartForConditionalGeneration(config).save_pretrained(tmp_path / "translation")
     (tmp_path / "preset.toml").write_text(
         'metric = "uscore"\nlang_pair = "de-en"\n[encoder]\nmodel = "encoder"\n[maps]\nkind = "umd"\n[sentences]\nmodel = "sentences"\n'
@@ -95,7 +110,10 @@ def test_weights_of_the_paper(name: str) -> None:
 
 def test_weights_of_what_remains() -> None:
     assert part_weights("tuned", "wrd+snt", ["translation"])[0] == pytest.approx({"wmd": 5 / 6, "lm": 1 / 6})
-    assert part_weights("tuned", "wrd", ["language_model"]) == (pytest.approx({"wmd": 5 / 9, "pseudo": 4 / 9}), {"wrd": 1.0})
+    assert part_weights("tuned", "wrd", ["language_model"]) == (
+        pytest.approx({"wmd": 5 / 9, "pseudo": 4 / 9}),
+        {"wrd": 1.0},
+    )
     assert part_weights("+", "wrd+snt", ["sentences"])[1] == {"wrd": 1.0}
     assert part_weights("++", "snt") == ({}, {"snt": 1.0})
     for arguments, message in [
@@ -150,7 +168,9 @@ def test_a_blank_side_has_the_lowest_parts(words: XMoverScore, encoder: TokenEnc
     assert result.report.blank == 1
 
 
-def test_a_blank_pseudo_reference_has_the_lowest_value_of_its_own_part(words: XMoverScore, encoder: TokenEncoder) -> None:
+def test_a_blank_pseudo_reference_has_the_lowest_value_of_its_own_part(
+    words: XMoverScore, encoder: TokenEncoder
+) -> None:
     options = {"sentences": MeanPooledEncoder(encoder)}
     result = UScore(words, translator=FixedTranslator(), **options).score(["das haus"], ["the house"])
     without = UScore(words, without=["translation"], **options).score(["das haus"], ["the house"])
@@ -177,7 +197,11 @@ def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
 
 def test_a_missing_model_is_an_error(words: XMoverScore, encoder: TokenEncoder) -> None:
     plain = XMoverScore(encoder, variant="uscore")
-    for arguments, part in [((words, None, "wrd"), "pseudo"), ((plain, FixedTranslator(), "wrd"), "lm"), ((None, None, "snt"), "snt")]:
+    for arguments, part in [
+        ((words, None, "wrd"), "pseudo"),
+        ((plain, FixedTranslator(), "wrd"), "lm"),
+        ((None, None, "snt"), "snt"),
+    ]:
         with pytest.raises(InputError, match=f"the model of the part '{part}' is missing"):
             UScore(arguments[0], translator=arguments[1], parts=arguments[2])
     with pytest.raises(InputError, match="variant 'uscore' is needed, not 'acl20'"):
@@ -191,9 +215,9 @@ def test_a_preset_folder(folder: Path) -> None:
     assert "|lp:de-en|parts:wrd+snt|weights:+|enc:encoder#" in result.signature
     assert "|map:umd#" in result.signature
     assert "|mt:translation#" in result.signature
-    reduced = load_scorer("uscore", preset=str(folder), without="translation+language_model", map="none", weights="tuned").score(
-        SOURCES, PREDICTIONS
-    )
+    reduced = load_scorer(
+        "uscore", preset=str(folder), without="translation+language_model", map="none", weights="tuned"
+    ).score(SOURCES, PREDICTIONS)
     assert reduced.parts["wrd"] == pytest.approx(reduced.parts["wmd"])
     assert "|weights:tuned|without:language_model+translation|" in reduced.signature
     assert "|map:none|" in reduced.signature
@@ -213,7 +237,9 @@ def test_what_a_preset_lacks(folder: Path) -> None:
     path = folder / "preset.toml"
     text = path.read_text()
     path.write_text(text.replace('[translation]\nmodel = "translation"\nmax_length = 12\n', ""))
-    with pytest.raises(ArtifactError, match="names no model for translation; 'mtmetrics uscore' makes .* without='translation'"):
+    with pytest.raises(
+        ArtifactError, match="names no model for translation; 'mtmetrics uscore' makes .* without='translation'"
+    ):
         load_scorer("uscore", preset=str(folder))
     path.write_text(path.read_text() + 'without = ["translation"]\n')
     assert "|without:translation|" in load_scorer("uscore", preset=str(folder)).signature
@@ -228,13 +254,17 @@ def test_what_a_preset_lacks(folder: Path) -> None:
 
 
 def test_the_preset_of_the_paper_names_the_command() -> None:
-    with pytest.raises(ArtifactError, match="preset paper: names no model for translation and sentences; 'mtmetrics uscore'"):
+    with pytest.raises(
+        ArtifactError, match="preset paper: names no model for translation and sentences; 'mtmetrics uscore'"
+    ):
         load_scorer("uscore", lang_pair="de-en", pool=ModelPool(local_files_only=True))
 
 
 def test_mini_is_there_at_once() -> None:
     scorer = load_scorer("uscore", preset="mini", lang_pair="de-en", pool=ModelPool(device="cpu"))
-    scores = scorer.score(["Das Haus ist klein."] * 2, ["The house is small.", "The weather was good yesterday."]).segments
+    scores = scorer.score(
+        ["Das Haus ist klein."] * 2, ["The house is small.", "The weather was good yesterday."]
+    ).segments
     assert scores[0] > scores[1]
 
 
@@ -249,4 +279,7 @@ def test_bundled_artifacts_that_are_presets(folder: Path, tmp_path: Path, monkey
         monkeypatch.setattr(f"mtmetrics.artifacts.{module}.bundled_artifacts", lambda: bundled)
     assert preset_names("uscore") == ["mini", "paper", "uscore-tiny-de-en"]
     assert load_preset("uscore", "uscore-tiny-de-en").folder == bundled / "uscore-tiny-de-en"
-    assert load_scorer("uscore", preset="uscore-tiny-de-en").signature == load_scorer("uscore", preset=str(folder)).signature
+    assert (
+        load_scorer("uscore", preset="uscore-tiny-de-en").signature
+        == load_scorer("uscore", preset=str(folder)).signature
+    )

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.fluency import LanguageModel
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.weights import TokenWeights
-from mtmetrics.remap import Remapping
+from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import CHUNK_LINES
 from mtmetrics.scorers.load import load_scorer, load_xmoverscore
 from mtmetrics.scorers.pool import ModelPool
@@ -38,7 +38,13 @@ def preset(tmp_path: Path, tiny_encoder: Path, tiny_lm: Path) -> Path:
     """A preset folder on tiny models with a fitted map for de-en."""
     encoder = TokenEncoder(tiny_encoder)
     generator = np.random.default_rng(0)
-    meta = {"encoder": "tiny", "encoder_fingerprint": encoder.fingerprint, "layer": "3", "lp": "de-en", "corpus": "none"}
+    meta = {
+        "encoder": "tiny",
+        "encoder_fingerprint": encoder.fingerprint,
+        "layer": "3",
+        "lp": "de-en",
+        "corpus": "none",
+    }
     for kind in ("clp", "umd"):
         Remapping.fit(kind, generator.normal(size=(50, 16)), generator.normal(size=(50, 16)), meta).save(
             tmp_path / f"de-en.{kind}.safetensors"
@@ -66,7 +72,9 @@ def naive(encoder: TokenEncoder, source: str, prediction: str, ngram: int) -> fl
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 def test_equals_a_naive_form(encoder: TokenEncoder, ngram: int) -> None:
     result = XMoverScore(encoder, ngram=ngram).score(SOURCES, PREDICTIONS)
-    assert result.segments == pytest.approx([naive(encoder, s, p, ngram) for s, p in zip(SOURCES, PREDICTIONS, strict=True)], abs=1e-5)
+    assert result.segments == pytest.approx(
+        [naive(encoder, s, p, ngram) for s, p in zip(SOURCES, PREDICTIONS, strict=True)], abs=1e-5
+    )
     assert result.system == pytest.approx(result.segments.mean())
 
 
@@ -74,7 +82,10 @@ def test_variants_turn_one_distance_into_their_scores(encoder: TokenEncoder) -> 
     acl20 = XMoverScore(encoder, ngram=1).score(SOURCES, PREDICTIONS).segments
     uscore = XMoverScore(encoder, variant="uscore").score(SOURCES, PREDICTIONS).segments
     assert uscore == pytest.approx(acl20 - 1)
-    sources, predictions = ["ich sehe die Katze", *SOURCES], ["i see the small cat and a tree stands there", *PREDICTIONS]
+    sources, predictions = (
+        ["ich sehe die Katze", *SOURCES],
+        ["i see the small cat and a tree stands there", *PREDICTIONS],
+    )
     release = XMoverScore(encoder, variant="release", drop_rate=0.0).score(sources, predictions).segments
     assert ((release > 1 / 3) & (release <= 1)).all()
     dropped = XMoverScore(encoder, variant="release").score(sources, predictions).segments
@@ -85,7 +96,9 @@ def test_variants_turn_one_distance_into_their_scores(encoder: TokenEncoder) -> 
 def test_identical_sentences_are_perfect(encoder: TokenEncoder) -> None:
     for variant, best in (("acl20", 1), ("release", 1), ("uscore", 0)):
         with pytest.warns(UserWarning, match="1 identical to the source"):
-            assert XMoverScore(encoder, variant=variant).score(["the dog"], ["the dog"]).segments == pytest.approx([best], abs=1e-6)
+            assert XMoverScore(encoder, variant=variant).score(["the dog"], ["the dog"]).segments == pytest.approx(
+                [best], abs=1e-6
+            )
 
 
 def test_blank_segments_get_the_floor_and_are_counted(encoder: TokenEncoder, language_model: LanguageModel) -> None:
@@ -109,7 +122,9 @@ def test_truncation_is_counted(encoder: TokenEncoder) -> None:
 
 def test_language_model_is_added_with_its_weight(encoder: TokenEncoder, language_model: LanguageModel) -> None:
     plain = XMoverScore(encoder).score(SOURCES, PREDICTIONS).segments
-    result = XMoverScore(encoder, language_model=language_model, lm_weight=0.3, similarity_weight=0.5).score(SOURCES, PREDICTIONS)
+    result = XMoverScore(encoder, language_model=language_model, lm_weight=0.3, similarity_weight=0.5).score(
+        SOURCES, PREDICTIONS
+    )
     lm = language_model.score(PREDICTIONS)[0]
     assert result.parts["lm"] == pytest.approx(lm)
     assert result.segments == pytest.approx(0.5 * plain + 0.3 * lm)
@@ -159,7 +174,8 @@ def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> 
     sources = [f"das Haus {i % 7}" for i in range(number)]
     systems = {"a": [f"the house {i % 7}" for i in range(number)], "b": [f"a house {i % 5}" for i in range(number)]}
     results = scorer.score_systems(sources, systems)
-    # Two chunks; in each, 7 sources are encoded once for both systems, plus 7 and 5 predictions (5 lines in the second chunk).
+    # Two chunks; in each, 7 sources are encoded once for both systems, plus 7 and 5 predictions (5 lines in the second
+    # chunk).
     assert scorer.encoder.counts.computed == 19 + 15
     for name, predictions in systems.items():
         first = scorer.score(sources[:40], predictions[:40]).segments
@@ -280,5 +296,7 @@ def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
 
 
 def test_the_paper_preset_says_what_is_missing_offline() -> None:
-    with pytest.raises(ArtifactError, match=r"bert-base-multilingual-cased' was not found .* 'hf download google-bert/bert-base"):
+    with pytest.raises(
+        ArtifactError, match=r"bert-base-multilingual-cased' was not found .* 'hf download google-bert/bert-base"
+    ):
         load_xmoverscore("paper", "de-en", ModelPool(local_files_only=True))

@@ -55,7 +55,9 @@ def toy_lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = []
     for _ in range(900):
         first, second = rng.sample(nouns, 2)
-        lines.append(f"The {rng.choice(['small', 'old', 'new'])} {first} {rng.choice(['sees', 'needs', 'likes'])} the {second}.")
+        lines.append(
+            f"The {rng.choice(['small', 'old', 'new'])} {first} {rng.choice(['sees', 'needs', 'likes'])} the {second}."
+        )
     path = tmp_path_factory.mktemp("text") / "en.txt"
     path.write_text("\n".join(dict.fromkeys(lines)) + "\n", encoding="utf-8")
     return path
@@ -72,11 +74,19 @@ def toy_encoder(toy_pairs: Path) -> Callable[[Path, int, int], Path]:
 
         rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()]
         words = sorted({word for row in rows for side in ("source", "target") for word in row[side].split()})
-        vocabulary = {piece: number for number, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])}
+        vocabulary = {
+            piece: number for number, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
+        }
         tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-        special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+        special = {
+            "pad_token": "[PAD]",
+            "unk_token": "[UNK]",
+            "cls_token": "[CLS]",
+            "sep_token": "[SEP]",
+            "mask_token": "[MASK]",
+        }
         PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(folder)
         torch.manual_seed(seed)
         config = BertConfig(

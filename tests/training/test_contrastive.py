@@ -1,4 +1,5 @@
-"""Contrastive learning: the loss by hand, translations come together, and an interrupted run ends with the same weights."""
+"""Contrastive learning: the loss by hand, translations come together, and an interrupted run ends with the same
+weights."""
 
 import json
 import math
@@ -12,9 +13,9 @@ import torch
 from safetensors.torch import load_file
 
 from mtmetrics.artifacts.models import sentence_model
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.config import ContrastiveConfig
 from mtmetrics.training.contrastive import contrastive_loss, distinct_sentences, sentence_vectors, train_contrastive
 from mtmetrics.training.corpus import Pair
@@ -31,7 +32,10 @@ def trained(toy_pairs: Path, student: Path, tmp_path_factory: pytest.TempPathFac
 def precision(folder: Path, toy_pairs: Path) -> float:
     """Share of the first 100 sources whose nearest target is their translation."""
     rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()[:100]]
-    sides = [MeanPooledEncoder(TokenEncoder(folder)).encode([row[side] for row in rows]).vectors for side in ("source", "target")]
+    sides = [
+        MeanPooledEncoder(TokenEncoder(folder)).encode([row[side] for row in rows]).vectors
+        for side in ("source", "target")
+    ]
     x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
     return float(((x @ y.T).argmax(1) == np.arange(100)).mean())
 
@@ -105,7 +109,9 @@ def test_a_sentence_occurs_once_per_side() -> None:
         ({"warmup": 1.0}, "warmup 1.0: a share of the steps is needed"),
     ],
 )
-def test_settings_that_cannot_be_used(toy_pairs: Path, student: Path, tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_settings_that_cannot_be_used(
+    toy_pairs: Path, student: Path, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         train_contrastive(Run(tmp_path / "toy"), [toy_pairs], student, config=ContrastiveConfig(**change))
     assert not (tmp_path / "toy").exists()

@@ -44,7 +44,11 @@ def test_the_exact_name_goes_before_patterns_and_a_long_pattern_before_a_short_o
 
 
 def test_pairs_are_filtered_capped_counted_and_not_repeated(tmp_path: Path) -> None:
-    rows = [row(i, "news") for i in range(5)] + [row(i, "manual") for i in range(10, 20)] + [row(30, "closed-x"), row(0, "again")]
+    rows = (
+        [row(i, "news") for i in range(5)]
+        + [row(i, "manual") for i in range(10, 20)]
+        + [row(30, "closed-x"), row(0, "again")]
+    )
     path = write_rows(tmp_path / "de-en.jsonl.gz", rows)
     pairs, counts = corpus.read_pairs([path], exclude=["closed-*"], caps={"man*": 4})
     assert counts.as_dict()["used"] == {f"{tmp_path.name}/de-en.jsonl.gz": {"news": 5, "manual": 4}}

@@ -1,4 +1,5 @@
-"""Distillation: the student comes near the teacher, goes on after an interruption, and its folder is whole and loadable."""
+"""Distillation: the student comes near the teacher, goes on after an interruption, and its folder is whole and
+loadable."""
 
 import json
 from collections.abc import Callable
@@ -59,7 +60,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(toy_pairs: Path, teacher: Path, student: Path, judged: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(
+    toy_pairs: Path, teacher: Path, student: Path, judged: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     run = Run(tmp_path_factory.mktemp("out") / "toy", seed=3)
     return train_distil(run, [toy_pairs], teacher, student, judged=[judged], config=TINY)
 
@@ -88,7 +91,9 @@ def test_the_folder_loads_offline_and_gives_vectors_of_the_teacher_s_width(train
     weights = load_file(trained / "model.safetensors")
     assert {str(tensor.dtype) for tensor in weights.values()} == {"torch.float16"}
     assert not any(name.startswith("pooler") for name in weights)
-    assert sorted(path.suffix for path in trained.rglob("*.*") if path.is_file() and path.suffix not in {".json", ".csv"}) == [
+    assert sorted(
+        path.suffix for path in trained.rglob("*.*") if path.is_file() and path.suffix not in {".json", ".csv"}
+    ) == [
         ".safetensors",
         ".safetensors",
     ]
@@ -152,7 +157,9 @@ def test_a_resumed_run_ends_with_the_same_weights(
     assert record_of(resumed)["result"] == record_of(trained)["result"]
 
 
-def test_equal_widths_need_no_projection(toy_pairs: Path, sentence_folder: Callable[..., Path], student: Path, tmp_path: Path) -> None:
+def test_equal_widths_need_no_projection(
+    toy_pairs: Path, sentence_folder: Callable[..., Path], student: Path, tmp_path: Path
+) -> None:
     teacher = sentence_folder(tmp_path / "teacher", width=16, seed=4)
     config = DistilConfig(**{**vars(TINY), "steps": 4, "warmup_steps": 1, "decay_steps": 1, "bf16": True})
     folder = train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, config=config)
@@ -167,7 +174,9 @@ def test_held_back_pairs_and_judgements_by_hand(judged: Path) -> None:
     vectors = {"a": [1, 0], "b": [0, 1], "x": [2, 0], "y": [1, 0.5], "c": [0, 3], "z": [0, 1]}
     vectors |= {"der hund": [1, 0], "the dog": [1, 0], "die katze sieht": [1, 0], "old bridge": [-1, 0]}
     vectors |= {"haus alt": [0, 1], "old house": [1, 1]}
-    found = evaluate_student(FakeModel(vectors), pairs, np.array([[1, 0], [1, 0], [0, 0]]), [read_judged_segments(judged)])
+    found = evaluate_student(
+        FakeModel(vectors), pairs, np.array([[1, 0], [1, 0], [0, 0]]), [read_judged_segments(judged)]
+    )
     assert found["pooled_p1_de-en"] == 0.75
     assert found["pooled_p1_fi-en"] == 1
     assert found["pooled_p1"] == 0.875
@@ -194,7 +203,10 @@ def test_english_is_found_by_the_name_of_the_file() -> None:
 def test_judged_texts_are_left_out_of_training(toy_pairs: Path, tmp_path: Path, teacher: Path, student: Path) -> None:
     rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()]
     path = tmp_path / "judged.jsonl"
-    lines = [{"lp": "de-en", "source": row["source"], "translation": "x", "human": number} for number, row in enumerate(rows[:5])]
+    lines = [
+        {"lp": "de-en", "source": row["source"], "translation": "x", "human": number}
+        for number, row in enumerate(rows[:5])
+    ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     config = DistilConfig(**{**vars(TINY), "steps": 2, "warmup_steps": 1, "decay_steps": 1})
     folder = train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, judged=[path], config=config)
@@ -211,7 +223,9 @@ def test_what_cannot_be_used_is_refused(toy_pairs: Path, teacher: Path, student:
     flat = tmp_path / "flat.jsonl"
     row = json.dumps({"lp": "de-en", "source": "a", "translation": "b", "human": 1}) + "\n"
     flat.write_text(row * 2, encoding="utf-8")
-    with pytest.raises(InputError, match=r"--judged .*flat\.jsonl: no correlation is defined, the human judgements are constant"):
+    with pytest.raises(
+        InputError, match=r"--judged .*flat\.jsonl: no correlation is defined, the human judgements are constant"
+    ):
         train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, judged=[flat], config=TINY)
     hasty = DistilConfig(**{**vars(TINY), "steps": 30})
     with pytest.raises(InputError, match="30 steps are fewer than 5 of warm-up and 30 of decay"):

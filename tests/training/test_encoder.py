@@ -1,4 +1,5 @@
-"""Training an encoder: it learns, goes on after an interruption, and its folder is whole, half precision and loadable."""
+"""Training an encoder: it learns, goes on after an interruption, and its folder is whole, half precision and
+loadable."""
 
 import dataclasses
 import json
@@ -30,7 +31,9 @@ def test_counted_vectors_match_translations_before_any_training(trained: Path) -
     assert record["result"]["token_p1"] > 0.9
 
 
-def test_training_improves_the_matching_of_held_back_pairs(toy_pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_improves_the_matching_of_held_back_pairs(
+    toy_pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def random_vectors(table: object, width: int, seed: int) -> np.ndarray:
         return np.random.default_rng(seed).standard_normal((table.shape[0], width)).astype(np.float32)
 
@@ -74,7 +77,8 @@ def test_the_folder_loads_offline_and_holds_half_precision(trained: Path) -> Non
 def test_a_resumed_run_ends_with_the_same_weights(
     trained: Path, toy_pairs: Path, tmp_path: Path, interrupt_at: Callable[[int | None], None]
 ) -> None:
-    # The vocabulary of a repeated run may differ where counts are equal, see `train_wordpiece`; a resumed run keeps its own.
+    # The vocabulary of a repeated run may differ where counts are equal, see `train_wordpiece`; a resumed run keeps its
+    # own.
     shutil.copytree(trained.parent / "toy.work" / "tokenizer", tmp_path / "toy.work" / "tokenizer")
     interrupt_at(40)
     with pytest.raises(KeyboardInterrupt):
@@ -136,7 +140,9 @@ def test_the_plan_keeps_language_pairs_apart_and_a_shorter_one_is_its_beginning(
     assert sorted(np.concatenate(first_pass).tolist()) == list(range(100))
 
 
-def test_training_goes_on_from_an_earlier_encoder_with_worsened_translations(trained: Path, toy_pairs: Path, tmp_path: Path) -> None:
+def test_training_goes_on_from_an_earlier_encoder_with_worsened_translations(
+    trained: Path, toy_pairs: Path, tmp_path: Path
+) -> None:
     config = dataclasses.replace(TINY, corrupted=0.3, steps=40, decay_steps=20)
     folder = train_encoder(Run(tmp_path / "second", seed=3), [toy_pairs], start=trained, config=config)
     record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
@@ -145,6 +151,8 @@ def test_training_goes_on_from_an_earlier_encoder_with_worsened_translations(tra
     assert record["before_training"] == pytest.approx(first["result"], abs=0.02)
     assert (folder / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
     with pytest.raises(InputError, match="another size"):
-        train_encoder(Run(tmp_path / "third", seed=3), [toy_pairs], start=trained, config=dataclasses.replace(config, heads=4))
+        train_encoder(
+            Run(tmp_path / "third", seed=3), [toy_pairs], start=trained, config=dataclasses.replace(config, heads=4)
+        )
     with pytest.raises(InputError, match="no encoder folder"):
         train_encoder(Run(tmp_path / "fourth", seed=3), [toy_pairs], start=tmp_path, config=config)

@@ -1,4 +1,5 @@
-"""Counted subword vectors: columns shared by translations, the decomposition, and that translations come out similar."""
+"""Counted subword vectors: columns shared by translations, the decomposition, and that translations come out
+similar."""
 
 import numpy as np
 import pytest

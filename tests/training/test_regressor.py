@@ -1,4 +1,5 @@
-"""Training of regressors: it learns, goes on after an interruption with the same weights, and writes a whole artifact."""
+"""Training of regressors: it learns, goes on after an interruption with the same weights, and writes a whole
+artifact."""
 
 import csv
 import dataclasses
@@ -12,9 +13,9 @@ import torch
 from safetensors.torch import load_file
 
 from mtmetrics.cli.main import main
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.training import regressor_loop
 from mtmetrics.training.config import RegressorConfig
@@ -45,7 +46,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("architecture", ["bilstm", "bilstm_attention", "esim"])
 def test_learns_a_dozen_pairs_by_heart(architecture: str, judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    config = RegressorConfig(architecture=architecture, hidden=16, dropout=0.0, learning_rate=5e-3, epochs=30, patience=30, batch=2)
+    config = RegressorConfig(
+        architecture=architecture, hidden=16, dropout=0.0, learning_rate=5e-3, epochs=30, patience=30, batch=2
+    )
     run, encoder = Run(tmp_path / "out"), str(tiny_encoder)
     data = TrainingData(run, [judged], encoder, valid=[], seeds=[1], vectors=None, config=config)
     dozen = data.train_rows.take(np.arange(12))
@@ -61,24 +64,37 @@ def test_learns_a_dozen_pairs_by_heart(architecture: str, judged: Path, tiny_enc
 def test_artifact_scores_as_it_was_validated(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(TINY, features="f1+length", feature_layers="1+3", ranking=0.5)
     folder = train_regressor(Run(tmp_path / "out"), [judged], str(tiny_encoder), seeds=[4, 5], config=config)
-    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors", "training.json", "training_log.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "config.json",
+        "model.safetensors",
+        "training.json",
+        "training_log.csv",
+    ]
     record = json.loads((folder / "training.json").read_text())
     assert record["config"]["architecture"] == "esim"
     assert record["seeds"] == [4, 5]
     assert sum(record["rows"]["train"].values()) + sum(record["rows"]["validation"].values()) == 60
     with open(folder / "training_log.csv", newline="") as stream:
         log = list(csv.DictReader(stream))
-    assert [(row["seed"], row["epoch"]) for row in log] == [(seed, str(epoch)) for seed in "45" for epoch in range(1, 4)]
+    assert [(row["seed"], row["epoch"]) for row in log] == [
+        (seed, str(epoch)) for seed in "45" for epoch in range(1, 4)
+    ]
     best = [max(float(row["pearson"]) for row in log if row["seed"] == seed) for seed in "45"]
     assert list(record["result"]["seeds"].values()) == pytest.approx(best, abs=1e-5)
     assert record["result"]["spread"]["lowest"] == pytest.approx(min(best), abs=1e-5)
 
     _, valid = split(read_judged_pairs([judged], "reference"), 300)
-    scores = load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder)).score(valid.others, valid.translations).segments
+    scores = (
+        load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder))
+        .score(valid.others, valid.translations)
+        .segments
+    )
     assert pearson(scores, valid.human).value == pytest.approx(record["result"]["pearson"], abs=2e-3)
 
 
-def test_goes_on_where_it_was_stopped(judged: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_goes_on_where_it_was_stopped(
+    judged: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = dataclasses.replace(TINY, features="f1")
     train_regressor(Run(tmp_path / "whole"), [judged], str(tiny_encoder), seeds=[1, 2], config=config)
     forward, calls = regressor_loop._forward, []
@@ -97,7 +113,9 @@ def test_goes_on_where_it_was_stopped(judged: Path, tiny_encoder: Path, tmp_path
     train_regressor(Run(tmp_path / "parts"), [judged], str(tiny_encoder), seeds=[1, 2], config=config)
     whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
     assert all(torch.equal(values, parts[name]) for name, values in whole.items())
-    assert (tmp_path / "whole" / "training_log.csv").read_text() == (tmp_path / "parts" / "training_log.csv").read_text()
+    assert (tmp_path / "whole" / "training_log.csv").read_text() == (
+        tmp_path / "parts" / "training_log.csv"
+    ).read_text()
 
 
 def test_layers_are_computed_once_and_go_on_after_an_interruption(
@@ -129,12 +147,16 @@ def test_layers_are_computed_once_and_go_on_after_an_interruption(
     pieces = store.pieces(np.array([3, 0]))
     assert pieces.shape == (5 + 2, 3, 16)
     assert pieces[5:, 2].numpy() == pytest.approx(expected.vectors[expected.rows(0)][1:-1, 32:], abs=2e-3)
-    assert store.layer(2, np.array([3])).vectors == pytest.approx(expected.vectors[expected.rows(3)][:, 16:32], abs=2e-3)
+    assert store.layer(2, np.array([3])).vectors == pytest.approx(
+        expected.vectors[expected.rows(3)][:, 16:32], abs=2e-3
+    )
 
 
 def test_split_keeps_equal_references_together(tmp_path: Path) -> None:
     path = tmp_path / "de-en.jsonl"
-    rows = [{"reference": f"Text {number // 3}.", "translation": f"t {number}", "human": number} for number in range(90)]
+    rows = [
+        {"reference": f"Text {number // 3}.", "translation": f"t {number}", "human": number} for number in range(90)
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     train, valid = split(read_judged_pairs([path], "reference"), 300)
     assert len(train) + len(valid) == 90
@@ -152,7 +174,9 @@ def test_ranking_loss_by_hand() -> None:
 def test_judgements_are_standardised_file_by_file(tmp_path: Path) -> None:
     paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for path, scale in zip(paths, (1, 100), strict=True):
-        path.write_text("".join(json.dumps({"ref": "r", "mt": "t", "score": value * scale}) + "\n" for value in (1, 2, 3)))
+        path.write_text(
+            "".join(json.dumps({"ref": "r", "mt": "t", "score": value * scale}) + "\n" for value in (1, 2, 3))
+        )
     pairs = read_judged_pairs(paths, "reference", standardise=True)
     assert pairs.human[:3] == pytest.approx(pairs.human[3:])
     assert (pairs.human[:3].mean(), pairs.human[:3].std()) == pytest.approx((0, 1))
@@ -191,8 +215,28 @@ def test_bad_settings_are_named(setting: dict, message: str, judged: Path, tiny_
 
 
 def test_command(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["train", "regressor", "--judged", str(judged), "--encoder", str(tiny_encoder), "--out", str(tmp_path / "out")]
-    small = ["--architecture", "bilstm", "--hidden", "4", "--epochs", "1", "--held-back-per-mille", "300", "--seeds", "7"]
+    arguments = [
+        "train",
+        "regressor",
+        "--judged",
+        str(judged),
+        "--encoder",
+        str(tiny_encoder),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    small = [
+        "--architecture",
+        "bilstm",
+        "--hidden",
+        "4",
+        "--epochs",
+        "1",
+        "--held-back-per-mille",
+        "300",
+        "--seeds",
+        "7",
+    ]
     assert main([*arguments, *small]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'out'}\n"
     assert main([*arguments, *small]) == 2
@@ -200,7 +244,18 @@ def test_command(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytes
 
 
 def test_curve(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["train", "regressor", "--judged", str(judged), "--encoder", str(tiny_encoder), "--hidden", "4", "--epochs", "2"]
+    arguments = [
+        "train",
+        "regressor",
+        "--judged",
+        str(judged),
+        "--encoder",
+        str(tiny_encoder),
+        "--hidden",
+        "4",
+        "--epochs",
+        "2",
+    ]
     arguments += ["--held-back-per-mille", "300", "--seeds", "1", "2", "--out", str(tmp_path / "out")]
     assert main([*arguments, "--curve", "12,500"]) == 2
     assert "pass numbers from 2 to" in capsys.readouterr().err
@@ -217,16 +272,22 @@ def test_curve(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.
         assert {row["instances"] for row in csv.DictReader(stream)} == {"12", "30"}
 
 
-def test_a_network_knows_nothing_of_judgements_that_it_was_not_given(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_a_network_knows_nothing_of_judgements_that_it_was_not_given(
+    judged: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
     config = dataclasses.replace(TINY, features="f1+length", epochs=1)
-    data = TrainingData(Run(tmp_path / "out"), [judged], str(tiny_encoder), valid=[], seeds=[1], vectors=None, config=config)
+    data = TrainingData(
+        Run(tmp_path / "out"), [judged], str(tiny_encoder), valid=[], seeds=[1], vectors=None, config=config
+    )
     best, _ = data.train(1, np.arange(12), "before")
     data.train_rows.human[12:] *= -3
     again, _ = data.train(1, np.arange(12), "after")
     assert all(torch.equal(values, again[name]) for name, values in best.items())
 
 
-def test_without_matplotlib_the_plot_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_matplotlib_the_plot_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("mtmetrics.evaluation.heatmap.importlib.util.find_spec", lambda name: None)
     with caplog.at_level("INFO"):
         draw({"a": {1: 0.5}}, tmp_path / "curve.png", title="t", x_label="x")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
+from mtmetrics.models.translator import Translator
 from mtmetrics.training.config import DenoisingConfig
 from mtmetrics.training.loop import Run
 from mtmetrics.training.small_mbart import small_mbart, span_masked, train_denoising
-from mtmetrics.translation import Translator
 
 SMALL = DenoisingConfig(
     layers=1,
@@ -30,7 +30,9 @@ MASK = 4
 
 @pytest.fixture(scope="module")
 def trained(toy_lines: Path, student: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_denoising(Run(tmp_path_factory.mktemp("out") / "small", seed=3), [str(toy_lines)], student, config=SMALL)
+    return train_denoising(
+        Run(tmp_path_factory.mktemp("out") / "small", seed=3), [str(toy_lines)], student, config=SMALL
+    )
 
 
 def test_it_begins_with_the_vectors_of_the_encoder(student: Path) -> None:
@@ -65,8 +67,13 @@ def test_longer_spans_leave_fewer_masks() -> None:
 def test_the_loss_falls_and_a_resumed_run_ends_with_the_same_weights(
     trained: Path, toy_lines: Path, student: Path, tmp_path: Path, interrupt_at: Callable[[int | None], None]
 ) -> None:
-    states = [json.loads(path.read_text(encoding="utf-8")) for path in trained.parent.glob("small.work/checkpoints/*/trainer_state.json")]
-    [logged] = [row["loss"] for state in states if state["global_step"] == 60 for row in state["log_history"] if "loss" in row]
+    states = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in trained.parent.glob("small.work/checkpoints/*/trainer_state.json")
+    ]
+    [logged] = [
+        row["loss"] for state in states if state["global_step"] == 60 for row in state["log_history"] if "loss" in row
+    ]
     assert logged < np.log(50) - 1
 
     interrupt_at(40)

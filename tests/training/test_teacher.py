@@ -12,9 +12,9 @@ from tiny_settings import TINY
 from torch import nn
 from torch.nn import functional
 
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.encoder import train_encoder
 from mtmetrics.training.loop import Run
 from mtmetrics.training.pair_model import PairModel
@@ -33,7 +33,9 @@ def english(toy_pairs: Path) -> list[str]:
     return [json.loads(line)["target"] for line in toy_pairs.read_text(encoding="utf-8").splitlines()]
 
 
-def test_vectors_are_short_and_keep_what_the_teacher_tells_apart(teacher: Path, english: list[str], tmp_path: Path) -> None:
+def test_vectors_are_short_and_keep_what_the_teacher_tells_apart(
+    teacher: Path, english: list[str], tmp_path: Path
+) -> None:
     school = SentenceTeacher(teacher, english, 16, tmp_path / "rotation.npz")
     vectors = school.vectors(english[:50])
     assert vectors.shape == (50, 16)
@@ -95,7 +97,9 @@ def test_what_the_teacher_adds_to_the_loss() -> None:
     assert float(found["loss"] - alone["loss"]) == pytest.approx(by_hand, rel=1e-4)
 
 
-def test_the_encoder_comes_near_its_teacher_and_grows(teacher: Path, toy_pairs: Path, english: list[str], tmp_path: Path) -> None:
+def test_the_encoder_comes_near_its_teacher_and_grows(
+    teacher: Path, toy_pairs: Path, english: list[str], tmp_path: Path
+) -> None:
     plain = train_encoder(Run(tmp_path / "plain", seed=3), [toy_pairs], config=CONFIG)
     deeper = dataclasses.replace(CONFIG, layers=2)
     taught = train_encoder(Run(tmp_path / "taught", seed=3), [toy_pairs], start=plain, teacher=teacher, config=deeper)

@@ -38,7 +38,9 @@ def test_encoder_options_reach_the_training(monkeypatch: pytest.MonkeyPatch) -> 
     from mtmetrics.training import encoder
 
     calls = []
-    monkeypatch.setattr(encoder, "train_encoder", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0].output)
+    monkeypatch.setattr(
+        encoder, "train_encoder", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0].output
+    )
     argv = "encoder --out out --parallel a.jsonl b.tsv --cap ms-*=40 --start first --corrupted 0.25 --work w --restart --overwrite"
     arguments = parse(*argv.split())
     assert arguments.run(arguments) == 0
@@ -67,12 +69,16 @@ def test_distil_options_reach_the_training(monkeypatch: pytest.MonkeyPatch, caps
     assert capsys.readouterr().out == "out\n"
 
 
-def test_options_of_trainings_on_pairs_reach_them(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_trainings_on_pairs_reach_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from mtmetrics.training import contrastive, translation
 
     calls = []
     for module, name in ((contrastive, "train_contrastive"), (translation, "train_translation")):
-        monkeypatch.setattr(module, name, lambda *args, **kwargs: calls.append((args[1:], kwargs["config"])) or args[0].output)
+        monkeypatch.setattr(
+            module, name, lambda *args, **kwargs: calls.append((args[1:], kwargs["config"])) or args[0].output
+        )
     for argv in (
         "contrastive --out out --parallel a.tsv b.jsonl --model mini-encoder --temperature 0.1 --seed 2",
         "translation --out out --parallel a.tsv --model m --lp de-en --epochs 5",
@@ -81,7 +87,12 @@ def test_options_of_trainings_on_pairs_reach_them(monkeypatch: pytest.MonkeyPatc
         assert arguments.run(arguments) == 0
     (first, second) = calls
     assert first[0] == (["a.tsv", "b.jsonl"], "mini-encoder")
-    assert (first[1].temperature, first[1].pairs_per_step, first[1].learning_rate, first[1].warmup) == (0.1, 256, 5e-5, 0.1)
+    assert (first[1].temperature, first[1].pairs_per_step, first[1].learning_rate, first[1].warmup) == (
+        0.1,
+        256,
+        5e-5,
+        0.1,
+    )
     assert second[0] == (["a.tsv"], "m", "de-en")
     assert (second[1].epochs, second[1].pairs_per_step, second[1].learning_rate) == (5, 4, 5e-5)
     assert capsys.readouterr().out == "out\nout\n"

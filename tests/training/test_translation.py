@@ -9,11 +9,11 @@ import pytest
 from safetensors.torch import load_file
 
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.training.config import DenoisingConfig, TranslationConfig
 from mtmetrics.training.loop import Run
 from mtmetrics.training.small_mbart import small_mbart
 from mtmetrics.training.translation import synthetic_pairs, train_translation
-from mtmetrics.translation import Translation, Translator
 
 WORDS = {"buch": "book", "brot": "bread", "katze": "cat", "kind": "child", "hund": "dog"}
 TINY = TranslationConfig(epochs=250, pairs_per_step=32, learning_rate=5e-3, warmup=0.1, checkpoint_every=100)
@@ -24,7 +24,10 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All sentences of two of five words and their translation word by word."""
     path = tmp_path_factory.mktemp("pairs") / "mined.tsv"
     sentences = itertools.permutations(WORDS, 2)
-    path.write_text("".join(f"{' '.join(words)}\t{' '.join(WORDS[word] for word in words)}\n" for words in sentences), encoding="utf-8")
+    path.write_text(
+        "".join(f"{' '.join(words)}\t{' '.join(WORDS[word] for word in words)}\n" for words in sentences),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -62,7 +65,11 @@ def test_the_folder_and_its_record(trained: Path, pairs: Path) -> None:
     assert {str(tensor.dtype) for tensor in load_file(trained / "model.safetensors").values()} == {"torch.float16"}
     # What other programs generate with: [SEP] starts the decoder, and [CLS] is its answer.
     generation = json.loads((trained / "generation_config.json").read_text(encoding="utf-8"))
-    assert (generation["decoder_start_token_id"], generation["forced_bos_token_id"], generation["eos_token_id"]) == (3, 2, 3)
+    assert (generation["decoder_start_token_id"], generation["forced_bos_token_id"], generation["eos_token_id"]) == (
+        3,
+        2,
+        3,
+    )
 
 
 def test_a_resumed_run_ends_with_the_same_weights(

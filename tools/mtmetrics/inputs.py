@@ -18,9 +18,11 @@ class InputReport:
 
     Attributes:
         segments: segments scored.
-        blank: segments of which a side is empty, blank, or holds nothing that the model knows; each gets the metric's floor score.
+        blank: segments of which a side is empty, blank, or holds nothing that the model knows; each gets the metric's
+            floor score.
         truncated: segments with a side longer than a model reads; only its beginning was scored.
-        identical: segments that are not blank and whose prediction equals the source; 0 for metrics that do not see the source.
+        identical: segments that are not blank and whose prediction equals the source; 0 for metrics that do not see the
+            source.
     """
 
     segments: int = 0
@@ -77,7 +79,9 @@ def as_texts(name: str, values: Any) -> list[str]:
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            raise InputError(f"{name}[{index}]: holds a lone surrogate, not valid Unicode text: {_shown(text)}") from None
+            raise InputError(
+                f"{name}[{index}]: holds a lone surrogate, not valid Unicode text: {_shown(text)}"
+            ) from None
     return [str(text) for text in texts]
 
 
@@ -99,7 +103,9 @@ def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
     several = []
     for index, value in enumerate(values):
         if isinstance(value, str):
-            raise InputError(f"{name}[{index}]: a string, but other segments have lists of references; use lists for all or for none")
+            raise InputError(
+                f"{name}[{index}]: a string, but other segments have lists of references; use lists for all or for none"
+            )
         several.append(as_texts(f"{name}[{index}]", value))
         if not several[-1]:
             raise InputError(f"{name}[{index}]: empty; a segment needs at least one reference")
@@ -110,7 +116,8 @@ def check(**columns: Any) -> list[list[Any]]:
     """Checks parallel columns of text, such as ``check(sources=..., predictions=...)``.
 
     Returns:
-        The columns in the order given, as lists of strings; the column ``references`` may hold lists of strings instead.
+        The columns in the order given, as lists of strings; the column ``references`` may hold lists of strings
+        instead.
 
     Raises:
         InputError: a column is no list of strings, empty, or of another length than the first.
@@ -122,7 +129,9 @@ def check(**columns: Any) -> list[list[Any]]:
         raise InputError(f"{first}: empty; there is nothing to score")
     for name, texts in checked.items():
         if len(texts) != len(checked[first]):
-            raise InputError(f"{name} has {len(texts)} segments but {first} has {len(checked[first])}; they must be parallel")
+            raise InputError(
+                f"{name} has {len(texts)} segments but {first} has {len(checked[first])}; they must be parallel"
+            )
     return list(checked.values())
 
 
@@ -133,7 +142,9 @@ def language_pair(value: Any) -> tuple[str, str]:
         InputError: `value` is not of that form.
     """
     if not isinstance(value, str) or not _LANGUAGE_PAIR.fullmatch(value):
-        raise InputError(f"language pair {_shown(value)}: two ISO 639 codes joined by a hyphen are needed, such as 'de-en'")
+        raise InputError(
+            f"language pair {_shown(value)}: two ISO 639 codes joined by a hyphen are needed, such as 'de-en'"
+        )
     source, target = value.split("-")
     return source, target
 

@@ -99,7 +99,9 @@ def iter_parquet(path: str | Path, keys: Sequence[str]) -> Iterator[list[str]]:
         with pyarrow.parquet.ParquetFile(path) as table:
             missing = [key for key in keys if key not in table.schema_arrow.names]
             if missing:
-                raise InputError(f"{path}: no column {missing[0]!r}; the file has: {', '.join(table.schema_arrow.names)}")
+                raise InputError(
+                    f"{path}: no column {missing[0]!r}; the file has: {', '.join(table.schema_arrow.names)}"
+                )
             for batch in table.iter_batches(batch_size=1000, columns=list(keys)):
                 columns = [batch.column(key).to_pylist() for key in keys]
                 for values in zip(*columns, strict=True):
@@ -109,20 +111,24 @@ def iter_parquet(path: str | Path, keys: Sequence[str]) -> Iterator[list[str]]:
                             raise InputError(f"{path}, row {row}: {key!r} must be a string, got {_json(value)}")
                     yield list(values)
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
-        raise InputError(f"{path}, after row {row}: cannot be read as Parquet ({str(error).splitlines()[0]})") from error
+        raise InputError(
+            f"{path}, after row {row}: cannot be read as Parquet ({str(error).splitlines()[0]})"
+        ) from error
 
 
 def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = None) -> Iterator[list[str]]:
     """Yields rows of text columns from tab-separated lines without a header, from JSON Lines, or from Parquet.
 
     Args:
-        path: ``.jsonl`` and ``.jsonl.gz`` files hold JSON objects, ``.parquet`` files a table, all others (and standard input)
-            tab-separated columns.
-        keys: the columns wanted: the first ones of a tab-separated row in this order, the keys of a JSON object, or the columns of a table.
+        path: ``.jsonl`` and ``.jsonl.gz`` files hold JSON objects, ``.parquet`` files a table, all others (and standard
+            input) tab-separated columns.
+        keys: the columns wanted: the first ones of a tab-separated row in this order, the keys of a JSON object, or the
+            columns of a table.
         jsonl: overrides what the name says.
 
     Raises:
-        InputError: a row lacks a column or holds no string there (with file and line), or as `iter_lines` and `iter_parquet`.
+        InputError: a row lacks a column or holds no string there (with file and line), or as `iter_lines` and
+            `iter_parquet`.
     """
     if jsonl is None:
         if str(path).endswith(".parquet"):
@@ -153,7 +159,8 @@ def iter_tsv(path: str | Path) -> Iterator[list[str]]:
 
 
 def table_keys(path: str | Path) -> list[str] | None:
-    """The keys of the first object of a JSON Lines file that are not null, or the columns of a Parquet file; None for any other file.
+    """The keys of the first object of a JSON Lines file that are not null, or the columns of a Parquet file; None for
+    any other file.
 
     Raises:
         InputError: the file cannot be read.
@@ -196,5 +203,7 @@ def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
             return
         if ended:
             longer = next(str(path) for path, line in zip(paths, row, strict=True) if line is not None)
-            raise InputError(f"{ended[0]} ends after {number - 1} lines, but {longer} goes on; parallel files need equal lengths")
+            raise InputError(
+                f"{ended[0]} ends after {number - 1} lines, but {longer} goes on; parallel files need equal lengths"
+            )
         yield [line for line in row if line is not None]

@@ -40,7 +40,9 @@ def test_a_file_and_an_archive(tmp_path):
     path = tmp_path / "dev.ende.df.short.tsv"
     path.write_text(TABLE)
     check(*read_judged(path), path)
-    packed = archive(tmp_path / "en-de-dev.tar.gz", "en-de-dev/word-probas/mt.dev.ende", "en-de-dev/dev.ende.df.short.tsv")
+    packed = archive(
+        tmp_path / "en-de-dev.tar.gz", "en-de-dev/word-probas/mt.dev.ende", "en-de-dev/dev.ende.df.short.tsv"
+    )
     check(*read_judged(packed), packed)
 
 

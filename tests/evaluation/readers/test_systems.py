@@ -24,7 +24,9 @@ OUTPUTS = [
 
 def write(folder, human=HUMAN, outputs=OUTPUTS, name="de-en"):
     (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in human))
-    (folder / f"{name}.outputs.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in outputs).encode()))
+    (folder / f"{name}.outputs.jsonl.gz").write_bytes(
+        gzip.compress("".join(json.dumps(row) + "\n" for row in outputs).encode())
+    )
     return folder / f"{name}.jsonl"
 
 
@@ -62,12 +64,36 @@ def test_a_folder(tmp_path):
         ([], OUTPUTS, r"de-en\.jsonl: holds no row"),
         (HUMAN, [], r"de-en\.outputs\.jsonl\.gz: holds no row"),
         ([*HUMAN, HUMAN[0]], OUTPUTS, r"de-en\.jsonl, line 3, field 'system': 'A\.1' has a judgement already"),
-        ([HUMAN[0] | {"human": None}], OUTPUTS, r"de-en\.jsonl, line 1, field 'human': a finite number is needed, got null"),
-        ([*HUMAN, HUMAN[0] | {"lp": "fi-en"}], OUTPUTS, r"de-en\.jsonl, line 3, field 'lp': 'fi-en', but the lines before have 'de-en'"),
-        (HUMAN, [OUTPUTS[0] | {"lp": "fi-en"}], r"outputs\.jsonl\.gz, line 1, field 'lp': 'fi-en', but .*de-en\.jsonl is of de-en"),
-        (HUMAN, [OUTPUTS[0] | {"outputs": {"A.1": "a"}}], r"line 1, field 'outputs': no translation of the judged system 'B'"),
-        (HUMAN, [OUTPUTS[0] | {"outputs": {"A.1": "a", "B": 3}}], r"line 1, field 'outputs', field 'B': a string is needed, got 3"),
-        (HUMAN, [OUTPUTS[0] | {"outputs": ["a"]}], r"line 1, field 'outputs': an object, system name -> translation, is needed"),
+        (
+            [HUMAN[0] | {"human": None}],
+            OUTPUTS,
+            r"de-en\.jsonl, line 1, field 'human': a finite number is needed, got null",
+        ),
+        (
+            [*HUMAN, HUMAN[0] | {"lp": "fi-en"}],
+            OUTPUTS,
+            r"de-en\.jsonl, line 3, field 'lp': 'fi-en', but the lines before have 'de-en'",
+        ),
+        (
+            HUMAN,
+            [OUTPUTS[0] | {"lp": "fi-en"}],
+            r"outputs\.jsonl\.gz, line 1, field 'lp': 'fi-en', but .*de-en\.jsonl is of de-en",
+        ),
+        (
+            HUMAN,
+            [OUTPUTS[0] | {"outputs": {"A.1": "a"}}],
+            r"line 1, field 'outputs': no translation of the judged system 'B'",
+        ),
+        (
+            HUMAN,
+            [OUTPUTS[0] | {"outputs": {"A.1": "a", "B": 3}}],
+            r"line 1, field 'outputs', field 'B': a string is needed, got 3",
+        ),
+        (
+            HUMAN,
+            [OUTPUTS[0] | {"outputs": ["a"]}],
+            r"line 1, field 'outputs': an object, system name -> translation, is needed",
+        ),
     ],
 )
 def test_errors_name_the_place(tmp_path, human, outputs, message):

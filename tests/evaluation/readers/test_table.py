@@ -16,7 +16,9 @@ def test_wmt17_test_set(tmp_path):
     # As pandas wrote the published files: a field with quotes is quoted, all others are not.
     header = "LP\tsource\ttranslation\treference\tHUMAN_score\tsentBLEU"
     quoted = '"""Nur so"", sagt sie."\t&quot; only so &quot;\tonly so\t-0.5\t0.25'
-    path = write(tmp_path / "testset_de-en.tsv", header, f"de-en\t{quoted}", 'de-en\t"Ja"\t"yes" he said, "\tyes\t1\t0.5')
+    path = write(
+        tmp_path / "testset_de-en.tsv", header, f"de-en\t{quoted}", 'de-en\t"Ja"\t"yes" he said, "\tyes\t1\t0.5'
+    )
     [segments] = read_judged(path)
     assert (segments.file, segments.lang_pair) == (str(path), "de-en")
     assert segments.sources == ['"Nur so", sagt sie.', '"Ja"']
@@ -52,7 +54,9 @@ def test_a_pair_that_is_given(tmp_path):
         read_judged(path)
     [segments] = read_judged(path, lang_pair="de-en")
     assert (segments.lang_pair, segments.items, segments.predictions) == ("de-en", ["x", "x"], ["house", "None"])
-    two = write(tmp_path / "two.tsv", "lp\thuman\tsource\ttranslation", "de-en\t1\tHaus\thouse", "fi-en\t0\tTalo\thouse")
+    two = write(
+        tmp_path / "two.tsv", "lp\thuman\tsource\ttranslation", "de-en\t1\tHaus\thouse", "fi-en\t0\tTalo\thouse"
+    )
     assert [pair.lang_pair for pair in read_judged(two, lang_pair="fi-en")] == ["fi-en"]
     with pytest.raises(InputError, match=r"two\.tsv: holds no row of the language pair ru-en"):
         read_judged(two, lang_pair="ru-en")
@@ -63,13 +67,29 @@ def test_a_pair_that_is_given(tmp_path):
     [
         ("a.tsv", [], "holds no row"),
         ("a.tsv", ["lp\tsource\ttranslation\thuman"], "holds no row"),
-        ("a.tsv", ["lp\tsource\ttranslation\thuman", "de-en\ta\tb"], r"line 2: 3 field\(s\), but the header has 4: lp, source, trans"),
-        ("a.tsv", ["lp\tsource\ttranslation\thuman", "de-en\ta\tb\tgood"], "line 2, field 'human': a finite number is needed, got 'good'"),
-        ("a.tsv", ["lp\tsource\ttranslation\thuman", "de-en\ta\tb\tnan"], "line 2, field 'human': a finite number is needed, got nan"),
+        (
+            "a.tsv",
+            ["lp\tsource\ttranslation\thuman", "de-en\ta\tb"],
+            r"line 2: 3 field\(s\), but the header has 4: lp, source, trans",
+        ),
+        (
+            "a.tsv",
+            ["lp\tsource\ttranslation\thuman", "de-en\ta\tb\tgood"],
+            "line 2, field 'human': a finite number is needed, got 'good'",
+        ),
+        (
+            "a.tsv",
+            ["lp\tsource\ttranslation\thuman", "de-en\ta\tb\tnan"],
+            "line 2, field 'human': a finite number is needed, got nan",
+        ),
         ("a.tsv", ["lp\tsource\ttranslation", "de-en\ta\tb"], "line 2: no field 'human' or 'score'"),
         ("a.tsv", ["lp\tsource\tsource\thuman"], "line 1: the column 'source' stands there twice"),
         ("a.csv", ["lp,src,mt,score", 'de-en,a,"b'], "line 2: not valid CSV"),
-        ("a.csv", ["LP DATA SYSTEM SID HUMAN", "de-en newstest2017 A 1 0.5"], "line 1: a header with the columns source, .* hold no text"),
+        (
+            "a.csv",
+            ["LP DATA SYSTEM SID HUMAN", "de-en newstest2017 A 1 0.5"],
+            "line 1: a header with the columns source, .* hold no text",
+        ),
     ],
 )
 def test_errors_name_the_place(tmp_path, name, lines, message):

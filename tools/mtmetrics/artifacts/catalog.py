@@ -113,7 +113,9 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
     try:
         tomllib.loads(changed)
     except tomllib.TOMLDecodeError as error:
-        raise ArtifactError(f"{path}: the entry {entry.name} cannot be replaced there ({error}); write it by hand:\n{new}") from error
+        raise ArtifactError(
+            f"{path}: the entry {entry.name} cannot be replaced there ({error}); write it by hand:\n{new}"
+        ) from error
     write_atomic(path, changed)
     return True
 

@@ -37,7 +37,9 @@ def assets_folder(group: str, name: str) -> Path:
     try:
         return cached_assets_path("mtmetrics", group, name)
     except (OSError, ValueError) as error:
-        raise ArtifactError(f"the cache for {group} cannot be made ({error}); set HF_HOME to a folder that can be written") from error
+        raise ArtifactError(
+            f"the cache for {group} cannot be made ({error}); set HF_HOME to a folder that can be written"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -52,7 +54,9 @@ def http_client() -> Iterator["httpx2.Client"]:
     try:
         client = httpx2.Client(timeout=httpx2.Timeout(30, connect=10), follow_redirects=True)
     except (ImportError, ValueError) as error:
-        raise ArtifactError(f"the proxy settings of the environment (HTTPS_PROXY, ALL_PROXY) cannot be used: {error}") from error
+        raise ArtifactError(
+            f"the proxy settings of the environment (HTTPS_PROXY, ALL_PROXY) cannot be used: {error}"
+        ) from error
     with client:
         yield client
 
@@ -79,7 +83,12 @@ def fetch(client: "httpx2.Client", url: str, git_blob: str) -> bytes:
 
 
 def fetch_file(
-    client: "httpx2.Client", url: str, path: Path, sha256: str | None = None, *, on_bytes: Callable[[int], object] = lambda _: None
+    client: "httpx2.Client",
+    url: str,
+    path: Path,
+    sha256: str | None = None,
+    *,
+    on_bytes: Callable[[int], object] = lambda _: None,
 ) -> str:
     """Fetches one file to disk, with a few attempts where the network fails; it is whole or absent.
 
@@ -110,7 +119,9 @@ def fetch_file(
                     start, size = start or piece[:_START], size + len(piece)
             found = digest.hexdigest()
             if (found != sha256) if sha256 else _is_web_page(start):
-                raise _unexpected(url, start, f"{size} bytes with the sha256 {found}, expected {sha256 or 'data'}", advice)
+                raise _unexpected(
+                    url, start, f"{size} bytes with the sha256 {found}, expected {sha256 or 'data'}", advice
+                )
         return found
 
     return _attempted(client, url, receive, advice)

@@ -32,7 +32,8 @@ def _sha256_of_state(path: str, size: int, changed: int) -> str:
 
 
 def git_blob_sha1(data: bytes) -> str:
-    """Hexadecimal hash by which git knows a file of this content: the sha1 of ``blob SIZE``, a zero byte, and the content."""
+    """Hexadecimal hash by which git knows a file of this content: the sha1 of ``blob SIZE``, a zero byte, and the
+    content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 

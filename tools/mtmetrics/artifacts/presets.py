@@ -29,7 +29,8 @@ class Preset:
     settings: dict[str, Any]
 
     def path(self, name: str) -> str:
-        """A model or map named in the preset: a path inside the preset's folder where there is one, else the name itself."""
+        """A model or map named in the preset: a path inside the preset's folder where there is one, else the name
+        itself."""
         inside = self.folder / name
         return str(inside) if inside.exists() else name
 
@@ -37,7 +38,8 @@ class Preset:
         """Refuses keys that nothing reads, so that a misspelt setting does not pass silently.
 
         Args:
-            tables: the keys that each table of the metric may hold; a name that ends in ``.*`` stands for one table per language.
+            tables: the keys that each table of the metric may hold; a name that ends in ``.*`` stands for one table per
+                language.
 
         Raises:
             ArtifactError: there is another table or key.
@@ -45,7 +47,9 @@ class Preset:
         known = {"metric", "description", "languages", "lang_pair", *(name.removesuffix(".*") for name in tables)}
         for name, value in self.settings.items():
             if name not in known:
-                raise ArtifactError(f"preset {self.name}: unknown table or key {name!r}; known are: {', '.join(sorted(known))}")
+                raise ArtifactError(
+                    f"preset {self.name}: unknown table or key {name!r}; known are: {', '.join(sorted(known))}"
+                )
             if name in tables:
                 self._refuse_keys(name, value, tables[name])
             elif f"{name}.*" in tables:
@@ -57,20 +61,28 @@ class Preset:
             raise ArtifactError(f"preset {self.name}: {name} must be a table, [{name}]")
         for key in table:
             if key not in known:
-                raise ArtifactError(f"preset {self.name}: unknown key {key!r} in [{name}]; known are: {', '.join(sorted(known))}")
+                raise ArtifactError(
+                    f"preset {self.name}: unknown key {key!r} in [{name}]; known are: {', '.join(sorted(known))}"
+                )
 
 
 def preset_names(metric: str) -> list[str]:
-    """Names of the presets of a metric, sorted: its own, and bundled artifacts that are presets, such as ``uscore-mini-de-en``."""
+    """Names of the presets of a metric, sorted: its own, and bundled artifacts that are presets, such as
+    ``uscore-mini-de-en``."""
     return sorted([*(path.stem for path in (_FOLDER / metric).glob("*.toml")), *_bundled(metric)])
 
 
 def _bundled(metric: str) -> list[str]:
-    return [name for name, entry in catalog().items() if entry.kind == "preset" and entry.bundled and name.startswith(f"{metric}-")]
+    return [
+        name
+        for name, entry in catalog().items()
+        if entry.kind == "preset" and entry.bundled and name.startswith(f"{metric}-")
+    ]
 
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
-    """Reads a preset by name, or an artifact that holds a ``preset.toml``, found in the order of `mtmetrics.artifacts.resolve`.
+    """Reads a preset by name, or an artifact that holds a ``preset.toml``, found in the order of
+    `mtmetrics.artifacts.resolve`.
 
     Args:
         metric: name of the metric.
@@ -91,7 +103,9 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
     path = (folder or Path(preset)) / "preset.toml"
     if not path.is_file():
         names = ", ".join(preset_names(metric))
-        raise InputError(f"unknown preset {name!r} for metric {metric}; there are: {names}; or pass a folder that holds a preset.toml")
+        raise InputError(
+            f"unknown preset {name!r} for metric {metric}; there are: {names}; or pass a folder that holds a preset.toml"
+        )
     settings = _read(path)
     if settings.get("metric", metric) != metric:
         raise ArtifactError(f"{path}: a preset for metric {settings['metric']!r}, not {metric!r}")

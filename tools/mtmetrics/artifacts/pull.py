@@ -35,8 +35,8 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> Pulled:
     Args:
         name: an artifact of the catalog.
         source: where it lies, see `mtmetrics.artifacts.resolve.hub_source`.
-        out: folder of artifacts, such as `MTMETRICS_ARTIFACTS` names; the artifact becomes the folder `name` in it. None keeps it in the
-            cache of the Hub.
+        out: folder of artifacts, such as `MTMETRICS_ARTIFACTS` names; the artifact becomes the folder `name` in it.
+            None keeps it in the cache of the Hub.
 
     Raises:
         InputError: `out` holds a folder of that name already, and it is not what the catalog says.
@@ -47,7 +47,11 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> Pulled:
 
     files = sorted(source.files)
     if out is None:
-        cached = {file for file in files if isinstance(try_to_load_from_cache(source.repository, file, revision=source.revision), str)}
+        cached = {
+            file
+            for file in files
+            if isinstance(try_to_load_from_cache(source.repository, file, revision=source.revision), str)
+        }
         folder = download(source)
         return _pulled(folder, source, files, cached)
     target = out / name
@@ -64,7 +68,9 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> Pulled:
                 raise  # else another process was faster
     problems = list(verify(name, target))
     if problems:
-        raise InputError(f"{target} exists already and is not the artifact ({problems[0]}); remove it or choose another --out")
+        raise InputError(
+            f"{target} exists already and is not the artifact ({problems[0]}); remove it or choose another --out"
+        )
     return _pulled(target, source, files, set(files))
 
 

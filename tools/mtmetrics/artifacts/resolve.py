@@ -1,4 +1,5 @@
-"""Where artifacts are looked for, in one order: a path, the folder MTMETRICS_ARTIFACTS, what is bundled, the Hub at a pinned revision."""
+"""Where artifacts are looked for, in one order: a path, the folder MTMETRICS_ARTIFACTS, what is bundled, the Hub at a
+pinned revision."""
 
 import contextlib
 import dataclasses
@@ -97,7 +98,8 @@ def download(source: HubSource, patterns: list[str] | None = None, *, local_file
         local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
     Raises:
-        ArtifactError: they are not in the cache and cannot be fetched; or one is not what the catalog says: it is removed.
+        ArtifactError: they are not in the cache and cannot be fetched; or one is not what the catalog says: it is
+            removed.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import filter_repo_objects, tqdm
@@ -135,14 +137,17 @@ def download_file(source: HubSource, file: str, *, local_files_only: bool = Fals
     if source.files and file not in source.files:
         raise ArtifactError(f"{source}: the catalog lists no file {file} there")
     with _client_errors(f"{file} of {source}"):
-        path = Path(hf_hub_download(source.repository, file, revision=source.revision, local_files_only=local_files_only))
+        path = Path(
+            hf_hub_download(source.repository, file, revision=source.revision, local_files_only=local_files_only)
+        )
     if source.files:
         _require(path, source, file)
     return path
 
 
 def _require(path: Path, source: HubSource, file: str) -> None:
-    """Refuses a file that is absent or is not what the catalog says; in the cache it would pass for good, so it is removed there."""
+    """Refuses a file that is absent or is not what the catalog says; in the cache it would pass for good, so it is
+    removed there."""
     if not path.is_file():
         raise ArtifactError(f"{source} does not hold {file}, which the catalog lists")
     found = sha256_unchanged(path)
@@ -165,7 +170,10 @@ def _client_errors(wanted: str) -> Iterator[None]:
     reasons = (
         (errors.HFValidationError, "that is no valid name of a repository"),
         (errors.RevisionNotFoundError, "the Hub has no such revision"),
-        (errors.LocalEntryNotFoundError, f"not whole in the cache {constants.HF_HUB_CACHE}, and the Hub was not asked or did not answer"),
+        (
+            errors.LocalEntryNotFoundError,
+            f"not whole in the cache {constants.HF_HUB_CACHE}, and the Hub was not asked or did not answer",
+        ),
         (errors.EntryNotFoundError, "no such file there"),
         (errors.RepositoryNotFoundError, "the Hub has no such repository, or not for you ('hf auth login')"),
     )

@@ -1,4 +1,5 @@
-"""``mtmetrics artifacts``: what the catalog lists, and whether files are whole; pull, push and import have modules of their own."""
+"""``mtmetrics artifacts``: what the catalog lists, and whether files are whole; pull, push and import have modules of
+their own."""
 
 import argparse
 import dataclasses
@@ -30,14 +31,19 @@ def add_parser(subparsers: Any) -> None:
         description="Compares files with the checksums of the catalog, and prints a line per problem; the exit code is 1 if there is one.",
     )
     verified.add_argument(
-        "names", nargs="*", metavar="NAME|DIR", help="artifacts, or a folder of artifacts that were pulled (default: all that are bundled)"
+        "names",
+        nargs="*",
+        metavar="NAME|DIR",
+        help="artifacts, or a folder of artifacts that were pulled (default: all that are bundled)",
     )
     verified.add_argument("--folder", metavar="DIR", help="where the files of the one NAME lie, if not in the package")
     verified.set_defaults(run=run_verify)
     for module in (artifacts_pull, artifacts_import, artifacts_push):
         module.add_action(actions)
     for action in (shown, verified):
-        action.add_argument("--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)")
+        action.add_argument(
+            "--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)"
+        )
 
 
 def run_list(args: argparse.Namespace) -> int:
@@ -80,7 +86,11 @@ def run_verify(args: argparse.Namespace) -> int:
         print(json.dumps({"whole": whole, "problems": found}, indent=1))
     else:
         for name, problems in found.items():
-            print("\n".join(problems) if problems else f"{name}: {len(entries[name].files)} files as in the catalog ({folders[name]})")
+            print(
+                "\n".join(problems)
+                if problems
+                else f"{name}: {len(entries[name].files)} files as in the catalog ({folders[name]})"
+            )
     return 0 if whole else 1
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.remap import Remapping
+    from mtmetrics.maps.remapping import Remapping
 
 
 def add_action(actions: Any) -> None:
@@ -19,8 +19,12 @@ def add_action(actions: Any) -> None:
         description="Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. What a file is, is known by its "
         "content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the options override that.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="*.BAM, *.GBDD, or a map made of one, to bind it with --encoder")
-    parser.add_argument("--encoder", metavar="MODEL", help="folder or Hub repository of the model that the maps are for")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="*.BAM, *.GBDD, or a map made of one, to bind it with --encoder"
+    )
+    parser.add_argument(
+        "--encoder", metavar="MODEL", help="folder or Hub repository of the model that the maps are for"
+    )
     parser.add_argument("--layer", type=int, metavar="N", help="layer of the encoder")
     parser.add_argument("--lp", metavar="XX-YY", help="language pair")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for the maps; other maps in it stay")
@@ -32,8 +36,8 @@ def run(args: argparse.Namespace) -> int:
     """Converts matrices and prints what was written."""
     from mtmetrics.artifacts.files import make_folder
     from mtmetrics.inputs import language_pair
-    from mtmetrics.scorers.maps import map_file_name
-    from mtmetrics.scorers.published_maps import import_map
+    from mtmetrics.maps.files import map_file_name
+    from mtmetrics.maps.published import import_map
 
     given: dict[str, str] = {}
     if args.lp is not None:
@@ -51,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
         if size:
             _check_size(file, remapping, args.encoder, *size)
         if target in targets:
-            raise InputError(f"{file} and {targets[target][0]} would both become {target}; import them into separate folders")
+            raise InputError(
+                f"{file} and {targets[target][0]} would both become {target}; import them into separate folders"
+            )
         if target.exists() and not args.overwrite:
             raise InputError(f"{target} exists already; pass --overwrite or another --out")
         targets[target] = (file, remapping)
@@ -59,7 +65,13 @@ def run(args: argparse.Namespace) -> int:
     for target, (_, remapping) in targets.items():
         remapping.save(target)
     rows = [
-        {"file": str(target), "from": file, "kind": remapping.kind, "fingerprint": remapping.fingerprint, **remapping.meta}
+        {
+            "file": str(target),
+            "from": file,
+            "kind": remapping.kind,
+            "fingerprint": remapping.fingerprint,
+            **remapping.meta,
+        }
         for target, (file, remapping) in targets.items()
     ]
     print(json.dumps(rows, indent=1))

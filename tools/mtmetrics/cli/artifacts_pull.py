@@ -11,7 +11,7 @@ from mtmetrics.errors import ArtifactError, InputError
 
 if TYPE_CHECKING:
     from mtmetrics.artifacts.catalog import CatalogEntry
-    from mtmetrics.scorers.published_maps import PublishedMap
+    from mtmetrics.maps.published import PublishedMap
 
 
 def add_action(actions: Any) -> None:
@@ -26,9 +26,13 @@ def add_action(actions: Any) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="artifacts")
     parser.add_argument("--all", action="store_true", help="all artifacts that are on the Hub")
     parser.add_argument(
-        "--namespace", metavar="ORG", help="user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)"
+        "--namespace",
+        metavar="ORG",
+        help="user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)",
     )
-    parser.add_argument("--lp", nargs="+", metavar="XX-YY", help="published maps: only these language pairs (default: all)")
+    parser.add_argument(
+        "--lp", nargs="+", metavar="XX-YY", help="published maps: only these language pairs (default: all)"
+    )
     parser.add_argument(
         "--out",
         metavar="DIR",
@@ -50,9 +54,14 @@ def run(args: argparse.Namespace) -> int:
     names = args.names or [name for name, entry in entries.items() if entry.repository]
     maps = {name: _wanted_maps(entries[name], args.lp) for name in names if entries[name].origin}
     if args.lp and len(maps) < len(names):
-        raise InputError(f"--lp: only for published maps, which {', '.join(name for name in names if name not in maps)} does not hold")
+        raise InputError(
+            f"--lp: only for published maps, which {', '.join(name for name in names if name not in maps)} does not hold"
+        )
     out = Path(args.out) if args.out else None
-    done = {name: _pull_maps(entries[name], maps[name], out) if name in maps else _pull(name, args.namespace, out) for name in names}
+    done = {
+        name: _pull_maps(entries[name], maps[name], out) if name in maps else _pull(name, args.namespace, out)
+        for name in names
+    }
     print(json.dumps(done, indent=1))
     return 0
 
@@ -65,7 +74,7 @@ def _pull(name: str, namespace: str | None, out: Path | None) -> dict[str, Any]:
 
 
 def _wanted_maps(entry: "CatalogEntry", pairs: list[str] | None) -> "list[PublishedMap]":
-    from mtmetrics.scorers.published_maps import published_maps
+    from mtmetrics.maps.published import published_maps
 
     maps = list(published_maps(entry).values())
     known = sorted({item.lang_pair for item in maps})
@@ -77,7 +86,7 @@ def _wanted_maps(entry: "CatalogEntry", pairs: list[str] | None) -> "list[Publis
 
 def _pull_maps(entry: "CatalogEntry", maps: "list[PublishedMap]", out: Path | None) -> dict[str, Any]:
     from mtmetrics.artifacts.download import http_client, is_offline
-    from mtmetrics.scorers.maps import cache_folder, layered_file
+    from mtmetrics.maps.files import cache_folder, layered_file
 
     folder = out or cache_folder(entry)
     targets = {layered_file(folder, item): item for item in maps}
@@ -85,7 +94,9 @@ def _pull_maps(entry: "CatalogEntry", maps: "list[PublishedMap]", out: Path | No
     missing = {path: item for path, item in targets.items() if path not in present}
     for path in missing:
         if path.exists() and out:
-            raise InputError(f"{path} exists already and is not the published map, or damaged; remove it or choose another --out")
+            raise InputError(
+                f"{path} exists already and is not the published map, or damaged; remove it or choose another --out"
+            )
     if missing and is_offline():
         raise ArtifactError(
             f"{entry.name}: {len(missing)} of {len(maps)} maps are not in {folder}, and HF_HUB_OFFLINE forbids to fetch them"

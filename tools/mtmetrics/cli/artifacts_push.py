@@ -20,7 +20,9 @@ def add_action(actions: Any) -> None:
         description="Publishes artifacts on the Hub, one repository each: creates it, sends the files that differ, and tags it, from "
         "v1.0.0 up. The card's metadata must be complete. Without --execute it prints what would be done.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME|DIR", help="bundled artifacts, or folders; a folder 'work' in one is left out")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME|DIR", help="bundled artifacts, or folders; a folder 'work' in one is left out"
+    )
     parser.add_argument("--all", action="store_true", help="all bundled artifacts")
     parser.add_argument(
         "--catalog",
@@ -35,7 +37,7 @@ def add_action(actions: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plans or pushes, and records what was pushed."""
     from mtmetrics.artifacts.catalog import catalog
-    from mtmetrics.publishing.artifact import artifact_folder, artifact_publication, published_entry
+    from mtmetrics.artifacts.publishing import artifact_folder, artifact_publication, published_entry
 
     if args.all == bool(args.names):
         raise InputError("pass the NAMEs or folders of artifacts, or --all")

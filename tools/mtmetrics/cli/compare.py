@@ -43,10 +43,15 @@ def add_parser(subparsers: Any) -> None:
         default="none",
         help="of the p-values of a metric for the number of pairs of systems; WMT's clusters are made without (default: %(default)s)",
     )
-    parser.add_argument("--resamples", type=int, default=1000, help="resamples of tests and intervals (default: %(default)s)")
+    parser.add_argument(
+        "--resamples", type=int, default=1000, help="resamples of tests and intervals (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=12345, help="of the resamples (default: %(default)s)")
     parser.add_argument(
-        "--format", choices=_FORMATS, default="json", help="json holds full precision, the tables 4 decimals (default: %(default)s)"
+        "--format",
+        choices=_FORMATS,
+        default="json",
+        help="json holds full precision, the tables 4 decimals (default: %(default)s)",
     )
     add_metric_options(parser, several=True)
     parser.set_defaults(run=run)
@@ -84,7 +89,9 @@ def _loaded(name: str, spec: "MetricSpec", args: argparse.Namespace, systems: Sy
     try:
         # Where both columns are there, the preset knows which one it is made for.
         if comparison is not None and len(given) == 1:
-            spec = spec.having(**comparison.choose(spec.metric, given, dict(spec.options).get(comparison.option or ""))[1])
+            spec = spec.having(
+                **comparison.choose(spec.metric, given, dict(spec.options).get(comparison.option or ""))[1]
+            )
         scorer = spec.load(pool, args.lp)
     except InputError as error:
         raise InputError(f"--metric {name}: {error}") from None

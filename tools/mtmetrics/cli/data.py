@@ -24,7 +24,9 @@ def add_parser(subparsers: Any) -> None:
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     shown = actions.add_parser("list", help="list public sets", description="Lists the public sets that can be pulled.")
-    shown.add_argument("--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)")
+    shown.add_argument(
+        "--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)"
+    )
     shown.set_defaults(run=run_list)
     pulled = actions.add_parser(
         "pull",
@@ -45,8 +47,12 @@ def add_parser(subparsers: Any) -> None:
     )
     scored.add_argument("folder", metavar="DIR", help="the test set, such as mt-metrics-eval-v2/wmt22")
     scored.add_argument("--name", required=True, help="what mt-metrics-eval shall call the metric")
-    scored.add_argument("--lp", dest="pairs", nargs="+", metavar="XX-YY", help="only these language pairs (default: all)")
-    scored.add_argument("--reference", metavar="NAME", help="the reference to compare with (default: refA or ref, else the first)")
+    scored.add_argument(
+        "--lp", dest="pairs", nargs="+", metavar="XX-YY", help="only these language pairs (default: all)"
+    )
+    scored.add_argument(
+        "--reference", metavar="NAME", help="the reference to compare with (default: refA or ref, else the first)"
+    )
     scored.add_argument("--overwrite", action="store_true", help="replace scores of the same name")
     add_metric_options(scored)
     scored.set_defaults(run=run_score)
@@ -71,7 +77,9 @@ def run_list(args: argparse.Namespace) -> int:
         print(json.dumps({"data": rows}, indent=1, ensure_ascii=False))
         return 0
     columns = ("name", "files", "with_checksum", "licence", "what")
-    print_table([[name.upper().replace("_", " ") for name in columns], *([str(row[name]) for name in columns] for row in rows)])
+    print_table(
+        [[name.upper().replace("_", " ") for name in columns], *([str(row[name]) for name in columns] for row in rows)]
+    )
     return 0
 
 
@@ -114,21 +122,28 @@ def run_score(args: argparse.Namespace) -> int:
         results = scorer.score_systems(others, eval_set.scored_systems(references))
         scores = {system: result.segments.tolist() for system, result in results.items()}
         files = eval_set.write_metric_scores(args.name, references, scores, overwrite=args.overwrite)
-        row = {"lang_pair": eval_set.lang_pair, "files": [str(path) for path in files.values()], "signature": scorer.signature}
+        row = {
+            "lang_pair": eval_set.lang_pair,
+            "files": [str(path) for path in files.values()],
+            "signature": scorer.signature,
+        }
         done.append(row | {"systems": {system: result.system for system, result in results.items()}})
     print(json.dumps(done, indent=1, ensure_ascii=False))
     return 0
 
 
 def _compared(args: argparse.Namespace, eval_set: "EvalSet") -> tuple[str, dict[str, Any]]:
-    """What mt-metrics-eval calls the side that the metric compares with, and the option that says so to the metric's loader."""
+    """What mt-metrics-eval calls the side that the metric compares with, and the option that says so to the metric's
+    loader."""
     from mtmetrics.evaluation.eval_set import SOURCES_ONLY
     from mtmetrics.scorers.comparison import COMPARISONS
 
     comparison = COMPARISONS[choice("metric", args.metric, list(COMPARISONS))]
     reference = eval_set.reference(args.reference)
     given = ["sources", *([] if reference is None else ["references"])]
-    column, options = comparison.choose(args.metric, given, getattr(args, comparison.option) if comparison.option else None)
+    column, options = comparison.choose(
+        args.metric, given, getattr(args, comparison.option) if comparison.option else None
+    )
     if column == "references":
         return str(reference), options
     if args.reference is not None:

@@ -61,7 +61,10 @@ def _packages() -> Iterator[Finding]:
     try:
         own = metadata.metadata("mtmetrics")
     except metadata.PackageNotFoundError:
-        yield Finding("note", f"mtmetrics {mtmetrics.__version__}: used from its source folder, not installed; requirements are not known")
+        yield Finding(
+            "note",
+            f"mtmetrics {mtmetrics.__version__}: used from its source folder, not installed; requirements are not known",
+        )
         return
     yield Finding("ok", f"mtmetrics {mtmetrics.__version__}")
     requirements = [Requirement(line) for line in own.get_all("Requires-Dist") or ()]
@@ -94,9 +97,12 @@ def _lacking(requirement: Any) -> str:
 def _device() -> Iterator[Finding]:
     import torch
 
-    from mtmetrics.encoders.device import pick_device
+    from mtmetrics.models.device import pick_device
 
-    yield Finding("ok", f"device 'auto' is {pick_device('auto')} here (torch {torch.__version__}, {torch.get_num_threads()} threads)")
+    yield Finding(
+        "ok",
+        f"device 'auto' is {pick_device('auto')} here (torch {torch.__version__}, {torch.get_num_threads()} threads)",
+    )
 
 
 def _artifacts() -> Iterator[Finding]:
@@ -139,12 +145,16 @@ def _tried(metric: str, name: str) -> dict[Finding, list[str]]:
         options = {comparison.option: value} if comparison.option else {}
         try:
             lang_pair = load_preset(metric, name).settings.get("lang_pair", "de-en")
-            load_scorer(metric, preset=name, lang_pair=lang_pair, pool=pool, **options).score(["Guten Tag."], ["Good day."])
+            load_scorer(metric, preset=name, lang_pair=lang_pair, pool=pool, **options).score(
+                ["Guten Tag."], ["Good day."]
+            )
         except MTMetricsError as error:
             must = _is_bundled(metric, name) and not isinstance(error, MissingExtraError)
             # A preset may know one of the columns only.
             outcomes = refused if isinstance(error, InputError) else found
-            outcomes.setdefault(Finding("FAIL" if must else "note", f"does not load offline: {error}"), []).append(column)
+            outcomes.setdefault(Finding("FAIL" if must else "note", f"does not load offline: {error}"), []).append(
+                column
+            )
         else:
             found.setdefault(Finding("ok", "loads and scores offline"), []).append(column)
     return found or refused
@@ -161,7 +171,9 @@ def _is_bundled(metric: str, name: str) -> bool:
     except MTMetricsError:
         return True
     named = list(_artifacts_of(bundle.settings))
-    return bool(named) and all(bundle.path(name) != name or (name in entries and entries[name].bundled) for name in named)
+    return bool(named) and all(
+        bundle.path(name) != name or (name in entries and entries[name].bundled) for name in named
+    )
 
 
 def _artifacts_of(table: dict[str, Any]) -> Iterator[str]:

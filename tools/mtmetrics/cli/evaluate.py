@@ -44,26 +44,41 @@ def add_parser(subparsers: Any) -> None:
         metavar="METRIC",
         help="measure the tables of the metrics' cards again and write them (all metrics by default)",
     )
-    parser.add_argument("--data-root", metavar="DIR", help="with --cards: the folder that the file names in the cards start at")
-    parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
-    parser.add_argument("--field", default=_TRANSLATION, help="the field that holds the translation (default: %(default)s)")
-    parser.add_argument("--column", action="append", default=[], metavar="NAME", help="judge scores that stand in the data; repeatable")
     parser.add_argument(
-        "--recipe", metavar="NAME", help="run a table of a paper, such as zhao2020-table1, and print its numbers beside ours"
+        "--data-root", metavar="DIR", help="with --cards: the folder that the file names in the cards start at"
+    )
+    parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
+    parser.add_argument(
+        "--field", default=_TRANSLATION, help="the field that holds the translation (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--column", action="append", default=[], metavar="NAME", help="judge scores that stand in the data; repeatable"
+    )
+    parser.add_argument(
+        "--recipe",
+        metavar="NAME",
+        help="run a table of a paper, such as zhao2020-table1, and print its numbers beside ours",
     )
     parser.add_argument("--parts", action="store_true", help="correlate each part of the score too")
     parser.add_argument(
-        "--format", choices=_FORMATS, default="json", help="json holds full precision, the tables 3 decimals (default: %(default)s)"
+        "--format",
+        choices=_FORMATS,
+        default="json",
+        help="json holds full precision, the tables 3 decimals (default: %(default)s)",
     )
     parser.add_argument(
         "--layers",
         metavar="all|N,N,...",
         help="compare layers of the encoder: the correlation at each (a map belongs to one layer)",
     )
-    parser.add_argument("--plot", metavar="FILE", help="with --layers: also draw the mean correlation against the layer, as PNG")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="with --layers: also draw the mean correlation against the layer, as PNG"
+    )
     group = parser.add_argument_group("agreement")
     group.add_argument(
-        "--level", choices=("segment", "system"), help="judged segments, or judged systems (default: segment, or as the recipe says)"
+        "--level",
+        choices=("segment", "system"),
+        help="judged segments, or judged systems (default: segment, or as the recipe says)",
     )
     group.add_argument(
         "--coefficient",
@@ -122,7 +137,9 @@ def _print_files(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure
     # Every file is read before the first is scored, so that a bad line in the last one does not cost an hour.
     files = _segments(args)
     scorers = _scorers(spec, files, model_pool(args))
-    agreements = [judge(scorers[file.lang_pair], file, measure) for file in progress(files, desc="evaluate", unit="file")]
+    agreements = [
+        judge(scorers[file.lang_pair], file, measure) for file in progress(files, desc="evaluate", unit="file")
+    ]
     print(render(agreements, _about(args, spec), args.format, parts=args.parts, coefficient=measure.label))
     unusual = [f"{agreement.file}: {agreement.report.note}" for agreement in agreements if agreement.report.note]
     print_warnings([*unusual, *undefined(agreements, parts=args.parts)])
@@ -141,7 +158,9 @@ def _scorers(spec: "MetricSpec", files: "list[JudgedSegments]", pool: "ModelPool
 
 
 def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
-    options = {name: value for name, value in {"metric": spec.metric, "preset": spec.preset}.items() if value is not None}
+    options = {
+        name: value for name, value in {"metric": spec.metric, "preset": spec.preset}.items() if value is not None
+    }
     return {**options, "field": args.field}
 
 
@@ -187,7 +206,9 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
     check_table(measure, test, intervals=args.ci)
     recipe = None if args.recipe is None else load_recipe(args.recipe)
     if recipe is not None and (measure != PEARSON or args.level not in (None, recipe.level)):
-        raise InputError(f"--recipe {recipe.name}: the paper's numbers are pearson of each {recipe.level}; leave out other choices")
+        raise InputError(
+            f"--recipe {recipe.name}: the paper's numbers are pearson of each {recipe.level}; leave out other choices"
+        )
     files = _judged(args, recipe)
     entries = _entries(args, specs, recipe)
     result = run_metrics(
@@ -211,7 +232,9 @@ def _judged(args: argparse.Namespace, recipe: "Recipe | None") -> "list[Judged]"
     if level == "segment":
         return [*_segments(args)]
     if args.field != _TRANSLATION:
-        raise InputError(f"--field {args.field}: is of judged segments; whole systems have their translations in the field outputs")
+        raise InputError(
+            f"--field {args.field}: is of judged segments; whole systems have their translations in the field outputs"
+        )
     from mtmetrics.evaluation.data import read_judged_systems
 
     # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the judgements.
@@ -235,7 +258,9 @@ def _write_cards(args: argparse.Namespace) -> int:
     if args.data_root is None:
         raise InputError("--cards: pass --data-root DIR, the folder that holds the judged sets")
     if args.metric or args.column or args.recipe or args.layers:
-        raise InputError("--cards measures what the tables of the cards name; leave out --metric, --column, --recipe and --layers")
+        raise InputError(
+            "--cards measures what the tables of the cards name; leave out --metric, --column, --recipe and --layers"
+        )
     for card in write_cards(args.cards, Path(args.data_root), model_pool(args), wrap=progress):
         print(card)
     return 0

@@ -39,9 +39,14 @@ def add_parser(subparsers: Any) -> None:
         "how much of the mass moves from word to word (flow), and how far (cost). Only the chosen segments are scored.",
     )
     add_row_options(parser)
-    parser.add_argument("--segments", metavar="LIST", help="numbers and ranges, counted from 1, such as 1,4-6 (default: all)")
     parser.add_argument(
-        "--format", choices=("json", "jsonl"), default="json", help="json, or a line per segment and one at the end (default: %(default)s)"
+        "--segments", metavar="LIST", help="numbers and ranges, counted from 1, such as 1,4-6 (default: all)"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("json", "jsonl"),
+        default="json",
+        help="json, or a line per segment and one at the end (default: %(default)s)",
     )
     parser.add_argument(
         "--plot",
@@ -69,7 +74,10 @@ def run(args: argparse.Namespace) -> int:
     scorer = load_scorer(options.pop("metric"), pool=model_pool(args), **options)
     result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
     explained = _explain(scorer, segments, result, plots)
-    lines = (json.dumps(line, ensure_ascii=False) for line in progress(explained, total=len(segments), desc="explaining", unit=" segments"))
+    lines = (
+        json.dumps(line, ensure_ascii=False)
+        for line in progress(explained, total=len(segments), desc="explaining", unit=" segments")
+    )
     about = {"signature": result.signature, "report": result.report.as_dict()}
     if args.format == "jsonl":
         for line in lines:
@@ -126,7 +134,9 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
 
     require_matplotlib("--plot")
     if args.segments is None and len(segments) > _UNASKED_PLOTS:
-        raise InputError(f"--plot: {len(segments)} segments are many heatmaps; choose some with --segments, such as 1-{_UNASKED_PLOTS}")
+        raise InputError(
+            f"--plot: {len(segments)} segments are many heatmaps; choose some with --segments, such as 1-{_UNASKED_PLOTS}"
+        )
     folder = Path(args.plot)
     paths = [folder / f"segment-{segment.number:04d}.png" for segment in segments]
     existing = next((path for path in paths if path.exists()), None)
@@ -139,7 +149,9 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
     return paths
 
 
-def _explain(scorer: "Scorer", segments: Sequence[Segment], result: "MetricResult", plots: Sequence[Path]) -> Iterator[dict[str, Any]]:
+def _explain(
+    scorer: "Scorer", segments: Sequence[Segment], result: "MetricResult", plots: Sequence[Path]
+) -> Iterator[dict[str, Any]]:
     for index, (segment, alignment) in enumerate(zip(segments, _alignments(scorer, segments), strict=True)):
         score = result.segments[index].item()
         if plots:

@@ -21,5 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from mtmetrics.integrations.install import install
 
     for registration in install(args.names):
-        print(f"{registration.name}: {'registered' if registration.changed else 'was registered already'} ({registration.path})")
+        print(
+            f"{registration.name}: {'registered' if registration.changed else 'was registered already'} ({registration.path})"
+        )
     return 0

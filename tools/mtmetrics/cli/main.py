@@ -1,4 +1,5 @@
-"""The command ``mtmetrics``: finds the sub-command, runs it, and turns expected errors into one line and an exit code."""
+"""The command ``mtmetrics``: finds the sub-command, runs it, and turns expected errors into one line and an exit
+code."""
 
 import argparse
 import importlib
@@ -32,8 +33,11 @@ _COMMANDS = (
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser with all sub-commands; builds fast, since no sub-command imports a heavy package to describe itself."""
-    parser = argparse.ArgumentParser(prog="mtmetrics", description="Machine-translation evaluation metrics: XMoverScore and its relatives.")
+    """The parser with all sub-commands; builds fast, since no sub-command imports a heavy package to describe
+    itself."""
+    parser = argparse.ArgumentParser(
+        prog="mtmetrics", description="Machine-translation evaluation metrics: XMoverScore and its relatives."
+    )
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in _COMMANDS:

@@ -36,5 +36,7 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     options = {name: value for name, value in metric_options(args).items() if value is not None and name not in own}
     if len(named) != 1 and options:
         name = next(iter(options))
-        raise InputError(f"option {name}: for which metric? Write it as in --metric {USUAL_METRIC}:{args.preset}:{name}=VALUE")
+        raise InputError(
+            f"option {name}: for which metric? Write it as in --metric {USUAL_METRIC}:{args.preset}:{name}=VALUE"
+        )
     return {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}

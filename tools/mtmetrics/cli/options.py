@@ -50,19 +50,33 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
     else:
         group.add_argument("--metric", default="xmoverscore", help="metric (default: %(default)s)")
     group.add_argument(
-        "--preset", default="paper", metavar="NAME|DIR", help="preset, or a folder with a preset.toml (default: %(default)s)"
+        "--preset",
+        default="paper",
+        metavar="NAME|DIR",
+        help="preset, or a folder with a preset.toml (default: %(default)s)",
     )
-    group.add_argument("--against", help="compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)")
+    group.add_argument(
+        "--against",
+        help="compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)",
+    )
     group.add_argument("--setting", help="src-mt or mt-ref, compare with the source or the reference (sentsim)")
     override = parser.add_argument_group("instead of what the preset says; each metric has some of these")
     override.add_argument(
-        "--encoder", metavar="MODEL|TABLE", help="another encoder, or word vectors ({lang} in the path: one table per language)"
+        "--encoder",
+        metavar="MODEL|TABLE",
+        help="another encoder, or word vectors ({lang} in the path: one table per language)",
     )
     override.add_argument("--layer", type=int, help="hidden state of the encoder, 0 = embeddings")
     override.add_argument("--similarity", help="mover (of words) or cosine (of sentence vectors)")
     override.add_argument("--variant", help="xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd")
-    override.add_argument("--combine", metavar="PART+PART", help="sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt")
-    override.add_argument("--without", metavar="NAME+NAME", help="uscore: leave out translation, language_model or sentences")
+    override.add_argument(
+        "--combine",
+        metavar="PART+PART",
+        help="sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt",
+    )
+    override.add_argument(
+        "--without", metavar="NAME+NAME", help="uscore: leave out translation, language_model or sentences"
+    )
     override.add_argument("--ngram", type=int, help="tokens per n-gram")
     override.add_argument("--distance", help="sqeuclidean, euclidean or cosine")
     override.add_argument("--map", help="none, clp, umd, clp+umd or umd+clp")
@@ -83,8 +97,12 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
         default=None,
         help="word vectors of length 1 for Word and Sentence Mover's Distance",
     )
-    override.add_argument("--special-tokens", action="store_true", default=None, help="count special tokens as word pieces")
-    override.add_argument("--regressor", metavar="MODEL", help="another trained network: folder, bundled artifact or Hub repository")
+    override.add_argument(
+        "--special-tokens", action="store_true", default=None, help="count special tokens as word pieces"
+    )
+    override.add_argument(
+        "--regressor", metavar="MODEL", help="another trained network: folder, bundled artifact or Hub repository"
+    )
     override.add_argument("--threads", type=int, help="solver threads (default: all cores)")
     add_model_options(parser)
 
@@ -99,13 +117,20 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         help="auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1 (default: %(default)s)",
     )
     group.add_argument("--dtype", default="float32", help="float32, bfloat16 or float16 (default: %(default)s)")
-    group.add_argument("--batch-tokens", type=int, default=4096, help="padded tokens per encoder batch (default: %(default)s)")
-    group.add_argument("--embedding-cache", metavar="DIR", help="keep encoded texts in this folder, for later runs with the same encoder")
+    group.add_argument(
+        "--batch-tokens", type=int, default=4096, help="padded tokens per encoder batch (default: %(default)s)"
+    )
+    group.add_argument(
+        "--embedding-cache",
+        metavar="DIR",
+        help="keep encoded texts in this folder, for later runs with the same encoder",
+    )
     group.add_argument("--local-files-only", action="store_true", help="never ask the Hub")
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.load.load_scorer` that the arguments hold, None where they leave the choice to the preset."""
+    """The keywords for `mtmetrics.scorers.load.load_scorer` that the arguments hold, None where they leave the choice
+    to the preset."""
     # --parts already says that the parts are to be printed.
     options = {name: getattr(args, name) for name in ("metric", "preset", *_METRIC_OPTIONS)} | {"parts": args.combine}
     return options | ({"lang_pair": args.lp} if hasattr(args, "lp") else {})
@@ -141,7 +166,9 @@ def add_settings(settings: Any, config: type) -> None:
     for field in dataclasses.fields(config):
         flag = "--" + field.name.replace("_", "-")
         if isinstance(field.default, bool):
-            settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"])
+            settings.add_argument(
+                flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"]
+            )
         else:
             text = f"{field.metadata['help']} (default: %(default)s)"
             metavar = "NAME" if isinstance(field.default, str) else "N"

@@ -96,7 +96,10 @@ class JsonWriter(Writer):
     def finish(self, summaries: list[dict[str, Any]]) -> None:
         from mtmetrics.scorers.base import joined
 
-        documents = [joined(kept).as_dict(parts=self.parts) | summary for kept, summary in zip(self._results, summaries, strict=True)]
+        documents = [
+            joined(kept).as_dict(parts=self.parts) | summary
+            for kept, summary in zip(self._results, summaries, strict=True)
+        ]
         whole = {"systems": [{"name": name} | document for name, document in zip(self.names, documents, strict=True)]}
         json.dump(documents[0] if len(documents) == 1 else whole, self._stream, ensure_ascii=False, indent=1)
         self._stream.write("\n")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 _FORMATS = ("json", "markdown", "latex", "csv", "tsv")
 _COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c")
-_DEVELOPMENT = "weights belong to development data: choosing them on the set that is reported makes every number too good"
+_DEVELOPMENT = (
+    "weights belong to development data: choosing them on the set that is reported makes every number too good"
+)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -28,10 +30,20 @@ def add_parser(subparsers: Any) -> None:
         description="Scores translations that people have judged, and draws the scores and their agreement with the judgements as PNG.",
     )
     kinds = parser.add_subparsers(title="plots", metavar="PLOT", required=True)
-    scatter = _add_plot(kinds, "scatter", "scores against human judgements, with Pearson's r and the regression line", _scatter)
-    bars = _add_plot(kinds, "bars", "the correlation of each metric for each language pair, with 95 % bootstrap intervals", _bars)
+    scatter = _add_plot(
+        kinds, "scatter", "scores against human judgements, with Pearson's r and the regression line", _scatter
+    )
+    bars = _add_plot(
+        kinds, "bars", "the correlation of each metric for each language pair, with 95 % bootstrap intervals", _bars
+    )
     for kind in (scatter, bars):
-        kind.add_argument("--column", action="append", default=[], metavar="NAME", help="also scores that stand in the data; repeatable")
+        kind.add_argument(
+            "--column",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="also scores that stand in the data; repeatable",
+        )
     weights = _add_plot(
         kinds,
         "weights",
@@ -39,15 +51,22 @@ def add_parser(subparsers: Any) -> None:
         _weights,
     )
     for kind in (bars, weights):
-        kind.add_argument("--coefficient", choices=_COEFFICIENTS, default="pearson", help="of agreement (default: %(default)s)")
+        kind.add_argument(
+            "--coefficient", choices=_COEFFICIENTS, default="pearson", help="of agreement (default: %(default)s)"
+        )
     weights.add_argument(
         "--parts",
         metavar="A,B[,C]",
         help="parts to weigh (default: all); -A turns the sign of one whose low values are good, such as wmd of sentsim: --parts=-wmd,sss",
     )
-    weights.add_argument("--steps", type=int, default=10, help="steps from a weight of 0 to one of 1 (default: %(default)s)")
     weights.add_argument(
-        "--format", choices=_FORMATS, default="json", help="of the numbers; json holds full precision (default: %(default)s)"
+        "--steps", type=int, default=10, help="steps from a weight of 0 to one of 1 (default: %(default)s)"
+    )
+    weights.add_argument(
+        "--format",
+        choices=_FORMATS,
+        default="json",
+        help="of the numbers; json holds full precision (default: %(default)s)",
     )
 
 
@@ -55,10 +74,16 @@ def _add_plot(kinds: Any, name: str, what: str, run: Callable[[argparse.Namespac
     # Unlike a description, help is a format.
     parser: argparse.ArgumentParser = kinds.add_parser(name, help=what.replace("%", "%%"), description=f"Draws {what}.")
     parser.add_argument(
-        "--data", nargs="+", required=True, metavar="FILE", help="human judgements, in any layout that mtmetrics evaluate reads"
+        "--data",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="human judgements, in any layout that mtmetrics evaluate reads",
     )
     parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
-    parser.add_argument("--field", default="translation", help="the field that holds the translation (default: %(default)s)")
+    parser.add_argument(
+        "--field", default="translation", help="the field that holds the translation (default: %(default)s)"
+    )
     parser.add_argument("--out", required=True, metavar="FILE", help="the picture, FILE.png")
     add_metric_options(parser, several=True)
     parser.set_defaults(run=run)
@@ -80,7 +105,9 @@ def _scatter(args: argparse.Namespace) -> int:
     judged = _judged(args, args.column, Measure())
     rows = zip(judged.table.labels, judged.table.columns, strict=True)
     panels = {
-        label: {row.scored.entry.title: (column.take(row.scored.scores[number]), column.human) for row in judged.table.rows}
+        label: {
+            row.scored.entry.title: (column.take(row.scored.scores[number]), column.human) for row in judged.table.rows
+        }
         for number, (label, column) in enumerate(rows)
     }
     save_scatter(panels, args.out)
@@ -143,7 +170,11 @@ def _judged(args: argparse.Namespace, columns: list[str], measure: "Measure", *,
     require_matplotlib("mtmetrics plot")
     check_plot_file(args.out)
     specs = metric_specs(args, usual=() if columns else (USUAL_METRIC,))
-    files = [segments for path in args.data for segments in read_judged(path, prediction_field=args.field, lang_pair=args.pair)]
+    files = [
+        segments
+        for path in args.data
+        for segments in read_judged(path, prediction_field=args.field, lang_pair=args.pair)
+    ]
     for file in files:
         for name in columns:
             file.column(name)  # refused before an hour of scoring
@@ -163,8 +194,13 @@ def _chosen_parts(asked: str | None, judged: _Judged) -> "list[Entry]":
     names = [part.part for part in parts]
     chosen = names if asked is None else [name.strip() for name in asked.split(",")]
     if not 2 <= len(chosen) <= 3 or len({name.removeprefix("-") for name in chosen}) != len(chosen):
-        raise InputError(f"--parts: two or three of {', '.join(names) or '(the metric has no parts)'} are needed, got {', '.join(chosen)}")
-    return [dataclasses.replace(whole, title=name, part=name.removeprefix("-"), falls=name.startswith("-")) for name in chosen]
+        raise InputError(
+            f"--parts: two or three of {', '.join(names) or '(the metric has no parts)'} are needed, got {', '.join(chosen)}"
+        )
+    return [
+        dataclasses.replace(whole, title=name, part=name.removeprefix("-"), falls=name.startswith("-"))
+        for name in chosen
+    ]
 
 
 def _agreement(measure: "Measure") -> str:

@@ -1,4 +1,5 @@
-"""``mtmetrics probe``: what a metric does without human judgements: its preferences, and whether it finds translations."""
+"""``mtmetrics probe``: what a metric does without human judgements: its preferences, and whether it finds
+translations."""
 
 import argparse
 import functools
@@ -14,7 +15,7 @@ from mtmetrics.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from mtmetrics.encoders.base import Encoder
+    from mtmetrics.models.base import Encoder
     from mtmetrics.scorers.base import MetricResult, Scorer
     from mtmetrics.scorers.pool import ModelPool
 
@@ -38,14 +39,27 @@ def add_parser(subparsers: Any) -> None:
     )
     _add_pair_options(preference, "reference")
     preference.add_argument(
-        "-t", "--predictions", metavar="FILE", nargs="+", default=[], help="modified sentences of your own, one per line; needs -s and -r"
+        "-t",
+        "--predictions",
+        metavar="FILE",
+        nargs="+",
+        default=[],
+        help="modified sentences of your own, one per line; needs -s and -r",
     )
     literal = preference.add_argument_group("word-by-word translations, from either or both")
-    literal.add_argument("--word-pairs", nargs="+", default=[], metavar="FILE", help="TSV of words and their translations")
     literal.add_argument(
-        "--parallel", nargs="+", default=[], metavar="FILE", help="parallel text whose words are aligned: JSONL (source, target) or TSV"
+        "--word-pairs", nargs="+", default=[], metavar="FILE", help="TSV of words and their translations"
     )
-    literal.add_argument("--aligner", default="mini-encoder", metavar="MODEL", help="encoder that aligns them (default: %(default)s)")
+    literal.add_argument(
+        "--parallel",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="parallel text whose words are aligned: JSONL (source, target) or TSV",
+    )
+    literal.add_argument(
+        "--aligner", default="mini-encoder", metavar="MODEL", help="encoder that aligns them (default: %(default)s)"
+    )
     preference.set_defaults(run=_run_preference)
     matching = probes.add_parser(
         "matching",
@@ -56,24 +70,37 @@ def add_parser(subparsers: Any) -> None:
     )
     _add_pair_options(matching, "target")
     matching.add_argument(
-        "--candidates", type=int, default=100, metavar="K", help="targets per source, the right one among them (default: %(default)s)"
+        "--candidates",
+        type=int,
+        default=100,
+        metavar="K",
+        help="targets per source, the right one among them (default: %(default)s)",
     )
     matching.add_argument(
-        "--nearest", metavar="MODEL", help="take the targets whose mean vectors in this encoder are nearest (default: random ones)"
+        "--nearest",
+        metavar="MODEL",
+        help="take the targets whose mean vectors in this encoder are nearest (default: random ones)",
     )
-    matching.add_argument("--at", type=int, nargs="+", default=[1, 5, 10], metavar="N", help="each N of Precision@N (default: 1 5 10)")
+    matching.add_argument(
+        "--at", type=int, nargs="+", default=[1, 5, 10], metavar="N", help="each N of Precision@N (default: 1 5 10)"
+    )
     matching.set_defaults(run=_run_matching)
     for probe in (preference, matching):
         probe.add_argument("--parts", action="store_true", help="show the parts of the score too")
         probe.add_argument(
-            "--format", choices=_FORMATS, default="json", help="json holds full precision, the table 3 decimals (default: %(default)s)"
+            "--format",
+            choices=_FORMATS,
+            default="json",
+            help="json holds full precision, the table 3 decimals (default: %(default)s)",
         )
         probe.add_argument("--plot", metavar="FILE", help="also draw the result, as PNG")
         add_metric_options(probe)
 
 
 def _add_pair_options(parser: argparse.ArgumentParser, other: str) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE", help=f"sentence pairs: TSV, .jsonl or .parquet with source and {other}")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help=f"sentence pairs: TSV, .jsonl or .parquet with source and {other}"
+    )
     parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
     parser.add_argument("-r", "--references", metavar="FILE", help="one human translation per line")
     parser.add_argument("--lp", metavar="XX-YY", help="language pair, such as de-en")
@@ -95,15 +122,24 @@ def _run_preference(args: argparse.Namespace) -> int:
         literal = [dictionary.translate(text) for text in sources]
         modified["word by word"] = [translation.text for translation in literal]
         about["coverage"] = coverage(literal)
-        print(f"{about['coverage']:.1%} of the words of the sources have a translation; the others stay as they are", file=sys.stderr)
+        print(
+            f"{about['coverage']:.1%} of the words of the sources have a translation; the others stay as they are",
+            file=sys.stderr,
+        )
     modified |= zip(args.predictions, own, strict=True)
     found, result = preferences(_scorer(args, pool), sources, references, modified)
     found = [preference for preference in found if _is_shown(preference.measure, args)]
-    _print(args, about | {"preferences": [preference.as_dict() for preference in found]}, result, preference_table(found))
+    _print(
+        args, about | {"preferences": [preference.as_dict() for preference in found]}, result, preference_table(found)
+    )
     if args.plot is not None:
         from mtmetrics.evaluation.histograms import save_preferences
 
-        save_preferences(found, args.plot, title=f"{_name(args)}, {len(sources)} sentences: d > 0 where the modified one is preferred")
+        save_preferences(
+            found,
+            args.plot,
+            title=f"{_name(args)}, {len(sources)} sentences: d > 0 where the modified one is preferred",
+        )
     return 0
 
 
@@ -124,7 +160,13 @@ def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, 
 
 
 def _run_matching(args: argparse.Namespace) -> int:
-    from mtmetrics.evaluation.retrieval import distinct_pairs, match, matching_table, nearest_candidates, random_candidates
+    from mtmetrics.evaluation.retrieval import (
+        distinct_pairs,
+        match,
+        matching_table,
+        nearest_candidates,
+        random_candidates,
+    )
 
     sources, targets = map(list, zip(*_drawn(distinct_pairs(_read(args)), args), strict=True))
     pool = model_pool(args)
@@ -148,10 +190,12 @@ def _run_matching(args: argparse.Namespace) -> int:
 
 
 def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
-    """Distinct rows of a source, its translation, and the modified sentences of the user; nothing is loaded before they are there.
+    """Distinct rows of a source, its translation, and the modified sentences of the user; nothing is loaded before they
+    are there.
 
     Raises:
-        InputError: the arguments name no or contradicting files, or a file cannot be read or is empty; matplotlib is absent.
+        InputError: the arguments name no or contradicting files, or a file cannot be read or is empty; matplotlib is
+            absent.
     """
     from mtmetrics.evaluation.figures import check_plot_file
     from mtmetrics.evaluation.heatmap import require_matplotlib
@@ -162,12 +206,16 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
         check_plot_file(args.plot)
     given = [args.sources, args.references]
     if (args.file is None) != all(given) or (args.file is not None and (any(given) or modified)):
-        raise InputError("pass either one FILE or -s SOURCES and -r REFERENCES" + (" (-t needs the latter)" if modified else ""))
+        raise InputError(
+            "pass either one FILE or -s SOURCES and -r REFERENCES" + (" (-t needs the latter)" if modified else "")
+        )
     if args.file is None:
         rows = iter_parallel([*given, *modified])
     else:
         keys = table_keys(args.file)
-        rows = iter_table(args.file, ("source", "target" if keys is not None and "reference" not in keys else "reference"))
+        rows = iter_table(
+            args.file, ("source", "target" if keys is not None and "reference" not in keys else "reference")
+        )
     # The sets of people's judgements have a row for each translation of a source.
     distinct = list(dict.fromkeys(map(tuple, rows)))
     if not distinct:

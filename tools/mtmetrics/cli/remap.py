@@ -14,7 +14,7 @@ from mtmetrics.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from mtmetrics.encoders.base import Encoder
+    from mtmetrics.models.base import Encoder
     from mtmetrics.scorers.pool import ModelPool
 
 
@@ -34,24 +34,44 @@ def add_parser(subparsers: Any) -> None:
         default="word",
         help="word vectors, for --similarity mover, or sentence vectors, for --similarity cosine (default: %(default)s)",
     )
-    parser.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en; the map is for the source side")
+    parser.add_argument(
+        "--lp", required=True, metavar="XX-YY", help="language pair, such as de-en; the map is for the source side"
+    )
     words = parser.add_mutually_exclusive_group(required=True)
-    words.add_argument("--parallel", nargs="+", metavar="FILE", help="parallel text: JSONL (source, target, origin) or TSV")
+    words.add_argument(
+        "--parallel", nargs="+", metavar="FILE", help="parallel text: JSONL (source, target, origin) or TSV"
+    )
     words.add_argument("--word-pairs", metavar="FILE", help="TSV of words and their translations")
     parser.add_argument(
-        "--exclude-origin", nargs="+", default=[], metavar="NAME", help="origins of --parallel to leave out; NAME* is a prefix"
+        "--exclude-origin",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="origins of --parallel to leave out; NAME* is a prefix",
     )
-    parser.add_argument("--sentences", type=int, default=2000, help="sentence pairs to draw from --parallel (default: %(default)s)")
+    parser.add_argument(
+        "--sentences", type=int, default=2000, help="sentence pairs to draw from --parallel (default: %(default)s)"
+    )
     parser.add_argument("--align-layer", type=int, help="layer that aligns words (default: --layer)")
-    parser.add_argument("--threshold", type=float, default=1e-3, help="alignment probability, both directions (default: %(default)s)")
-    parser.add_argument("--map", nargs="+", default=["clp", "umd"], metavar="KIND", help="clp, umd, clp+umd, umd+clp (default: clp umd)")
+    parser.add_argument(
+        "--threshold", type=float, default=1e-3, help="alignment probability, both directions (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--map", nargs="+", default=["clp", "umd"], metavar="KIND", help="clp, umd, clp+umd, umd+clp (default: clp umd)"
+    )
     parser.add_argument("--out", metavar="DIR", help="folder for the maps; maps of other pairs in it stay")
     parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
     parser.add_argument("--seed", type=int, default=1, help="of the choice of sentences (default: %(default)s)")
-    curve = parser.add_argument_group("curve (Fig. 4 of Zhao et al., 2020): correlation against the number of sentence pairs")
-    curve.add_argument("--curve", metavar="N,N,...", help="numbers of sentence pairs, e.g. 500,1000,2000; needs --data, writes no maps")
+    curve = parser.add_argument_group(
+        "curve (Fig. 4 of Zhao et al., 2020): correlation against the number of sentence pairs"
+    )
+    curve.add_argument(
+        "--curve", metavar="N,N,...", help="numbers of sentence pairs, e.g. 500,1000,2000; needs --data, writes no maps"
+    )
     curve.add_argument("--data", nargs="+", metavar="FILE", help="segments with human scores (JSONL)")
-    curve.add_argument("--preset", default="mini", help="preset of xmoverscore that the maps are used in (default: %(default)s)")
+    curve.add_argument(
+        "--preset", default="mini", help="preset of xmoverscore that the maps are used in (default: %(default)s)"
+    )
     add_model_options(parser)
     parser.set_defaults(run=run)
 
@@ -59,8 +79,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Fits and writes the maps, or prints the curve."""
     from mtmetrics.inputs import choice, language_pair, positive
-    from mtmetrics.remap import KINDS
-    from mtmetrics.scorers.maps import map_meta
+    from mtmetrics.maps.files import map_meta
+    from mtmetrics.maps.remapping import KINDS
 
     language_pair(args.lp)
     positive("--sentences", args.sentences)
@@ -93,7 +113,9 @@ def _curve_sizes(args: argparse.Namespace) -> list[int]:
     except ValueError:
         sizes = []
     if not sizes or sizes[0] < 1:
-        raise InputError(f"--curve {args.curve!r}: whole numbers of at least 1 joined by commas are needed, e.g. 500,1000,2000")
+        raise InputError(
+            f"--curve {args.curve!r}: whole numbers of at least 1 joined by commas are needed, e.g. 500,1000,2000"
+        )
     return sizes
 
 
@@ -101,7 +123,7 @@ def _check_targets(args: argparse.Namespace) -> None:
     """Refuses before the work what could not be written after it."""
     import os
 
-    from mtmetrics.scorers.maps import map_file_name
+    from mtmetrics.maps.files import map_file_name
 
     folder = Path(args.out)
     for kind in args.map:
@@ -156,8 +178,8 @@ def _vectors(
 
 
 def _write_maps(args: argparse.Namespace, source: "np.ndarray", target: "np.ndarray", meta: dict[str, str]) -> int:
-    from mtmetrics.remap import Remapping
-    from mtmetrics.scorers.maps import map_file_name
+    from mtmetrics.maps.files import map_file_name
+    from mtmetrics.maps.remapping import Remapping
 
     written = []
     for kind in args.map:
@@ -182,7 +204,7 @@ def _print_curve(
     from mtmetrics.evaluation.agreement import judge
     from mtmetrics.evaluation.data import read_judged_segments
     from mtmetrics.evaluation.scored import SCORE
-    from mtmetrics.remap import Remapping
+    from mtmetrics.maps.remapping import Remapping
     from mtmetrics.scorers.load import load_xmoverscore
 
     files = [read_judged_segments(path) for path in args.data]

@@ -40,7 +40,11 @@ def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ONE_FIL
     parser.add_argument("file", nargs="?", metavar="FILE", help=one_file)
     parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
     parser.add_argument(
-        "-t", "--predictions", metavar="FILE", nargs="+", help="one translation per line; several files are several systems"
+        "-t",
+        "--predictions",
+        metavar="FILE",
+        nargs="+",
+        help="one translation per line; several files are several systems",
     )
     parser.add_argument(
         "-r",
@@ -58,8 +62,8 @@ def read_rows(args: argparse.Namespace) -> Rows:
     The first row is read at once, so that a missing or empty file is reported before any model is loaded.
 
     Raises:
-        InputError: the arguments name no or contradicting files, or not what the metric compares with; a file is missing, empty, or its
-            first row cannot be used.
+        InputError: the arguments name no or contradicting files, or not what the metric compares with; a file is
+            missing, empty, or its first row cannot be used.
     """
     comparison = COMPARISONS.get(args.metric)
     if comparison is None:
@@ -87,7 +91,9 @@ def require_files(args: argparse.Namespace) -> None:
     if args.file is not None and (args.sources or args.predictions or args.references):
         raise InputError("pass either one FILE or -s and -t (or -r and -t), not both")
     if args.file is None and (not args.predictions or not (args.sources or args.references)):
-        raise InputError("nothing to score: pass -s SOURCES or -r REFERENCES and -t PREDICTIONS, or one FILE, or - for standard input")
+        raise InputError(
+            "nothing to score: pass -s SOURCES or -r REFERENCES and -t PREDICTIONS, or one FILE, or - for standard input"
+        )
 
 
 def system_names(paths: Sequence[str]) -> list[str]:
@@ -124,7 +130,9 @@ def _column_of_two(metric: str, asked: Any) -> Column:
 def _picked(rows: Iterator[list[str]], places: Sequence[int], path: str) -> Iterator[list[str]]:
     for number, columns in enumerate(rows, 1):
         if len(columns) <= max(places):
-            wanted = "source TAB prediction TAB reference" if max(places) == 2 else "source (or reference) TAB prediction"
+            wanted = (
+                "source TAB prediction TAB reference" if max(places) == 2 else "source (or reference) TAB prediction"
+            )
             raise InputError(f"{path}, line {number}: {len(columns)} column(s), but {wanted} are needed")
         yield [columns[place] for place in places]
 

@@ -18,10 +18,16 @@ def add_parser(subparsers: Any) -> None:
         "Memory does not grow with the input, but for --format json.",
     )
     add_row_options(parser)
-    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output; appears when all is scored")
+    parser.add_argument(
+        "--out", metavar="FILE", help="write there instead of to standard output; appears when all is scored"
+    )
     parser.add_argument("--format", choices=FORMATS, help="output format (default: as --out ends, else json)")
     parser.add_argument("--parts", action="store_true", help="also print the parts of the scores")
-    parser.add_argument("--ci", action="store_true", help="95 %% bootstrap interval of the system score (1,000 resamples of the segments)")
+    parser.add_argument(
+        "--ci",
+        action="store_true",
+        help="95 %% bootstrap interval of the system score (1,000 resamples of the segments)",
+    )
     add_metric_options(parser)
     parser.set_defaults(run=run)
 

@@ -10,7 +10,9 @@ from mtmetrics.cli.publish import add_push_options, pushed
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command to the parser."""
-    parser = subparsers.add_parser("space", help="publish metrics as Spaces", description="Metrics as Spaces on the Hub.")
+    parser = subparsers.add_parser(
+        "space", help="publish metrics as Spaces", description="Metrics as Spaces on the Hub."
+    )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     push = actions.add_parser(
         "push",
@@ -26,7 +28,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run_push(args: argparse.Namespace) -> int:
     """Plans or pushes the Spaces."""
-    from mtmetrics.publishing.space import build_wheel, space_publication
+    from mtmetrics.artifacts.space import build_wheel, space_publication
 
     with tempfile.TemporaryDirectory(prefix="mtmetrics-space-") as folder:
         scratch = Path(folder)

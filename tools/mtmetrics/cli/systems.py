@@ -24,12 +24,12 @@ class Systems(NamedTuple):
 def read_systems(args: argparse.Namespace) -> Systems:
     """Reads all that the arguments name, for metrics that compare with different columns of it.
 
-    One FILE is JSON Lines here, with the keys ``source``, ``reference`` or both, and ``outputs``, an object with the translation of each
-    system.
+    One FILE is JSON Lines here, with the keys ``source``, ``reference`` or both, and ``outputs``, an object with the
+    translation of each system.
 
     Raises:
-        InputError: the arguments name no or contradicting files; a file is missing, empty, damaged, or of another length; a system is named
-            twice.
+        InputError: the arguments name no or contradicting files; a file is missing, empty, damaged, or of another
+            length; a system is named twice.
     """
     require_files(args)
     if args.file is not None:

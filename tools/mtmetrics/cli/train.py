@@ -36,7 +36,9 @@ def add_parser(subparsers: Any) -> None:
         description="Trains a small BERT encoder whose token vectors and mean-pooled sentence vectors are comparable across languages.",
     )
     data = _add_parallel(encoder)
-    data.add_argument("--start", metavar="DIR", help="train on from this encoder, with its vocabulary; more --layers are added")
+    data.add_argument(
+        "--start", metavar="DIR", help="train on from this encoder, with its vocabulary; more --layers are added"
+    )
     data.add_argument(
         "--teacher",
         metavar="MODEL",
@@ -84,9 +86,13 @@ def add_parser(subparsers: Any) -> None:
         help="segments with human judgements (JSON Lines), to evaluate with; what they share with the parallel text is left out of it",
     )
     _add_common(distil, data, DistilConfig)
-    models = distil.add_argument_group("models", "folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2 of the extra [minilm]")
+    models = distil.add_argument_group(
+        "models", "folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2 of the extra [minilm]"
+    )
     models.add_argument("--teacher", required=True, metavar="MODEL", help="a sentence-transformers model for English")
-    models.add_argument("--student", required=True, metavar="MODEL", help="a multilingual encoder, e.g. mini-encoder; it is mean-pooled")
+    models.add_argument(
+        "--student", required=True, metavar="MODEL", help="a multilingual encoder, e.g. mini-encoder; it is mean-pooled"
+    )
     distil.set_defaults(run=run_distil)
 
     contrastive = kinds.add_parser(
@@ -97,7 +103,10 @@ def add_parser(subparsers: Any) -> None:
     )
     data = _add_pairs(contrastive)
     data.add_argument(
-        "--model", required=True, metavar="MODEL", help="the encoder to begin with: a folder, bundled artifact or Hub repository"
+        "--model",
+        required=True,
+        metavar="MODEL",
+        help="the encoder to begin with: a folder, bundled artifact or Hub repository",
     )
     _add_seeded(contrastive, ContrastiveConfig)
     contrastive.set_defaults(run=run_contrastive)
@@ -110,7 +119,10 @@ def add_parser(subparsers: Any) -> None:
     data = _add_pairs(translation)
     data.add_argument("--lp", required=True, metavar="XX-YY", help="language pair of the files, such as de-en")
     data.add_argument(
-        "--model", required=True, metavar="MODEL", help="the MBart to begin with, such as facebook/mbart-large-cc25, or a folder"
+        "--model",
+        required=True,
+        metavar="MODEL",
+        help="the MBart to begin with, such as facebook/mbart-large-cc25, or a folder",
     )
     _add_seeded(translation, TranslationConfig)
     translation.set_defaults(run=run_translation)
@@ -129,9 +141,16 @@ def add_parser(subparsers: Any) -> None:
         help="JSON Lines: reference or ref (source or src), translation or mt, human or score",
     )
     data.add_argument("--valid", nargs="+", default=[], metavar="FILE", help="judged segments that decide when to stop")
-    data.add_argument("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2")
     data.add_argument(
-        "--vectors", metavar="DIR", help="folder for the outputs of the encoder, to share between runs (default: WORK/vectors)"
+        "--encoder",
+        required=True,
+        metavar="MODEL",
+        help="folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2",
+    )
+    data.add_argument(
+        "--vectors",
+        metavar="DIR",
+        help="folder for the outputs of the encoder, to share between runs (default: WORK/vectors)",
     )
     _add_output(regressor)
     settings = regressor.add_argument_group("settings")
@@ -141,7 +160,9 @@ def add_parser(subparsers: Any) -> None:
         metavar="N,N,...",
         help="instead of an artifact, make a table and a plot of the validation against that many training instances",
     )
-    settings.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="a network each, averaged (default: 1)")
+    settings.add_argument(
+        "--seeds", nargs="+", type=int, default=[1], metavar="N", help="a network each, averaged (default: 1)"
+    )
     add_settings(settings, RegressorConfig)
     regressor.set_defaults(run=run_regressor)
 
@@ -170,7 +191,11 @@ def _add_pairs(parser: argparse.ArgumentParser) -> Any:
     """Adds the group of data options, for trainings on the sentence pairs of one language pair."""
     data = parser.add_argument_group("data")
     data.add_argument(
-        "--parallel", nargs="+", required=True, metavar="FILE", help="sentence pairs: TSV, or JSON Lines with source and target"
+        "--parallel",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="sentence pairs: TSV, or JSON Lines with source and target",
     )
     return data
 
@@ -208,7 +233,11 @@ def run_encoder(args: argparse.Namespace) -> int:
     from mtmetrics.training.encoder import train_encoder
 
     caps = parse_numbers(args.cap, "--cap")
-    print(train_encoder(_run(args), args.parallel, start=args.start, teacher=args.teacher, caps=caps, **_common(args, EncoderConfig)))
+    print(
+        train_encoder(
+            _run(args), args.parallel, start=args.start, teacher=args.teacher, caps=caps, **_common(args, EncoderConfig)
+        )
+    )
     return 0
 
 
@@ -260,7 +289,12 @@ def run_regressor(args: argparse.Namespace) -> int:
     from mtmetrics.training.regressor_curve import train_curve
 
     run = _run(args, args.seeds[0])
-    common = {"valid": args.valid, "seeds": args.seeds, "vectors": args.vectors, "config": _config(args, RegressorConfig)}
+    common = {
+        "valid": args.valid,
+        "seeds": args.seeds,
+        "vectors": args.vectors,
+        "config": _config(args, RegressorConfig),
+    }
     if args.curve is None:
         print(train_regressor(run, args.judged, args.encoder, **common))
     else:
@@ -279,7 +313,13 @@ def _run(args: argparse.Namespace, seed: int | None = None) -> "Run":
     from mtmetrics.training.loop import Run
 
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
-    return Run(args.out, seed=args.seed if seed is None else seed, work=args.work, overwrite=args.overwrite, restart=args.restart)
+    return Run(
+        args.out,
+        seed=args.seed if seed is None else seed,
+        work=args.work,
+        overwrite=args.overwrite,
+        restart=args.restart,
+    )
 
 
 def _common(args: argparse.Namespace, config: type) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from mtmetrics.cli.options import add_model_options, add_settings, model_pool, p
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command to the parser."""
-    from mtmetrics.pipelines.uscore.settings import UScoreConfig
+    from mtmetrics.uscore.settings import UScoreConfig
 
     parser = subparsers.add_parser(
         "uscore",
@@ -23,20 +23,40 @@ def add_parser(subparsers: Any) -> None:
     )
     data = parser.add_argument_group("data")
     data.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
-    data.add_argument("--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line")
-    data.add_argument("--target-text", required=True, metavar="FILE", help="sentences of the target language")
-    data.add_argument("--parallel", metavar="FILE", help="sentences and their translations (JSON Lines or TSV), to learn from at the end")
     data.add_argument(
-        "--held-back", metavar="FILE", help="sentences and their translations, to measure precision after each round; not learnt from"
+        "--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line"
     )
-    data.add_argument("--judged", nargs="+", default=[], metavar="FILE", help="judged segments of the pair, to measure the agreement with")
-    data.add_argument("--no-language-filter", action="store_true", help="keep sentences that seem to be of another language")
+    data.add_argument("--target-text", required=True, metavar="FILE", help="sentences of the target language")
+    data.add_argument(
+        "--parallel",
+        metavar="FILE",
+        help="sentences and their translations (JSON Lines or TSV), to learn from at the end",
+    )
+    data.add_argument(
+        "--held-back",
+        metavar="FILE",
+        help="sentences and their translations, to measure precision after each round; not learnt from",
+    )
+    data.add_argument(
+        "--judged",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="judged segments of the pair, to measure the agreement with",
+    )
+    data.add_argument(
+        "--no-language-filter", action="store_true", help="keep sentences that seem to be of another language"
+    )
     output = parser.add_argument_group("output")
-    output.add_argument("--preset", default="paper", metavar="NAME|DIR", help="preset whose models to start from (default: %(default)s)")
+    output.add_argument(
+        "--preset", default="paper", metavar="NAME|DIR", help="preset whose models to start from (default: %(default)s)"
+    )
     output.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
     output.add_argument("--without", nargs="+", default=[], metavar="PART", help="do not make: sentences, translation")
     output.add_argument(
-        "--translation-start", metavar="MODEL|small", help="translation model to start from; small makes one from the encoder"
+        "--translation-start",
+        metavar="MODEL|small",
+        help="translation model to start from; small makes one from the encoder",
     )
     settings = parser.add_argument_group("settings")
     settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
@@ -49,8 +69,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Makes the folder and prints its name."""
     from mtmetrics.inputs import positive
-    from mtmetrics.pipelines.uscore.production import Material, produce_uscore
-    from mtmetrics.pipelines.uscore.settings import UScoreConfig
+    from mtmetrics.uscore.production import Material, produce_uscore
+    from mtmetrics.uscore.settings import UScoreConfig
 
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     material = Material(args.source_text, args.target_text, args.parallel, args.held_back, args.judged)

@@ -49,7 +49,9 @@ def judge(scorer: Scorer, segments: JudgedSegments, measure: Measure = PEARSON) 
     correlations = {name: measure.of(judgements.take(values), judgements) for name, values in columns.items()}
     known = {name: values[~result.empty] for name, values in columns.items()}
     ranges = {name: (float(values.min()), float(values.max())) for name, values in known.items() if len(values)}
-    return Agreement(segments.file, segments.lang_pair, len(judgements), correlations, ranges, result.signature, result.report)
+    return Agreement(
+        segments.file, segments.lang_pair, len(judgements), correlations, ranges, result.signature, result.report
+    )
 
 
 def mean_agreement(agreements: Sequence[Agreement]) -> dict[str, Correlation]:
@@ -64,5 +66,8 @@ def mean_agreement(agreements: Sequence[Agreement]) -> dict[str, Correlation]:
     lacking = Correlation(np.nan, "no such part")
     # Numbered, since the same file may be given twice.
     return {
-        name: mean({f"{a.lang_pair} (file {i})": a.correlations.get(name, lacking) for i, a in enumerate(agreements, 1)}) for name in names
+        name: mean(
+            {f"{a.lang_pair} (file {i})": a.correlations.get(name, lacking) for i, a in enumerate(agreements, 1)}
+        )
+        for name in names
     }

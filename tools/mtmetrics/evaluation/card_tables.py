@@ -1,4 +1,5 @@
-"""The tables of measured numbers in the cards: what stands in each cell, and how they are printed from stored measurements."""
+"""The tables of measured numbers in the cards: what stands in each cell, and how they are printed from stored
+measurements."""
 
 import dataclasses
 import tomllib
@@ -86,7 +87,9 @@ class CardTable:
 
     def needs(self) -> set[Key]:
         """The measurements that it needs."""
-        return {key for row in self.rows for cell in row.cells if isinstance(cell, MeasuredCell) for key in cell.needs()}
+        return {
+            key for row in self.rows for cell in row.cells if isinstance(cell, MeasuredCell) for key in cell.needs()
+        }
 
     def render(self, measurements: Mapping[Key, Measurement]) -> str:
         """The table in Markdown, without a final line end.
@@ -103,7 +106,8 @@ class CardTable:
 
 
 def load_tables(folder: Path) -> dict[str, CardTable]:
-    """The tables that ``tables.toml`` in a metric's folder defines, under names such as ``xmoverscore/mini``; none where there is no file.
+    """The tables that ``tables.toml`` in a metric's folder defines, under names such as ``xmoverscore/mini``; none
+    where there is no file.
 
     Raises:
         ArtifactError: the file cannot be read, or a key is unknown or missing.
@@ -114,7 +118,10 @@ def load_tables(folder: Path) -> dict[str, CardTable]:
     try:
         definitions = tomllib.loads(path.read_text(encoding="utf-8"))
         sets = tomllib.loads(_SETS.read_text(encoding="utf-8"))
-        return {f"{folder.name}/{name}": _table(definition, sets, f"{path}: [{name}]") for name, definition in definitions.items()}
+        return {
+            f"{folder.name}/{name}": _table(definition, sets, f"{path}: [{name}]")
+            for name, definition in definitions.items()
+        }
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
         raise ArtifactError(f"{path}: cannot be read as tables of a card ({error!r})") from error
 
@@ -147,15 +154,24 @@ def _cells(
         says = own | row | column
         options = own.get("options", {}) | row.get("options", {}) | column.get("options", {})
         files = tuple(
-            file for name in ([says["data"]] if isinstance(says["data"], str) else says["data"]) for file in sets.get(name, [name])
+            file
+            for name in ([says["data"]] if isinstance(says["data"], str) else says["data"])
+            for file in sets.get(name, [name])
         )
-        yield MeasuredCell(MetricSpec.parse(says["metric"]).having(**options), says.get("part", SCORE), files, says.get("turned", False))
+        yield MeasuredCell(
+            MetricSpec.parse(says["metric"]).having(**options),
+            says.get("part", SCORE),
+            files,
+            says.get("turned", False),
+        )
 
 
 def _refuse_unknown(line: dict[str, Any], kind: str, where: str) -> None:
     unknown = sorted(set(line) - _KEYS[kind])
     if unknown:
-        raise ArtifactError(f"{where}: unknown key {unknown[0]!r} of a {kind}; known are: {', '.join(sorted(_KEYS[kind]))}")
+        raise ArtifactError(
+            f"{where}: unknown key {unknown[0]!r} of a {kind}; known are: {', '.join(sorted(_KEYS[kind]))}"
+        )
 
 
 def _text(cell: MeasuredCell | float | None, measurements: Mapping[Key, Measurement]) -> str:

@@ -14,7 +14,9 @@ from mtmetrics.evaluation.specs import MetricSpec
 from mtmetrics.layout import bundled_artifacts, metric_scripts
 from mtmetrics.scorers.pool import ModelPool
 
-_TABLE = re.compile(r"(?P<begin><!-- table: (?P<name>\S+) -->\n)(?P<text>.*?)\n?(?P<end><!-- end of table -->)", flags=re.DOTALL)
+_TABLE = re.compile(
+    r"(?P<begin><!-- table: (?P<name>\S+) -->\n)(?P<text>.*?)\n?(?P<end><!-- end of table -->)", flags=re.DOTALL
+)
 
 
 def cards() -> list[Path]:
@@ -54,7 +56,11 @@ def known_tables() -> tuple[dict[str, CardTable], dict[Key, Measurement]]:
 
 
 def write_cards(
-    names: Collection[str], root: Path, pool: ModelPool, *, wrap: Callable[..., Iterable[Any]] = lambda files, **_: files
+    names: Collection[str],
+    root: Path,
+    pool: ModelPool,
+    *,
+    wrap: Callable[..., Iterable[Any]] = lambda files, **_: files,
 ) -> list[Path]:
     """Measures what the tables of some metrics need, stores it, and writes the tables into every card that shows them.
 
@@ -73,12 +79,19 @@ def write_cards(
         InputError: a metric has no tables, or a file or metric cannot be used.
         ArtifactError: a model cannot be loaded.
     """
-    needed = {folder: set[Key]().union(*(table.needs() for table in load_tables(folder).values())) for folder in table_folders()}
+    needed = {
+        folder: set[Key]().union(*(table.needs() for table in load_tables(folder).values()))
+        for folder in table_folders()
+    }
     unknown = sorted(set(names) - {folder.name for folder in needed})
     if unknown:
-        raise InputError(f"--cards {unknown[0]}: has no {TABLES}; those with one are: {', '.join(folder.name for folder in needed)}")
+        raise InputError(
+            f"--cards {unknown[0]}: has no {TABLES}; those with one are: {', '.join(folder.name for folder in needed)}"
+        )
     wanted: dict[str, list[MetricSpec]] = {}
-    for metric, file in sorted(set[Key]().union(*(keys for folder, keys in needed.items() if not names or folder.name in names))):
+    for metric, file in sorted(
+        set[Key]().union(*(keys for folder, keys in needed.items() if not names or folder.name in names))
+    ):
         wanted.setdefault(file, []).append(MetricSpec.parse(metric))
     tables, measurements = known_tables()
     for new in measure(wanted, measurements, root, pool, wrap=wrap):

@@ -48,7 +48,9 @@ def complete(columns: Mapping[str, Numbers]) -> Columns:
     values = {name: _floats(name, column) for name, column in columns.items()}
     shapes = [column.shape for column in values.values()]
     if len(set(shapes)) > 1 or len(shapes[0]) != 1:
-        raise InputError(f"{' and '.join(values)} must be vectors of one length, got the shapes {' and '.join(map(str, shapes))}")
+        raise InputError(
+            f"{' and '.join(values)} must be vectors of one length, got the shapes {' and '.join(map(str, shapes))}"
+        )
     kept = np.ones(shapes[0], dtype=bool)
     for column in columns.values():
         if not (isinstance(column, np.ndarray) and column.dtype.kind in "fiub"):

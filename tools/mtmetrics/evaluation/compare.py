@@ -1,4 +1,5 @@
-"""Which of several systems is better, by one metric: intervals, paired tests, clusters of systems that cannot be told apart."""
+"""Which of several systems is better, by one metric: intervals, paired tests, clusters of systems that cannot be told
+apart."""
 
 import dataclasses
 import itertools
@@ -39,7 +40,8 @@ class SystemComparison:
 
     Attributes:
         systems: highest mean first.
-        p_values: (k, k) two-sided p-values of the differences of means, in the order of `systems`; symmetric, 1 on the diagonal.
+        p_values: (k, k) two-sided p-values of the differences of means, in the order of `systems`; symmetric, 1 on the
+            diagonal.
         segments: number of segments.
         test: name of the test, one of `TESTS`.
         correction: how the p-values were corrected for the number of pairs, one of `CORRECTIONS`.
@@ -66,9 +68,10 @@ def compare_systems(
 ) -> SystemComparison:
     """Compares systems by the means of their segment scores, every two of them with a paired test.
 
-    A difference is significant where its two-sided p-value is below 0.05. With ``"permutation"`` (approximate randomisation; Riezler and
-    Maxwell, 2005) the scores of two systems are swapped at random, segment by segment; with ``"bootstrap"`` (Koehn, 2004) segments are
-    drawn with replacement, which calls too much significant where there are few of them. Two systems with equal scores have p = 1.
+    A difference is significant where its two-sided p-value is below 0.05. With ``"permutation"`` (approximate
+    randomisation; Riezler and Maxwell, 2005) the scores of two systems are swapped at random, segment by segment; with
+    ``"bootstrap"`` (Koehn, 2004) segments are drawn with replacement, which calls too much significant where there are
+    few of them. Two systems with equal scores have p = 1.
 
     Args:
         scores: system -> its n segment scores, higher is better, on the same segments in the same order.
@@ -89,7 +92,9 @@ def compare_systems(
     pairs = list(itertools.combinations(range(k), 2))
     order = sorted(columns, key=lambda name: -columns[name].mean())
     means = np.array([columns[name].mean() for name in order])
-    one_sided = np.array([draws(columns[order[i]], columns[order[j]], resamples=resamples, seed=seed) for i, j in pairs])
+    one_sided = np.array(
+        [draws(columns[order[i]], columns[order[j]], resamples=resamples, seed=seed) for i, j in pairs]
+    )
     p_values = np.ones((k, k))
     upper, lower = zip(*pairs, strict=True)
     # The better system of a pair is known only from the data, so that both directions count.
@@ -126,7 +131,8 @@ def check_resampling(systems: int, *, correction: str, resamples: int, seed: int
 
 
 def clusters(differ: np.ndarray) -> list[int]:
-    """Groups ranked systems as WMT does: a cluster ends where every system above is significantly better than every system below.
+    """Groups ranked systems as WMT does: a cluster ends where every system above is significantly better than every
+    system below.
 
     Two systems of one cluster may still differ significantly, with others between them that do not.
 
@@ -165,15 +171,21 @@ CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"none": np.asarray
 
 def _checked(scores: Mapping[str, np.ndarray | Sequence[float]]) -> dict[str, np.ndarray]:
     if len(scores) < 2:
-        raise InputError(f"systems: {len(scores)} given ({', '.join(scores)}); at least two are needed for a comparison")
+        raise InputError(
+            f"systems: {len(scores)} given ({', '.join(scores)}); at least two are needed for a comparison"
+        )
     columns = {name: np.asarray(values, dtype=np.float64) for name, values in scores.items()}
     first = next(iter(columns))
     for name, column in columns.items():
         if column.ndim != 1 or column.shape != columns[first].shape:
-            raise InputError(f"{name} has scores of shape {column.shape}, but {first} of {columns[first].shape}; they must be parallel")
+            raise InputError(
+                f"{name} has scores of shape {column.shape}, but {first} of {columns[first].shape}; they must be parallel"
+            )
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:
-            raise InputError(f"{name}: {bad.size} scores are not finite, the first is that of segment {bad[0] + 1} ({column[bad[0]]})")
+            raise InputError(
+                f"{name}: {bad.size} scores are not finite, the first is that of segment {bad[0] + 1} ({column[bad[0]]})"
+            )
     if len(columns[first]) < 2:
         raise InputError(f"segments: {len(columns[first])} given; at least two are needed for a comparison")
     return columns

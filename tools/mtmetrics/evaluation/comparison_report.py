@@ -10,14 +10,17 @@ from mtmetrics.evaluation.table_styles import FOR_READERS, STYLES
 from mtmetrics.scorers.base import MetricResult
 
 
-def render(comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]], style: str) -> str:
+def render(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]], style: str
+) -> str:
     """What one or several metrics say of the same systems, without a final line end.
 
     Args:
-        comparisons: metric, as the user wrote it -> its comparison of the systems; all of one test set, with the same settings.
+        comparisons: metric, as the user wrote it -> its comparison of the systems; all of one test set, with the same
+            settings.
         results: metric -> system -> what was compared, for signatures and reports.
-        style: ``json``, or a style of tables. Markdown and LaTeX hold a table of systems and metrics, a table of p-values per metric and
-            the signatures; TSV and CSV one table with a row per metric and system.
+        style: ``json``, or a style of tables. Markdown and LaTeX hold a table of systems and metrics, a table of
+            p-values per metric and the signatures; TSV and CSV one table with a row per metric and system.
     """
     if style == "json":
         return json.dumps(_as_json(comparisons, results), indent=2, ensure_ascii=False, allow_nan=False)
@@ -29,13 +32,20 @@ def render(comparisons: Mapping[str, SystemComparison], results: Mapping[str, Ma
     for metric, comparison in comparisons.items():
         table = _p_values(comparison)
         blocks += [f"{comment}p-values of {metric}:", STYLES[style](table, range(1, len(table[0])))]
-    notes = [_method(next(iter(comparisons.values()))), *(f"{metric}: {_signature(systems)}" for metric, systems in results.items())]
+    notes = [
+        _method(next(iter(comparisons.values()))),
+        *(f"{metric}: {_signature(systems)}" for metric, systems in results.items()),
+    ]
     return "\n\n".join([*blocks, *(comment + note for note in notes)])
 
 
 def _method(comparison: SystemComparison) -> str:
     """What the tables show, in words."""
-    corrected = "not corrected for their number" if comparison.correction == "none" else f"corrected by {comparison.correction.title()}"
+    corrected = (
+        "not corrected for their number"
+        if comparison.correction == "none"
+        else f"corrected by {comparison.correction.title()}"
+    )
     return (
         f"Means of {comparison.segments} segments with their 95 % bootstrap intervals; two-sided p-values of the paired {comparison.test} "
         f"test of every two systems, {corrected}; {comparison.resamples} resamples, seed {comparison.seed}. A cluster ends where each "
@@ -43,7 +53,9 @@ def _method(comparison: SystemComparison) -> str:
     )
 
 
-def _as_json(comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]) -> dict[str, Any]:
+def _as_json(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
+) -> dict[str, Any]:
     first = next(iter(comparisons.values()))
     metrics = []
     for metric, comparison in comparisons.items():
@@ -87,14 +99,22 @@ def _overview(comparisons: Mapping[str, SystemComparison]) -> list[list[str]]:
 def _p_values(comparison: SystemComparison) -> list[list[str]]:
     """The upper triangle: rows are the better systems, columns the worse ones."""
     names = [system.name for system in comparison.systems]
-    rows = [[name, *("" if j <= i else _p(comparison.p_values[i, j]) for j in range(1, len(names)))] for i, name in enumerate(names[:-1])]
+    rows = [
+        [name, *("" if j <= i else _p(comparison.p_values[i, j]) for j in range(1, len(names)))]
+        for i, name in enumerate(names[:-1])
+    ]
     return [["better than", *names[1:]], *rows]
 
 
-def _flat(comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]) -> list[list[str]]:
-    """A row per metric and system, with the p-values against each system in the order in which the systems were given."""
+def _flat(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
+) -> list[list[str]]:
+    """A row per metric and system, with the p-values against each system in the order in which the systems were
+    given."""
     names = list(next(iter(results.values())))
-    table = [["metric", "system", "mean", "low", "high", "rank", "cluster", *(f"p {name}" for name in names), "signature"]]
+    table = [
+        ["metric", "system", "mean", "low", "high", "rank", "cluster", *(f"p {name}" for name in names), "signature"]
+    ]
     for metric, comparison in comparisons.items():
         places = {system.name: place for place, system in enumerate(comparison.systems)}
         for place, system in enumerate(comparison.systems):

@@ -42,7 +42,8 @@ def pearson(scores: Numbers, human: Numbers) -> Correlation:
         human: (n,) human judgements; None leaves the segment out.
 
     Returns:
-        r in [-1, 1]; NaN with its reason where a side is constant or not finite, or where fewer than 2 segments have both values.
+        r in [-1, 1]; NaN with its reason where a side is constant or not finite, or where fewer than 2 segments have
+        both values.
 
     Raises:
         InputError: the columns are not vectors of numbers of one length.
@@ -65,7 +66,8 @@ def spearman(scores: Numbers, human: Numbers) -> Correlation:
 
 
 def kendall_b(scores: Numbers, human: Numbers) -> Correlation:
-    """Kendall's tau-b: (C - D) / sqrt((P - T_x)(P - T_y)) over the P pairs of segments, of which T are tied on one side.
+    """Kendall's tau-b: (C - D) / sqrt((P - T_x)(P - T_y)) over the P pairs of segments, of which T are tied on one
+    side.
 
     Arguments, results and errors are those of `pearson`.
     """
@@ -73,7 +75,8 @@ def kendall_b(scores: Numbers, human: Numbers) -> Correlation:
 
 
 def kendall_c(scores: Numbers, human: Numbers) -> Correlation:
-    """Kendall's (Stuart's) tau-c: 2 (C - D) m / (n^2 (m - 1)), m the smaller number of distinct values of the two columns.
+    """Kendall's (Stuart's) tau-c: 2 (C - D) m / (n^2 (m - 1)), m the smaller number of distinct values of the two
+    columns.
 
     Arguments, results and errors are those of `pearson`.
     """

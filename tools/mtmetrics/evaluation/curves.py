@@ -13,7 +13,9 @@ _MARKERS = "osD^vPX"
 _MOST_TICKS = 30
 
 
-def draw_curves(lines: Mapping[str, Mapping[float, float]], *, title: str, x_label: str, y_label: str, least_span: float = 0.0) -> "Figure":
+def draw_curves(
+    lines: Mapping[str, Mapping[float, float]], *, title: str, x_label: str, y_label: str, least_span: float = 0.0
+) -> "Figure":
     """A plot with one line per name.
 
     Args:
@@ -44,7 +46,13 @@ def draw_curves(lines: Mapping[str, Mapping[float, float]], *, title: str, x_lab
 
 
 def save_curves(
-    lines: Mapping[str, Mapping[float, float]], path: str | Path, *, title: str, x_label: str, y_label: str, least_span: float = 0.0
+    lines: Mapping[str, Mapping[float, float]],
+    path: str | Path,
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    least_span: float = 0.0,
 ) -> None:
     """Writes the plot of `draw_curves` as a PNG file, which is whole or absent.
 

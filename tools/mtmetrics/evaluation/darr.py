@@ -12,12 +12,14 @@ from mtmetrics.evaluation.grouping import pairs_within
 from mtmetrics.inputs import number
 
 
-def darr_kendall(scores: Numbers, raw_human: Numbers, items: Sequence[Any] | np.ndarray, threshold: float = 25.0) -> Correlation:
+def darr_kendall(
+    scores: Numbers, raw_human: Numbers, items: Sequence[Any] | np.ndarray, threshold: float = 25.0
+) -> Correlation:
     """Kendall's tau-like agreement of the WMT metrics tasks (Bojar et al., 2017; Ma et al., 2018): (C - D) / (C + D).
 
-    The pairs are two translations of one item whose raw assessments lie at least `threshold` points apart; other pairs count as tied and
-    are left out. C pairs are ordered by the metric as by people; the D others are ordered the other way or tied by the metric. All pairs
-    of a set count the same, whatever item they belong to.
+    The pairs are two translations of one item whose raw assessments lie at least `threshold` points apart; other pairs
+    count as tied and are left out. C pairs are ordered by the metric as by people; the D others are ordered the other
+    way or tied by the metric. All pairs of a set count the same, whatever item they belong to.
 
     Args:
         scores: (n,) scores of a metric; None leaves the translation out.
@@ -32,7 +34,8 @@ def darr_kendall(scores: Numbers, raw_human: Numbers, items: Sequence[Any] | np.
         InputError: the columns are not vectors of one length, or an impossible threshold.
 
     Example:
-        >>> darr_kendall([0.1, 0.2, 0.2], [10, 40, 80], ["s1", "s1", "s1"]).value  # 2 concordant pairs, 1 tied by the metric
+        >>> darr_kendall([0.1, 0.2, 0.2], [10, 40, 80], ["s1", "s1", "s1"]).value  # 2 concordant pairs, 1 tied by the
+        metric
         0.3333333333333333
     """
     if number("threshold", threshold) <= 0:
@@ -45,6 +48,8 @@ def darr_kendall(scores: Numbers, raw_human: Numbers, items: Sequence[Any] | np.
     ranked = np.abs(people) >= threshold
     pairs = int(ranked.sum())
     if not pairs:
-        return Correlation(np.nan, f"no two translations of one item were judged at least {threshold:g} points apart", columns.left_out)
+        return Correlation(
+            np.nan, f"no two translations of one item were judged at least {threshold:g} points apart", columns.left_out
+        )
     concordant = int((np.sign(metric) == np.sign(people))[ranked].sum())
     return Correlation((2 * concordant - pairs) / pairs, None, columns.left_out)

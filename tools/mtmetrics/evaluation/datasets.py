@@ -71,7 +71,8 @@ class Dataset:
     def pull(self, folder: Path, *, on_bytes: Callable[[int], object] = lambda _: None) -> Pulled:
         """Fetches the files that are not in a folder yet, and records their checksums there.
 
-        A file whose checksum is not in the registry is taken as it comes the first time; from then on it must have the recorded one.
+        A file whose checksum is not in the registry is taken as it comes the first time; from then on it must have the
+        recorded one.
 
         Args:
             folder: where to write them; it is made.
@@ -79,7 +80,8 @@ class Dataset:
 
         Raises:
             InputError: another file of that name is there.
-            ArtifactError: something is missing and the network must not be asked; or as `mtmetrics.artifacts.download.fetch_file`.
+            ArtifactError: something is missing and the network must not be asked; or as
+                `mtmetrics.artifacts.download.fetch_file`.
             MTMetricsError: the place cannot be written.
         """
         recorded = _recorded(folder / SUMS)
@@ -88,7 +90,9 @@ class Dataset:
         for name in present:
             if known[name] is None or sha256_file(folder / name) != known[name]:
                 why = "its checksum is not known" if known[name] is None else "it is damaged or another one"
-                raise InputError(f"{folder / name} exists already and {why}; remove it, or choose another folder with --out")
+                raise InputError(
+                    f"{folder / name} exists already and {why}; remove it, or choose another folder with --out"
+                )
         fetched = [name for name in self.files if name not in present]
         if fetched and is_offline():
             raise ArtifactError(f"{self.name}: {fetched[0]} is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it")
@@ -96,7 +100,9 @@ class Dataset:
             make_folder(folder)
             with http_client() as client:
                 for name in fetched:
-                    recorded[name] = fetch_file(client, self.files[name].url, folder / name, known[name], on_bytes=on_bytes)
+                    recorded[name] = fetch_file(
+                        client, self.files[name].url, folder / name, known[name], on_bytes=on_bytes
+                    )
                     write_atomic(folder / SUMS, "".join(f"{recorded[name]}  {name}\n" for name in sorted(recorded)))
         return Pulled(fetched, present, [name for name in fetched if known[name] is None])
 
@@ -110,7 +116,12 @@ def datasets() -> dict[str, Dataset]:
     try:
         tables = tomllib.loads(REGISTRY.read_text(encoding="utf-8"))
         return {
-            name: Dataset(name, table["what"], table["licence"], {file: DataFile(**about) for file, about in table["files"].items()})
+            name: Dataset(
+                name,
+                table["what"],
+                table["licence"],
+                {file: DataFile(**about) for file, about in table["files"].items()},
+            )
             for name, table in tables.items()
         }
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:

@@ -5,9 +5,10 @@
     sources/XX-YY.txt                 references/XX-YY.REF.txt            system-outputs/XX-YY/SYSTEM.txt
     human-scores/XX-YY.NAME.LEVEL.score                                   metric-scores/XX-YY/METRIC-REFS.LEVEL.score
 
-Texts have a segment per line. Scores have a system and its score per line; at the level ``seg`` the segments of a system follow each other
-in order, at the level ``sys`` there is one line per system; ``None`` is a missing judgement. REFS names the references that a metric
-compares with, joined by dots, or is ``src`` or ``all``. A reference that was judged like a system has its name among the systems too.
+Texts have a segment per line. Scores have a system and its score per line; at the level ``seg`` the segments of a
+system follow each other in order, at the level ``sys`` there is one line per system; ``None`` is a missing judgement.
+REFS names the references that a metric compares with, joined by dots, or is ``src`` or ``all``. A reference that was
+judged like a system has its name among the systems too.
 
 Source: https://github.com/google-research/mt-metrics-eval, "File organization and naming convention".
 """
@@ -44,7 +45,9 @@ def lang_pairs(root: str | Path) -> list[str]:
     """
     found = sorted(path.stem for path in (Path(root) / "sources").glob("*.txt"))
     if not found:
-        raise InputError(f"{root}: no sources/XX-YY.txt; a test set of mt-metrics-eval is needed, such as mt-metrics-eval-v2/wmt22")
+        raise InputError(
+            f"{root}: no sources/XX-YY.txt; a test set of mt-metrics-eval is needed, such as mt-metrics-eval-v2/wmt22"
+        )
     return found
 
 
@@ -71,7 +74,8 @@ class EvalSet:
         """Reads the texts.
 
         Raises:
-            InputError: the test set has no such pair, a file cannot be read, or the files differ in their number of lines.
+            InputError: the test set has no such pair, a file cannot be read, or the files differ in their number of
+                lines.
         """
         root = Path(root)
         if lang_pair not in lang_pairs(root):
@@ -81,23 +85,31 @@ class EvalSet:
         if not sources:
             raise InputError(f"{source_file}: empty; there is nothing to score")
         read = functools.partial(_parallel, source_file, len(sources))
-        references = {path.name.split(".")[-2]: read(path) for path in sorted((root / "references").glob(f"{lang_pair}.*.txt"))}
+        references = {
+            path.name.split(".")[-2]: read(path) for path in sorted((root / "references").glob(f"{lang_pair}.*.txt"))
+        }
         outputs = {path.stem: read(path) for path in sorted((root / "system-outputs" / lang_pair).glob("*.txt"))}
         if not outputs:
             raise InputError(f"{root / 'system-outputs' / lang_pair}: no SYSTEM.txt in it; there is nothing to score")
         return cls(root, lang_pair, sources, references, outputs)
 
     def reference(self, name: str | None = None) -> str | None:
-        """The name of the reference to compare with: the one asked for, else refA or ref, else the first; None where there is none.
+        """The name of the reference to compare with: the one asked for, else refA or ref, else the first; None where
+        there is none.
 
-        mt-metrics-eval keeps a list of the standard reference of each WMT set, which this rule meets for most, not for all of them.
+        mt-metrics-eval keeps a list of the standard reference of each WMT set, which this rule meets for most, not for
+        all of them.
 
         Raises:
             InputError: the one asked for does not exist.
         """
         if name is not None and name not in self.references:
-            raise InputError(f"{self.root}: no reference {name!r} for {self.lang_pair}; there are: {', '.join(self.references) or 'none'}")
-        return name or next((usual for usual in (*_USUAL_REFERENCES, *self.references) if usual in self.references), None)
+            raise InputError(
+                f"{self.root}: no reference {name!r} for {self.lang_pair}; there are: {', '.join(self.references) or 'none'}"
+            )
+        return name or next(
+            (usual for usual in (*_USUAL_REFERENCES, *self.references) if usual in self.references), None
+        )
 
     def human_names(self, level: Level) -> list[str]:
         """What the human scores of a level are called, such as ``mqm`` or ``wmt-z``; sorted."""
@@ -106,7 +118,8 @@ class EvalSet:
         return sorted(path.name.removeprefix(f"{self.lang_pair}.").removesuffix(end) for path in files)
 
     def human_scores(self, name: str, level: Level) -> Scores:
-        """Human scores: system -> one value per segment, or a single one at the level ``sys``; None where there is no judgement.
+        """Human scores: system -> one value per segment, or a single one at the level ``sys``; None where there is no
+        judgement.
 
         Raises:
             InputError: the file cannot be read, names an unknown system, or has too few or too many values for one.
@@ -114,7 +127,8 @@ class EvalSet:
         return self._scores(self.root / "human-scores" / f"{self.lang_pair}.{name}.{level}.score", level)
 
     def metric_scores(self) -> dict[str, Scores]:
-        """The scores of segments by metrics that lie in the folder: ``METRIC-REFS`` -> system -> n values, as they stand there.
+        """The scores of segments by metrics that lie in the folder: ``METRIC-REFS`` -> system -> n values, as they
+        stand there.
 
         Not every metric scores every system, and not every score is finite.
 
@@ -162,7 +176,8 @@ class EvalSet:
         return names
 
     def scored_systems(self, references: str) -> dict[str, list[str]]:
-        """The outputs that a metric has to score: system -> n translations; all but the references that it compares with.
+        """The outputs that a metric has to score: system -> n translations; all but the references that it compares
+        with.
 
         Args:
             references: as `compared_references`.
@@ -199,7 +214,8 @@ class EvalSet:
     def write_metric_scores(
         self, metric: str, references: str, scores: Mapping[str, Sequence[float]], *, overwrite: bool = False
     ) -> dict[Level, Path]:
-        """Writes the scores of a metric, so that mt-metrics-eval compares it with others; a system's score is the mean over its segments.
+        """Writes the scores of a metric, so that mt-metrics-eval compares it with others; a system's score is the mean
+        over its segments.
 
         Args:
             metric: its name.
@@ -232,10 +248,14 @@ class EvalSet:
             )
         for system, values in scores.items():
             if len(values) != len(self.sources):
-                raise InputError(f"{self.root}: {len(values)} scores of the system {system!r}, but there are {len(self.sources)} segments")
+                raise InputError(
+                    f"{self.root}: {len(values)} scores of the system {system!r}, but there are {len(self.sources)} segments"
+                )
             for number, value in enumerate(values, 1):
                 if not math.isfinite(value):
-                    raise InputError(f"{self.root}: score {number} of the system {system!r} is {value}, a finite number is needed")
+                    raise InputError(
+                        f"{self.root}: score {number} of the system {system!r} is {value}, a finite number is needed"
+                    )
 
 
 def _parallel(source_file: Path, lines: int, path: Path) -> list[str]:

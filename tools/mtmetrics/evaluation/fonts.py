@@ -23,7 +23,8 @@ class LabelFonts(NamedTuple):
     """Fonts for the labels of one figure.
 
     Attributes:
-        families: font families in the order in which a glyph is looked up; DejaVu Sans, which comes with matplotlib, is the first.
+        families: font families in the order in which a glyph is looked up; DejaVu Sans, which comes with matplotlib, is
+            the first.
         missing: characters that no family has a glyph for.
     """
 
@@ -31,9 +32,14 @@ class LabelFonts(NamedTuple):
     missing: frozenset[str]
 
     def shown(self, label: str) -> str:
-        """The label with U+FFFD in place of every missing character; invisible ones (joiners, marks of direction) are dropped."""
+        """The label with U+FFFD in place of every missing character; invisible ones (joiners, marks of direction) are
+        dropped."""
         characters = (
-            character if character not in self.missing else "" if unicodedata.category(character) in _INVISIBLE else _REPLACEMENT
+            character
+            if character not in self.missing
+            else ""
+            if unicodedata.category(character) in _INVISIBLE
+            else _REPLACEMENT
             for character in label
         )
         return "".join(characters)
@@ -55,17 +61,21 @@ class LabelFonts(NamedTuple):
         """The families, upright and of normal weight, whatever matplotlib's settings say; the size is in points."""
         from matplotlib.font_manager import FontProperties
 
-        return FontProperties(family=self.families, style="normal", variant="normal", weight="normal", stretch="normal", size=size)
+        return FontProperties(
+            family=self.families, style="normal", variant="normal", weight="normal", stretch="normal", size=size
+        )
 
 
 def label_fonts(labels: Iterable[str]) -> LabelFonts:
     """Chooses font families for labels: DejaVu Sans, and as few others as have the characters that it lacks.
 
-    Other families are chosen greedily: the one with the most of the missing characters first, among equals an installed sans serif. One
-    candidate need not be installed: Noto Sans SC (simplified Chinese) from the distribution ``zhplot``, a part of the extra ``plot``.
+    Other families are chosen greedily: the one with the most of the missing characters first, among equals an installed
+    sans serif. One candidate need not be installed: Noto Sans SC (simplified Chinese) from the distribution ``zhplot``,
+    a part of the extra ``plot``.
 
-    Whether right-to-left text and scripts such as Devanagari or Arabic are shaped is up to matplotlib: 3.11 and newer join and order the
-    signs of a label; older ones set them apart, one by one, from left to right. Colour fonts (emoji) cannot be drawn.
+    Whether right-to-left text and scripts such as Devanagari or Arabic are shaped is up to matplotlib: 3.11 and newer
+    join and order the signs of a label; older ones set them apart, one by one, from left to right. Colour fonts (emoji)
+    cannot be drawn.
 
     Args:
         labels: texts; white space needs no glyph.
@@ -96,7 +106,8 @@ def _candidates() -> list[str]:
 
     manager = font_manager.fontManager
     for path in sorted(set(font_manager.findSystemFonts()) - {entry.fname for entry in manager.ttflist}):
-        # matplotlib keeps its list of fonts for good: what was installed since is not on it, nor is what it cannot read.
+        # matplotlib keeps its list of fonts for good: what was installed since is not on it, nor is what it cannot
+        # read.
         with contextlib.suppress(OSError, RuntimeError, ValueError, LookupError):
             manager.addfont(path)
     packaged = _packaged_font()

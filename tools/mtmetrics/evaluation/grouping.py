@@ -10,12 +10,15 @@ from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation
 from mtmetrics.inputs import choice
 
 
-def correlate(name: str, scores: Numbers, human: Numbers, *, groups: Sequence[Any] | np.ndarray | None = None) -> Correlation:
+def correlate(
+    name: str, scores: Numbers, human: Numbers, *, groups: Sequence[Any] | np.ndarray | None = None
+) -> Correlation:
     """A coefficient over all segments, or its mean over groups of them.
 
-    The mean is the plain one over the groups for which the coefficient is defined, as in Google's mt-metrics-eval: an item with one
-    judged translation, or with equal judgements, says nothing about the order of translations. `undefined_groups` counts the others. A
-    score or judgement that is not finite leaves the whole undefined, in whatever group it stands.
+    The mean is the plain one over the groups for which the coefficient is defined, as in Google's mt-metrics-eval: an
+    item with one judged translation, or with equal judgements, says nothing about the order of translations.
+    `undefined_groups` counts the others. A score or judgement that is not finite leaves the whole undefined, in
+    whatever group it stands.
 
     Args:
         name: a key of `COEFFICIENTS`.
@@ -24,7 +27,8 @@ def correlate(name: str, scores: Numbers, human: Numbers, *, groups: Sequence[An
         groups: (n,) labels, such as the item or the system of each segment; None for one coefficient over all segments.
 
     Raises:
-        InputError: no such coefficient, columns that are not vectors of numbers of one length, or a segment without a group.
+        InputError: no such coefficient, columns that are not vectors of numbers of one length, or a segment without a
+            group.
     """
     coefficient = COEFFICIENTS[choice("coefficient", name, tuple(COEFFICIENTS))]
     if groups is None:
@@ -38,7 +42,11 @@ def correlate(name: str, scores: Numbers, human: Numbers, *, groups: Sequence[An
     undefined = len(found) - len(defined)
     if defined:
         return Correlation(float(np.mean(defined)), None, columns.left_out, undefined)
-    reason = f"undefined in each of the {len(found)} groups, in the first because {found[0].reason}" if found else "there is no segment"
+    reason = (
+        f"undefined in each of the {len(found)} groups, in the first because {found[0].reason}"
+        if found
+        else "there is no segment"
+    )
     return Correlation(np.nan, reason, columns.left_out, undefined)
 
 

@@ -52,14 +52,16 @@ def require_matplotlib(purpose: str) -> None:
         raise MTMetricsError(f"{purpose} needs matplotlib; pip install 'mtmetrics[plot]'")
 
 
-def draw_alignment(alignment: Alignment, title: str = "", *, names: tuple[str, str] = ("source", "translation")) -> "Figure":
+def draw_alignment(
+    alignment: Alignment, title: str = "", *, names: tuple[str, str] = ("source", "translation")
+) -> "Figure":
     """A heatmap of an alignment: one row per word of the source, one column per word of the translation.
 
-    The colour of a cell is the share of its row's mass that moves there. Where cells are large enough, those that receive at least a
-    tenth of their row's mass or half of their column's show the distance that it moves. Special tokens are grey, long words are cut. The
-    size follows the number of words, up to a bound, so that labels become hard to read above some 300; large figures have them on both
-    sides. Words keep the order of the text, from left to right for every script; see `mtmetrics.evaluation.fonts.label_fonts` for what
-    matplotlib can write.
+    The colour of a cell is the share of its row's mass that moves there. Where cells are large enough, those that
+    receive at least a tenth of their row's mass or half of their column's show the distance that it moves. Special
+    tokens are grey, long words are cut. The size follows the number of words, up to a bound, so that labels become hard
+    to read above some 300; large figures have them on both sides. Words keep the order of the text, from left to right
+    for every script; see `mtmetrics.evaluation.fonts.label_fonts` for what matplotlib can write.
 
     Args:
         alignment: of n and m words; where either is 0, the figure says so.
@@ -67,7 +69,8 @@ def draw_alignment(alignment: Alignment, title: str = "", *, names: tuple[str, s
         names: what the rows and the columns are.
 
     Returns:
-        A figure with an Agg canvas of its own. Nothing of matplotlib's global settings is changed, so that threads may draw side by side.
+        A figure with an Agg canvas of its own. Nothing of matplotlib's global settings is changed, so that threads may
+        draw side by side.
 
     Warns:
         UserWarning: no font has some of the characters; names those that no warning has named before.
@@ -102,7 +105,9 @@ def draw_alignment(alignment: Alignment, title: str = "", *, names: tuple[str, s
     return figure
 
 
-def save_alignment(alignment: Alignment, path: str | Path, title: str = "", *, names: tuple[str, str] = ("source", "translation")) -> None:
+def save_alignment(
+    alignment: Alignment, path: str | Path, title: str = "", *, names: tuple[str, str] = ("source", "translation")
+) -> None:
     """Writes the heatmap of `draw_alignment` as a PNG file, which is whole or absent.
 
     Raises:
@@ -122,7 +127,9 @@ def _warn_once(fonts: LabelFonts) -> None:
 
 def _write(figure: "Figure", text: str, fonts: LabelFonts, size: float, colour: str) -> "Text":
     # Without parse_math a dollar sign in a text would start a formula.
-    return figure.text(0, 0, fonts.shown(text), fontproperties=fonts.properties(size), color=colour, va="top", parse_math=False)
+    return figure.text(
+        0, 0, fonts.shown(text), fontproperties=fonts.properties(size), color=colour, va="top", parse_math=False
+    )
 
 
 def _paint(axes: "Axes", alignment: Alignment, cell: float) -> None:
@@ -152,7 +159,9 @@ def _label(axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: La
             quiet = _SPECIAL.fullmatch(word) is not None
             for label in (tick.label1, tick.label2):
                 label.set(
-                    fontproperties=fonts.properties(0.85 * size if quiet else size), color=_QUIET if quiet else _INK, parse_math=False
+                    fontproperties=fonts.properties(0.85 * size if quiet else size),
+                    color=_QUIET if quiet else _INK,
+                    parse_math=False,
                 )
     if max(_extent(tick.label2)[0] for tick in axes.xaxis.get_major_ticks()) > 0.95 * cell:
         # Slanted labels are closer to each other than their columns are.
@@ -215,8 +224,11 @@ def _lay_out(figure: "Figure", axes: "Axes", heading: "Text", note: "Text", font
     bar.set_ylabel("share of the row's mass", fontproperties=fonts.properties(_SMALL), color=_QUIET)
 
 
-def _place(figure: "Figure", heading: "Text", note: "Text", body: tuple[float, float], offset: tuple[float, float]) -> tuple[float, float]:
-    """Puts heading and note above and below a body of that width and height; returns where `offset` from its top left corner is."""
+def _place(
+    figure: "Figure", heading: "Text", note: "Text", body: tuple[float, float], offset: tuple[float, float]
+) -> tuple[float, float]:
+    """Puts heading and note above and below a body of that width and height; returns where `offset` from its top left
+    corner is."""
     heading_width, heading_height = _extent(heading)
     note_width, note_height = _extent(note)
     head = heading_height + 2 * _GAP if heading.get_text() else 0.0

@@ -19,8 +19,8 @@ _BINS = 30
 def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
     """A histogram of ``d`` for each modification, in a row of its own for each measure.
 
-    Left of 0 stand the sentences where the reference is preferred, right of 0, in another colour, those where the modified one is; those
-    where neither is are left out and counted above. The panels of a row share their axes.
+    Left of 0 stand the sentences where the reference is preferred, right of 0, in another colour, those where the
+    modified one is; those where neither is are left out and counted above. The panels of a row share their axes.
 
     Args:
         found: one preference per modification and measure, see `mtmetrics.evaluation.preference.preferences`.
@@ -37,7 +37,9 @@ def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
             d = preference.differences
             axes.hist([d[d < 0], d[d > 0]], bins=edges, stacked=True, color=COLOURS[:2])
             axes.axvline(0.0, color=INK, linewidth=1.0)
-            shares = f"{preference.preferred:.1%} preferred" + (f", {preference.equal:.1%} equal" if preference.equal else "")
+            shares = f"{preference.preferred:.1%} preferred" + (
+                f", {preference.equal:.1%} equal" if preference.equal else ""
+            )
             axes.set_title(f"{preference.modification}\n{shares}", fontsize=TITLE_SIZE - 1, color=INK)
             axes.set_xlabel(f"d ({measure})")
             plain_axes(axes)

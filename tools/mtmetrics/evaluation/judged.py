@@ -19,10 +19,10 @@ class JudgedSegments:
         references: n reference translations; None where a row has none.
         systems: n names of the systems that translated; None where a row has none.
         human: (n,) float64 human judgements, higher is better; NaN exactly where there is no judgement.
-        items: n names of the source segments; rows of one name translate the same source. Where not every row has one, they are running
-            numbers of the different sources.
-        raw_human: (n,) float64 judgements on their original scale, such as 0-100, before standardisation; NaN where there is none, and
-            None where the file has none at all.
+        items: n names of the source segments; rows of one name translate the same source. Where not every row has one,
+            they are running numbers of the different sources.
+        raw_human: (n,) float64 judgements on their original scale, such as 0-100, before standardisation; NaN where
+            there is none, and None where the file has none at all.
         columns: the other fields of the rows that hold numbers only: name -> n values, None where a row has none.
     """
 
@@ -57,7 +57,9 @@ class JudgedSegments:
             InputError: no field of that name holds numbers.
         """
         if name not in self.columns:
-            raise InputError(f"{self.file}: no column of numbers {name!r}; there are: {', '.join(self.columns) or 'none'}")
+            raise InputError(
+                f"{self.file}: no column of numbers {name!r}; there are: {', '.join(self.columns) or 'none'}"
+            )
         return self.columns[name]
 
 

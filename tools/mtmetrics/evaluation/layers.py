@@ -41,14 +41,20 @@ def chosen_layers(text: str, depth: int | None) -> list[int]:
 
 
 def render_layers(
-    studies: Mapping[int, Sequence[Agreement]], about: Mapping[str, str], style: str, *, parts: bool, coefficient: str = "pearson"
+    studies: Mapping[int, Sequence[Agreement]],
+    about: Mapping[str, str],
+    style: str,
+    *,
+    parts: bool,
+    coefficient: str = "pearson",
 ) -> str:
     """The agreement at each layer, without a final line end.
 
     Args:
         studies: layer -> its agreement on each file.
         about: what was judged and how, for JSON alone.
-        style: ``json``, or one of the styles of tables, which have a row per measure and layer, a column per file, and their mean.
+        style: ``json``, or one of the styles of tables, which have a row per measure and layer, a column per file, and
+            their mean.
         parts: show the parts of the score too.
         coefficient: what the numbers are, for JSON alone.
     """
@@ -57,13 +63,19 @@ def render_layers(
     if style == "json":
         names = [*files, "mean"]
         rows: list[dict[str, Any]] = [
-            {"measure": name, "layer": layer, coefficient: dict(zip(names, [value.known for value in values], strict=True))}
+            {
+                "measure": name,
+                "layer": layer,
+                coefficient: dict(zip(names, [value.known for value in values], strict=True)),
+            }
             for name, layers in lines.items()
             for layer, values in layers.items()
         ]
         return json.dumps({**about, "layers": rows}, indent=2, ensure_ascii=False, allow_nan=False)
     table = [["measure", "layer", *files, "mean"]]
-    table += [[name, str(layer), *map(rounded, values)] for name, layers in lines.items() for layer, values in layers.items()]
+    table += [
+        [name, str(layer), *map(rounded, values)] for name, layers in lines.items() for layer, values in layers.items()
+    ]
     return STYLES[style](table, range(1, len(table[0])))
 
 

@@ -83,7 +83,11 @@ def _spa(scores: Sequence[float | None], judgements: Judgements) -> Correlation:
     return soft_pairwise_accuracy(scores, judgements.human, judgements.items, judgements.systems)
 
 
-_SPECIAL: dict[str, Callable[[Sequence[float | None], Judgements], Correlation]] = {"darr": _darr, "acc23": _acc23, "spa": _spa}
+_SPECIAL: dict[str, Callable[[Sequence[float | None], Judgements], Correlation]] = {
+    "darr": _darr,
+    "acc23": _acc23,
+    "spa": _spa,
+}
 _GROUPS: dict[str, Callable[[Judgements], Sequence[Any] | None]] = {
     "none": lambda judgements: None,
     "item": lambda judgements: judgements.items,
@@ -99,8 +103,9 @@ class Measure:
 
     Attributes:
         name: one of `NAMES`.
-        group: one of `GROUPS`: ``"item"`` correlates the translations of each source by themselves, ``"system"`` each system's. ``darr``,
-            ``acc23`` and ``spa`` compare translations of one source by definition and take no group.
+        group: one of `GROUPS`: ``"item"`` correlates the translations of each source by themselves, ``"system"`` each
+            system's. ``darr``, ``acc23`` and ``spa`` compare translations of one source by definition and take no
+            group.
     """
 
     name: str = "pearson"

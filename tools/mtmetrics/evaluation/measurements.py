@@ -69,7 +69,9 @@ def save_measurements(folder: Path, measurements: Iterable[Measurement]) -> None
     Raises:
         MTMetricsError: it cannot be written.
     """
-    rows = [json.dumps(dataclasses.asdict(row), ensure_ascii=False) for row in sorted(measurements, key=lambda row: row.key)]
+    rows = [
+        json.dumps(dataclasses.asdict(row), ensure_ascii=False) for row in sorted(measurements, key=lambda row: row.key)
+    ]
     write_atomic(folder / RESULTS, "[\n" + ",\n".join(rows) + "\n]\n")
 
 
@@ -81,7 +83,8 @@ def measure(
     *,
     wrap: Callable[..., Iterable[Any]] = lambda files, **_: files,
 ) -> Iterator[list[Measurement]]:
-    """Measures file by file what is wanted and not stored, or stored with another signature or for another content of the file.
+    """Measures file by file what is wanted and not stored, or stored with another signature or for another content of
+    the file.
 
     Args:
         wanted: file, from the root -> the metrics to run on it, which share their encodings.
@@ -104,7 +107,8 @@ def measure(
         missing = {
             name: scorer
             for name, scorer in scorers.items()
-            if (name, file) not in stored or (stored[name, file].signature, stored[name, file].sha256) != (scorer.signature, checksum)
+            if (name, file) not in stored
+            or (stored[name, file].signature, stored[name, file].sha256) != (scorer.signature, checksum)
         }
         results = [system for [system] in score_together(list(missing.values()), segments)]
         judgements = Judgements.of(segments)
@@ -114,6 +118,9 @@ def measure(
                 part: pearson(judgements.take(scores), judgements.human)
                 for part, scores in ({SCORE: result.segments} | result.parts).items()
             }
-            known = {part: None if found.reason is not None else round(found.value, _DECIMALS) for part, found in values.items()}
+            known = {
+                part: None if found.reason is not None else round(found.value, _DECIMALS)
+                for part, found in values.items()
+            }
             measured.append(Measurement(name, file, checksum, len(judgements), known, result.signature))
         yield measured

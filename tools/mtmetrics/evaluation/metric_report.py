@@ -1,4 +1,5 @@
-"""Prints a table of metrics as the papers do: rows metrics, columns language pairs, average, the best in bold; or as JSON."""
+"""Prints a table of metrics as the papers do: rows metrics, columns language pairs, average, the best in bold; or as
+JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +9,17 @@ from mtmetrics.evaluation.correlation import Correlation
 from mtmetrics.evaluation.metric_table import ALPHA, TEST_NAMES, MetricCell, MetricRow, MetricTable
 from mtmetrics.evaluation.recipes import Recipe, RecipeRow
 from mtmetrics.evaluation.scored import SCORE
-from mtmetrics.evaluation.table_styles import FOR_READERS, STYLES, Cell, Marked, Table, latex_text, one_line, rounded, three_decimals
+from mtmetrics.evaluation.table_styles import (
+    FOR_READERS,
+    STYLES,
+    Cell,
+    Marked,
+    Table,
+    latex_text,
+    one_line,
+    rounded,
+    three_decimals,
+)
 
 _COEFFICIENTS = {
     "pearson": "Pearson's r",
@@ -27,23 +38,30 @@ def render_metrics(table: MetricTable, about: Mapping[str, Any], style: str, *, 
     Args:
         table: the metrics.
         about: what was judged, for JSON alone.
-        style: ``json`` (full precision), or a style of tables (three decimals). Under a table for readers stand what the marks mean, the
-            signatures, and why rows are empty; ``csv`` and ``tsv`` hold signatures and reasons in columns of their own.
+        style: ``json`` (full precision), or a style of tables (three decimals). Under a table for readers stand what
+            the marks mean, the signatures, and why rows are empty; ``csv`` and ``tsv`` hold signatures and reasons in
+            columns of their own.
         recipe: puts the numbers of a paper's table beside ours; its rows are those of the table.
     """
     if style == "json":
         return json.dumps({**about, **_as_json(table, recipe)}, indent=2, ensure_ascii=False, allow_nan=False)
     rows = _published_table(table, recipe) if recipe is not None else _table(table)
     if style not in FOR_READERS:
-        details = [["signature", "problem"], *([joined_signature(row.scored.signatures), row.scored.problem or ""] for row in table.rows)]
+        details = [
+            ["signature", "problem"],
+            *([joined_signature(row.scored.signatures), row.scored.problem or ""] for row in table.rows),
+        ]
         return STYLES[style]([[*row, *more] for row, more in zip(rows, details, strict=True)], ())
     text = STYLES[style](rows, range(1, len(rows[0])))
     escape = latex_text if style == "latex" else one_line
-    return "\n\n".join([text, *(("\\noindent " if style == "latex" else "") + escape(note) for note in _notes(table, recipe))])
+    return "\n\n".join(
+        [text, *(("\\noindent " if style == "latex" else "") + escape(note) for note in _notes(table, recipe))]
+    )
 
 
 def joined_signature(signatures: Sequence[str]) -> str:
-    """One signature for several files: where they differ, such as in language pair and map, all values joined by commas.
+    """One signature for several files: where they differ, such as in language pair and map, all values joined by
+    commas.
 
     Example:
         >>> joined_signature(["xmoverscore|lp:de-en|layer:1", "xmoverscore|lp:fi-en|layer:1"])
@@ -62,7 +80,9 @@ def joined_signature(signatures: Sequence[str]) -> str:
 def _table(table: MetricTable) -> Table:
     several = len(table.columns) > 1
     accuracy = any(row.accuracy is not None for row in table.rows)
-    rows: list[list[Cell]] = [["metric", *table.labels, *(["average"] if several else []), *(["accuracy"] if accuracy else [])]]
+    rows: list[list[Cell]] = [
+        ["metric", *table.labels, *(["average"] if several else []), *(["accuracy"] if accuracy else [])]
+    ]
     for row in table.rows:
         cells: list[Cell] = [row.scored.entry.title, *_own_cells(table, row)]
         cells += [_average(row)] if several else []
@@ -71,7 +91,8 @@ def _table(table: MetricTable) -> Table:
 
 
 def _published_table(table: MetricTable, recipe: Recipe) -> Table:
-    """Beside each of our columns the paper's, the averages of both over the pairs that are given, then the paper's other columns."""
+    """Beside each of our columns the paper's, the averages of both over the pairs that are given, then the paper's
+    other columns."""
     given = [column.lang_pair for column in table.columns]
     other = [pair for pair in recipe.pairs if pair not in given]
     head: list[Cell] = ["metric"]
@@ -146,12 +167,21 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
 def _as_json(table: MetricTable, recipe: Recipe | None) -> dict[str, Any]:
     columns = [{"file": column.file, "lp": column.lang_pair, "n": len(column)} for column in table.columns]
     rows = [_row_as_json(row) for row in table.rows]
-    about = {"coefficient": table.measure.name, "group": table.measure.group, "significance": table.test, "columns": columns}
+    about = {
+        "coefficient": table.measure.name,
+        "group": table.measure.group,
+        "significance": table.test,
+        "columns": columns,
+    }
     if recipe is None:
         return {**about, "rows": rows}
     published = [{"published": paper.published, "published_average": paper.average} for paper in recipe.rows]
     rows = [row | paper for row, paper in zip(rows, published, strict=True)]
-    return {"recipe": {"name": recipe.name, "title": recipe.title, "citation": recipe.citation, "note": recipe.note}, **about, "rows": rows}
+    return {
+        "recipe": {"name": recipe.name, "title": recipe.title, "citation": recipe.citation, "note": recipe.note},
+        **about,
+        "rows": rows,
+    }
 
 
 def _row_as_json(row: MetricRow) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Several metrics on several files: correlations, averages, the best of each column, and which others are not significantly worse."""
+"""Several metrics on several files: correlations, averages, the best of each column, and which others are not
+significantly worse."""
 
 import dataclasses
 import math
@@ -62,7 +63,8 @@ class MetricCell:
 
     @property
     def tied(self) -> bool:
-        """Whether this is not the best one, and nothing shows that it is worse; so too where the test is not defined."""
+        """Whether this is not the best one, and nothing shows that it is worse; so too where the test is not
+        defined."""
         return self.p_value is not None and not self.p_value.value < ALPHA
 
 
@@ -105,11 +107,19 @@ class MetricTable:
     def labels(self) -> list[str]:
         """Names of the columns: language pairs, and files where a pair stands there twice."""
         pairs = [column.lang_pair for column in self.columns]
-        return [pair if pairs.count(pair) == 1 else f"{column.file} ({pair})" for pair, column in zip(pairs, self.columns, strict=True)]
+        return [
+            pair if pairs.count(pair) == 1 else f"{column.file} ({pair})"
+            for pair, column in zip(pairs, self.columns, strict=True)
+        ]
 
 
 def metric_table(
-    scored: Sequence[Scored], columns: Sequence[Judgements], measure: Measure, *, test: str = "none", intervals: bool = False
+    scored: Sequence[Scored],
+    columns: Sequence[Judgements],
+    measure: Measure,
+    *,
+    test: str = "none",
+    intervals: bool = False,
 ) -> MetricTable:
     """Correlates the scores of each row with the judgements of each file, and compares the rows.
 
@@ -129,14 +139,21 @@ def metric_table(
         _cells([column.take(row.scores[number]) for row in present], column, measure, test, intervals=intervals)
         for number, column in enumerate(columns)
     ]
-    averages = [mean({str(number): cell.correlation for number, cell in enumerate(cells, 1)}) for cells in zip(*by_column, strict=True)]
+    averages = [
+        mean({str(number): cell.correlation for number, cell in enumerate(cells, 1)})
+        for cells in zip(*by_column, strict=True)
+    ]
     best = _highest(averages)
     rows = iter(
         MetricRow(row, list(cells), average, number in best, _accuracy(row, columns))
-        for number, (row, cells, average) in enumerate(zip(present, zip(*by_column, strict=True), averages, strict=True))
+        for number, (row, cells, average) in enumerate(
+            zip(present, zip(*by_column, strict=True), averages, strict=True)
+        )
     )
     nothing = Correlation(np.nan, "the row was not scored")
-    return MetricTable(list(columns), [next(rows) if row.scores else MetricRow(row, [], nothing) for row in scored], measure, test)
+    return MetricTable(
+        list(columns), [next(rows) if row.scores else MetricRow(row, [], nothing) for row in scored], measure, test
+    )
 
 
 def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
@@ -146,15 +163,20 @@ def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
         InputError: they do not.
     """
     if choice("significance", test, tuple(TESTS)) == "williams" and measure != PEARSON:
-        raise InputError(f"significance 'williams': Williams' test is for pearson without groups, not for {measure.label}; use perm-both")
+        raise InputError(
+            f"significance 'williams': Williams' test is for pearson without groups, not for {measure.label}; use perm-both"
+        )
     if test == "perm-both" and measure.name not in COEFFICIENTS:
         raise InputError(f"significance 'perm-both': compares {', '.join(COEFFICIENTS)}, not {measure.name}; use none")
     if intervals and (measure.name not in COEFFICIENTS or measure.group != "none"):
-        raise InputError(f"--ci: there are intervals for {', '.join(COEFFICIENTS)} without groups, not for {measure.label}; leave it out")
+        raise InputError(
+            f"--ci: there are intervals for {', '.join(COEFFICIENTS)} without groups, not for {measure.label}; leave it out"
+        )
 
 
 def remarks(table: MetricTable) -> list[str]:
-    """One line for each correlation and each test that is not defined, with its reason, and each correlation that leaves scores out."""
+    """One line for each correlation and each test that is not defined, with its reason, and each correlation that
+    leaves scores out."""
     found = []
     for row in table.rows:
         # A row that was not scored has no cells.
@@ -163,13 +185,17 @@ def remarks(table: MetricTable) -> list[str]:
             if cell.correlation.reason is not None:
                 found.append(f"{where}: no correlation for {title}: {cell.correlation.reason}")
             elif cell.correlation.left_out:
-                found.append(f"{where}: {title}: {cell.correlation.left_out} of {len(column)} judgements have no score and are left out")
+                found.append(
+                    f"{where}: {title}: {cell.correlation.left_out} of {len(column)} judgements have no score and are left out"
+                )
             if cell.p_value is not None and cell.p_value.reason is not None:
                 found.append(f"{where}: no test of {title} against the best: {cell.p_value.reason}")
     return found
 
 
-def _cells(scores: list[list[float | None]], column: Judgements, measure: Measure, test: str, *, intervals: bool) -> list[MetricCell]:
+def _cells(
+    scores: list[list[float | None]], column: Judgements, measure: Measure, test: str, *, intervals: bool
+) -> list[MetricCell]:
     """The cells of a column of the table, one for each metric that has scores."""
     correlations = [measure.of(values, column) for values in scores]
     best = _highest(correlations)
@@ -182,23 +208,32 @@ def _cells(scores: list[list[float | None]], column: Judgements, measure: Measur
             p_values[number] = compare(leader, scores[number], column, measure)
     around = _intervals(scores, column, measure) if intervals else [None] * len(scores)
     cells = enumerate(zip(correlations, p_values, around, strict=True))
-    return [MetricCell(correlation, number in best, p_value, interval) for number, (correlation, p_value, interval) in cells]
+    return [
+        MetricCell(correlation, number in best, p_value, interval) for number, (correlation, p_value, interval) in cells
+    ]
 
 
 def _highest(correlations: Sequence[Correlation]) -> set[int]:
     """Where the highest of several values stand."""
     known = [correlation.value for correlation in correlations if correlation.reason is None]
-    return {number for number, found in enumerate(correlations) if found.value == max(known)} if len(known) > 1 else set()
+    return (
+        {number for number, found in enumerate(correlations) if found.value == max(known)} if len(known) > 1 else set()
+    )
 
 
-def _intervals(scores: list[list[float | None]], column: Judgements, measure: Measure) -> list[CorrelationInterval | None]:
-    """Metrics that score the same segments share the resamples; one that lacks a score somewhere does not cost the others a segment."""
+def _intervals(
+    scores: list[list[float | None]], column: Judgements, measure: Measure
+) -> list[CorrelationInterval | None]:
+    """Metrics that score the same segments share the resamples; one that lacks a score somewhere does not cost the
+    others a segment."""
     alike: dict[tuple[bool, ...], list[int]] = {}
     for number, values in enumerate(scores):
         alike.setdefault(tuple(value is None for value in values), []).append(number)
     found: list[CorrelationInterval | None] = [None] * len(scores)
     for numbers in alike.values():
-        intervals = bootstrap_correlations([scores[number] for number in numbers], column.human, coefficient=measure.name)
+        intervals = bootstrap_correlations(
+            [scores[number] for number in numbers], column.human, coefficient=measure.name
+        )
         for number, interval in zip(numbers, intervals, strict=True):
             found[number] = interval
     return found
@@ -208,7 +243,9 @@ def _accuracy(row: Scored, columns: Sequence[Judgements]) -> Correlation | None:
     """Pairwise accuracy over the systems of all files together, as Kocmi et al. (2021) count it; None for segments."""
     if any(column.items is not None for column in columns):
         return None
-    found = [pairwise_accuracy(column.take(scores), column.human) for scores, column in zip(row.scores, columns, strict=True)]
+    found = [
+        pairwise_accuracy(column.take(scores), column.human) for scores, column in zip(row.scores, columns, strict=True)
+    ]
     reason = next((accuracy.reason for accuracy in found if accuracy.reason is not None), None)
     if reason is not None:
         return Correlation(np.nan, reason)

@@ -55,12 +55,14 @@ def pairwise_accuracy(scores: Numbers, human: Numbers) -> Correlation:
 
 
 def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Sequence[Any] | np.ndarray) -> TieCalibrated:
-    """Pairwise accuracy with tie calibration, acc_eq* (Deutsch, Foster and Freitag, 2023), "acc23" of the WMT metrics tasks.
+    """Pairwise accuracy with tie calibration, acc_eq* (Deutsch, Foster and Freitag, 2023), "acc23" of the WMT metrics
+    tasks.
 
-    Pairs are two translations of one item. The metric calls a pair tied where its scores differ by at most epsilon; it is right about a
-    pair where it orders it as people do, or calls it tied as people do. The accuracy is the mean over the items of the share of pairs that
-    the metric is right about; one epsilon is chosen for all items, the smallest of those with the highest accuracy. It is 0 or the
-    difference of a pair: the accuracy changes nowhere else. Items with fewer than two translations are left out and counted.
+    Pairs are two translations of one item. The metric calls a pair tied where its scores differ by at most epsilon; it
+    is right about a pair where it orders it as people do, or calls it tied as people do. The accuracy is the mean over
+    the items of the share of pairs that the metric is right about; one epsilon is chosen for all items, the smallest of
+    those with the highest accuracy. It is 0 or the difference of a pair: the accuracy changes nowhere else. Items with
+    fewer than two translations are left out and counted.
 
     Args:
         scores: (n,) scores of a metric; None leaves the translation out.
@@ -87,7 +89,9 @@ def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Sequence[Any
     compared = int((sizes >= 2).sum())
     left_out = columns.left_out, len(sizes) - compared
     if not compared:
-        return TieCalibrated(Correlation(np.nan, "no item has two translations with a score and a judgement", *left_out), np.nan)
+        return TieCalibrated(
+            Correlation(np.nan, "no item has two translations with a score and a judgement", *left_out), np.nan
+        )
     metric, people = (column[first] - column[second] for column in columns.values.values())
     pairs = sizes * (sizes - 1) / 2
     weights = 1 / (pairs[groups[first]] * compared)
@@ -107,8 +111,9 @@ def soft_pairwise_accuracy(
 ) -> Correlation:
     """Soft pairwise accuracy (Thompson et al., 2024): 1 - mean |p_human - p_metric| over the pairs of systems.
 
-    p is the one-sided p-value that one system of the pair is better, by a paired permutation test on the scores of segments. All pairs,
-    the metric and people share the same permutations. The items are those that every system has a score and a judgement for.
+    p is the one-sided p-value that one system of the pair is better, by a paired permutation test on the scores of
+    segments. All pairs, the metric and people share the same permutations. The items are those that every system has a
+    score and a judgement for.
 
     Args:
         scores: (n,) scores of a metric; None where it is missing.
@@ -119,8 +124,8 @@ def soft_pairwise_accuracy(
         seed: of the draw.
 
     Returns:
-        In [0, 1]; `left_out` counts the segments that do not count, also those of items that another system lacks. NaN with its reason
-        where there are fewer than 2 systems, no common item, or a value that is not finite.
+        In [0, 1]; `left_out` counts the segments that do not count, also those of items that another system lacks. NaN
+        with its reason where there are fewer than 2 systems, no common item, or a value that is not finite.
 
     Raises:
         InputError: the columns are not vectors of one length, or a system has an item twice.
@@ -166,14 +171,18 @@ def _calibrated(distances: np.ndarray, ordered: np.ndarray, tied: np.ndarray) ->
     return float(np.clip(accuracies[best], 0.0, 1.0)), float(epsilons[best])
 
 
-def _tables(columns: Columns, items: Sequence[Any] | np.ndarray, systems: Sequence[Any] | np.ndarray) -> list[np.ndarray]:
+def _tables(
+    columns: Columns, items: Sequence[Any] | np.ndarray, systems: Sequence[Any] | np.ndarray
+) -> list[np.ndarray]:
     """Each column as a table (systems, items), of the items that every system has."""
     row, item = codes("systems", systems, columns.kept), codes("items", items, columns.kept)
     shape = row.max(initial=-1) + 1, item.max(initial=-1) + 1
     cells, times = np.unique(row * shape[1] + item, return_counts=True)
     if (times > 1).any():
         positions = np.flatnonzero(columns.kept)[row * shape[1] + item == cells[times.argmax()]]
-        raise InputError(f"items and systems: segments {' and '.join(map(str, positions[:2]))} are of one system and one item")
+        raise InputError(
+            f"items and systems: segments {' and '.join(map(str, positions[:2]))} are of one system and one item"
+        )
     common = np.bincount(item, minlength=shape[1]) == shape[0]
     tables = [np.zeros(shape) for _ in columns.values]
     for table, values in zip(tables, columns.values.values(), strict=True):
@@ -184,4 +193,6 @@ def _tables(columns: Columns, items: Sequence[Any] | np.ndarray, systems: Sequen
 def _too_few(systems: int) -> str | None:
     if systems >= 2:
         return None
-    return f"pairs need at least 2 systems with a score and a judgement, there {'is' if systems == 1 else 'are'} {systems}"
+    return (
+        f"pairs need at least 2 systems with a score and a judgement, there {'is' if systems == 1 else 'are'} {systems}"
+    )

@@ -1,4 +1,5 @@
-"""Plots of agreement with people: scores against judgements, bars of correlations, correlation against the weights of parts."""
+"""Plots of agreement with people: scores against judgements, bars of correlations, correlation against the weights of
+parts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,10 +50,12 @@ class Bar(NamedTuple):
 
 
 def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) -> "Figure":
-    """Scores of a metric against human judgements (Fig. 1 and 2 of Song et al., 2021), with Pearson's r and the least-squares line.
+    """Scores of a metric against human judgements (Fig. 1 and 2 of Song et al., 2021), with Pearson's r and the
+    least-squares line.
 
     Args:
-        panels: file -> metric -> (n,) scores and (n,) judgements, None where there is none; a row of panels per file, a column per metric.
+        panels: file -> metric -> (n,) scores and (n,) judgements, None where there is none; a row of panels per file, a
+            column per metric.
     """
     metrics = list(dict.fromkeys(metric for row in panels.values() for metric in row))
     fonts = label_fonts([*panels, *metrics])
@@ -60,7 +63,9 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
     grid = figure.subplots(len(panels), len(metrics), squeeze=False)
     for row, (file, columns) in zip(grid, panels.items(), strict=True):
         for axes, metric in zip(row, metrics, strict=True):
-            scores, human = complete(dict(zip(("scores", "human judgements"), columns[metric], strict=True))).values.values()
+            scores, human = complete(
+                dict(zip(("scores", "human judgements"), columns[metric], strict=True))
+            ).values.values()
             r = pearson(scores, human)
             axes.scatter(human, scores, s=9, alpha=0.35, color=COLOURS[0], linewidths=0)
             if r.reason is None:
@@ -78,7 +83,8 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
 
 
 def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title: str, y_label: str) -> "Figure":
-    """Correlations of several metrics side by side for each language pair (Fig. 5 to 7 of Song et al., 2021), with interval whiskers.
+    """Correlations of several metrics side by side for each language pair (Fig. 5 to 7 of Song et al., 2021), with
+    interval whiskers.
 
     Args:
         bars: metric -> a bar per group; one that is not defined is written as ``n/a``.
@@ -128,10 +134,11 @@ def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title
 
 
 def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
-    """Agreement as a function of the weights of two or three parts (Fig. 4 of Belouadi and Eger, 2023); the best point is framed.
+    """Agreement as a function of the weights of two or three parts (Fig. 4 of Belouadi and Eger, 2023); the best point
+    is framed.
 
-    Three parts make a triangle: the second part's weight to the right, the third one's upwards, and what is left is the first one's. Two
-    parts make a line.
+    Three parts make a triangle: the second part's weight to the right, the third one's upwards, and what is left is the
+    first one's. Two parts make a line.
 
     Args:
         grid: of two or three parts.
@@ -215,7 +222,9 @@ def save_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]], pa
     save_figure(draw_scatter(panels), path)
 
 
-def save_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], path: str | Path, *, title: str, y_label: str) -> None:
+def save_bars(
+    bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], path: str | Path, *, title: str, y_label: str
+) -> None:
     """Writes the plot of `draw_bars` as a PNG file, which is whole or absent.
 
     Raises:

@@ -23,8 +23,8 @@ class Preference:
     Attributes:
         modification: what was done to the sentences.
         measure: ``"score"``, or a part of it.
-        differences: (n,) ``d(y~, y*; x) = m(x, y~) - m(x, y*)`` (Eq. 1), above 0 where the modified sentence is preferred; 0 where the two
-            differ by rounding noise alone.
+        differences: (n,) ``d(y~, y*; x) = m(x, y~) - m(x, y*)`` (Eq. 1), above 0 where the modified sentence is
+            preferred; 0 where the two differ by rounding noise alone.
     """
 
     modification: str
@@ -33,7 +33,8 @@ class Preference:
 
     @property
     def preferred(self) -> float:
-        """The share of modified sentences that the metric prefers; for word-by-word translations the W2W statistic (Eq. 2)."""
+        """The share of modified sentences that the metric prefers; for word-by-word translations the W2W statistic (Eq.
+        2)."""
         return float((self.differences > 0).mean())
 
     @property
@@ -59,7 +60,8 @@ def preferences(
 ) -> tuple[list[Preference], MetricResult]:
     """Compares modified sentences with the references.
 
-    Everything is scored in one call, so that metrics that scale their scores by the extremes of a call put all on one scale.
+    Everything is scored in one call, so that metrics that scale their scores by the extremes of a call put all on one
+    scale.
 
     Args:
         scorer: a metric that compares translations with the source.
@@ -71,7 +73,8 @@ def preferences(
         One preference per modification and measure (the score, then its parts), and the scores of all texts.
 
     Raises:
-        InputError: the metric compares with references, there is no modification, or the columns are empty or of unequal length.
+        InputError: the metric compares with references, there is no modification, or the columns are empty or of
+            unequal length.
     """
     if scorer.compares != "sources":
         raise InputError(
@@ -100,6 +103,18 @@ def preference_table(found: Sequence[Preference]) -> str:
     """The statistics as a Markdown table, three decimals."""
     rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
     for preference in found:
-        values = (preference.preferred, preference.equal, preference.differences.mean(), np.median(preference.differences))
-        rows.append([preference.modification, preference.measure, str(len(preference.differences)), *map(three_decimals, values)])
+        values = (
+            preference.preferred,
+            preference.equal,
+            preference.differences.mean(),
+            np.median(preference.differences),
+        )
+        rows.append(
+            [
+                preference.modification,
+                preference.measure,
+                str(len(preference.differences)),
+                *map(three_decimals, values),
+            ]
+        )
     return markdown(rows, range(2, 7))

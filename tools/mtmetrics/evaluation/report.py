@@ -1,4 +1,5 @@
-"""Prints how well one metric agrees with people, a row per file: JSON with full precision, tables with three decimals."""
+"""Prints how well one metric agrees with people, a row per file: JSON with full precision, tables with three
+decimals."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,20 +12,27 @@ from mtmetrics.evaluation.table_styles import STYLES, rounded
 
 
 def render(
-    agreements: Sequence[Agreement], about: Mapping[str, str], style: str, *, parts: bool = False, coefficient: str = "pearson"
+    agreements: Sequence[Agreement],
+    about: Mapping[str, str],
+    style: str,
+    *,
+    parts: bool = False,
+    coefficient: str = "pearson",
 ) -> str:
     """The agreement on each file and the mean over the files, without a final line end.
 
     Args:
         agreements: one or more files.
         about: what was judged and how (metric, preset, ...), for JSON alone.
-        style: ``json``, or one of the styles of tables; a correlation that is not defined is null in JSON, beside its reason, ``nan`` in
-            tables.
+        style: ``json``, or one of the styles of tables; a correlation that is not defined is null in JSON, beside its
+            reason, ``nan`` in tables.
         parts: show the parts of the score too.
         coefficient: what the numbers are, for JSON alone.
     """
     if style == "json":
-        return json.dumps(_as_json(agreements, about, parts, coefficient), indent=2, ensure_ascii=False, allow_nan=False)
+        return json.dumps(
+            _as_json(agreements, about, parts, coefficient), indent=2, ensure_ascii=False, allow_nan=False
+        )
     table = _table(agreements, parts)
     return STYLES[style](table, range(2, len(table[0]) - 1))
 
@@ -44,7 +52,9 @@ def shown(correlations: Mapping[str, Correlation], parts: bool) -> dict[str, Cor
     return {name: value for name, value in correlations.items() if parts or name == SCORE}
 
 
-def _as_json(agreements: Sequence[Agreement], about: Mapping[str, str], parts: bool, coefficient: str) -> dict[str, Any]:
+def _as_json(
+    agreements: Sequence[Agreement], about: Mapping[str, str], parts: bool, coefficient: str
+) -> dict[str, Any]:
     files = [
         {
             "file": agreement.file,
@@ -63,7 +73,10 @@ def _as_json(agreements: Sequence[Agreement], about: Mapping[str, str], parts: b
 def _numbers(correlations: Mapping[str, Correlation], parts: bool, coefficient: str) -> dict[str, Any]:
     wanted = shown(correlations, parts)
     reasons = {name: value.reason for name, value in wanted.items() if value.reason is not None}
-    return {coefficient: {name: value.known for name, value in wanted.items()}, **({"undefined": reasons} if reasons else {})}
+    return {
+        coefficient: {name: value.known for name, value in wanted.items()},
+        **({"undefined": reasons} if reasons else {}),
+    }
 
 
 def _table(agreements: Sequence[Agreement], parts: bool) -> list[list[str]]:

@@ -49,7 +49,8 @@ def bootstrap_correlations(
     level: float = 0.95,
     seed: int = SEED,
 ) -> list[CorrelationInterval]:
-    """Percentile bootstrap intervals (Efron, 1979) of the correlations of several metrics, which share the resamples of the segments.
+    """Percentile bootstrap intervals (Efron, 1979) of the correlations of several metrics, which share the resamples of
+    the segments.
 
     Args:
         columns: (m, n) scores of m metrics; a segment that one of them lacks is left out for all.
@@ -69,7 +70,9 @@ def bootstrap_correlations(
     quantiles = tails(level)
     aligned = complete({"human judgements": human} | {f"scores[{row}]": column for row, column in enumerate(columns)})
     people, *metrics = aligned.values.values()
-    reasons = [why_undefined(Columns({"scores": scores, "human judgements": people}, aligned.kept)) for scores in metrics]
+    reasons = [
+        why_undefined(Columns({"scores": scores, "human judgements": people}, aligned.kept)) for scores in metrics
+    ]
     drawn: dict[int, list[np.ndarray]] = {row: [] for row, reason in enumerate(reasons) if reason is None}
     for counts in _resamples(resamples, len(people), seed) if drawn else ():
         for row, found in drawn.items():
@@ -80,7 +83,9 @@ def bootstrap_correlations(
         defined = values[~np.isnan(values)]
         low, high = np.quantile(defined, quantiles) if defined.size else (np.nan, np.nan)
         undefined = len(values) - len(defined)
-        intervals.append(CorrelationInterval(float(low), float(high), level, resamples, seed, reason, undefined, aligned.left_out))
+        intervals.append(
+            CorrelationInterval(float(low), float(high), level, resamples, seed, reason, undefined, aligned.left_out)
+        )
     return intervals
 
 
@@ -96,24 +101,28 @@ def perm_both(
 ) -> PValue:
     """PERM-BOTH (Deutsch, Dror and Roth, 2021): is metric A's correlation with people higher than metric B's?
 
-    The scores of each metric are standardised over all segments. In each resample the two metrics' scores change places on about half of
-    the segments, each with probability one half, and the difference of the correlations is compared with the observed one.
+    The scores of each metric are standardised over all segments. In each resample the two metrics' scores change places
+    on about half of the segments, each with probability one half, and the difference of the correlations is compared
+    with the observed one.
 
     Args:
         scores_a: (n,) scores of metric A; None leaves the segment out.
         scores_b: (n,) scores of metric B; None leaves the segment out.
         human: (n,) human judgements; None leaves the segment out.
         coefficient: a key of `COEFFICIENTS`; the cost of Kendall's is quadratic in n.
-        groups: (n,) labels; the correlations are then means over the groups in which they are defined, as `correlate` computes them.
+        groups: (n,) labels; the correlations are then means over the groups in which they are defined, as `correlate`
+            computes them.
         resamples: number of permutations.
         seed: of the draw.
 
     Returns:
-        One-sided p, (count + 1) / (resamples + 1), where count is the number of permutations with a difference at least as large or with a
-        correlation that is not defined; NaN with its reason where the correlation of a metric is not defined.
+        One-sided p, (count + 1) / (resamples + 1), where count is the number of permutations with a difference at least
+        as large or with a correlation that is not defined; NaN with its reason where the correlation of a metric is not
+        defined.
 
     Raises:
-        InputError: no such coefficient, columns that are not vectors of numbers of one length, or a segment without a group.
+        InputError: no such coefficient, columns that are not vectors of numbers of one length, or a segment without a
+            group.
     """
     choice("coefficient", coefficient, tuple(COEFFICIENTS))
     columns = complete({"scores of A": scores_a, "scores of B": scores_b, "human judgements": human})

@@ -1,4 +1,5 @@
-"""Parallel sentence matching: does a metric find the translation of a sentence among others? (Sec. 4.1 of Belouadi and Eger, 2023)."""
+"""Parallel sentence matching: does a metric find the translation of a sentence among others? (Sec. 4.1 of Belouadi and
+Eger, 2023)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -65,7 +66,8 @@ def random_candidates(pairs: int, candidates: int, seed: int) -> np.ndarray:
 
 
 def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int) -> np.ndarray:
-    """For each source the target that belongs to it, and the others that are nearest by cosine: the hardest to tell apart.
+    """For each source the target that belongs to it, and the others that are nearest by cosine: the hardest to tell
+    apart.
 
     Args:
         sources: (n, d) sentence vectors, such as the means of token vectors.
@@ -73,10 +75,13 @@ def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int
         candidates: as `random_candidates`.
 
     Returns:
-        As `random_candidates`. The right target is there wherever it is ranked, so that the metric is judged and not the vectors.
+        As `random_candidates`. The right target is there wherever it is ranked, so that the metric is judged and not
+        the vectors.
     """
     count = min(positive("candidates", candidates), len(sources))
-    left, right = (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12) for vectors in (sources, targets))
+    left, right = (
+        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12) for vectors in (sources, targets)
+    )
     found = []
     for first in range(0, len(left), _ROWS_AT_ONCE):
         cosines = left[first : first + _ROWS_AT_ONCE] @ right.T
@@ -98,12 +103,12 @@ def match(
     """Ranks for every source the candidates by the metric's score.
 
     Args:
-        scorer: any metric. One that compares with references is given the source in their place: overlap of characters finds names and
-            numbers without knowing a language.
+        scorer: any metric. One that compares with references is given the source in their place: overlap of characters
+            finds names and numbers without knowing a language.
         sources: n sentences.
         targets: their n translations.
-        candidates: (n, k) numbers of targets, the right one first, see `random_candidates` and `nearest_candidates`. Precision among k
-            candidates is at least what it would be among all.
+        candidates: (n, k) numbers of targets, the right one first, see `random_candidates` and `nearest_candidates`.
+            Precision among k candidates is at least what it would be among all.
         cutoffs: each N of Precision@N, below k.
         wrap: wraps the iteration over all n * k pairs of texts, for a progress bar.
 
@@ -113,21 +118,26 @@ def match(
     most = candidates.shape[1] - 1
     for cutoff in cutoffs:
         if positive("cutoff", cutoff) > most:
-            raise InputError(f"cutoff {cutoff}: among {most + 1} candidates all translations are found by then; at most {most}")
+            raise InputError(
+                f"cutoff {cutoff}: among {most + 1} candidates all translations are found by then; at most {most}"
+            )
     checked = check(sources=sources, targets=targets)
     rows = ((checked[0][source], checked[1][target]) for source, row in enumerate(candidates) for target in row)
     [result] = scorer.score_stream(chunked(wrap(rows)))
     measures = {SCORE: result.segments, **result.parts}
     precision = {
-        name: {cutoff: precision_at(values.reshape(candidates.shape), cutoff) for cutoff in cutoffs} for name, values in measures.items()
+        name: {cutoff: precision_at(values.reshape(candidates.shape), cutoff) for cutoff in cutoffs}
+        for name, values in measures.items()
     }
     return Matching(precision, result)
 
 
 def precision_at(scores: np.ndarray, cutoff: int) -> float:
-    """Precision@N: the share of sources whose translation is among the N candidates with the highest scores (Guo et al., 2018).
+    """Precision@N: the share of sources whose translation is among the N candidates with the highest scores (Guo et
+    al., 2018).
 
-    Equal scores are ranked in every order at once: a translation that shares the ranks 1 and 2 with another candidate counts 1/2 for N = 1.
+    Equal scores are ranked in every order at once: a translation that shares the ranks 1 and 2 with another candidate
+    counts 1/2 for N = 1.
 
     Args:
         scores: (n, k) scores of the candidates, the right one first.

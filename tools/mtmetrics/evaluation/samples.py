@@ -14,8 +14,8 @@ _SIGNS_AT_ONCE = 4_000_000
 def sample_correlations(name: str, x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """A coefficient in each sample.
 
-    A sample is given by how often it holds each point of the pool, so that no sample is ever written out: bootstrap resamples hold a point
-    several times, permutations of two metrics hold one of the two points of each segment.
+    A sample is given by how often it holds each point of the pool, so that no sample is ever written out: bootstrap
+    resamples hold a point several times, permutations of two metrics hold one of the two points of each segment.
 
     Args:
         name: a key of `mtmetrics.evaluation.correlation.COEFFICIENTS`.
@@ -74,7 +74,8 @@ def _signal(variance: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def _held(column: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How often each sample holds each of the u distinct values, in ascending order (k, u); and which of them each point has (p,)."""
+    """How often each sample holds each of the u distinct values, in ascending order (k, u); and which of them each
+    point has (p,)."""
     _, which, repeats = np.unique(column, return_inverse=True, return_counts=True)
     order = np.argsort(which, kind="stable")
     return np.add.reduceat(counts[:, order], np.cumsum(repeats) - repeats, axis=1), which
@@ -87,7 +88,8 @@ def _ranks(column: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _concordance(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Concordant less discordant pairs in each sample, from the signs of all pairs of the pool: quadratic in its size."""
+    """Concordant less discordant pairs in each sample, from the signs of all pairs of the pool: quadratic in its
+    size."""
     x, y = (np.unique(column, return_inverse=True)[1].astype(np.float32) for column in (x, y))
     single = counts.astype(np.float32)  # exact: the products are whole numbers far below 2^24
     total = np.zeros(len(counts))

@@ -14,7 +14,8 @@ from mtmetrics.inputs import check
 from mtmetrics.scorers.base import MetricResult, Scorer, joined
 from mtmetrics.scorers.pool import ModelPool
 
-# The metrics take turns after so many lines, few enough that an encoder's cache still holds what the metric before it encoded.
+# The metrics take turns after so many lines, few enough that an encoder's cache still holds what the metric before it
+# encoded.
 _LINES = 256
 SCORE = "score"
 
@@ -53,7 +54,8 @@ class Scored:
 
     Attributes:
         entry: where they come from.
-        scores: for each file one value per segment or per system, None where there is none; empty where the row has no scores.
+        scores: for each file one value per segment or per system, None where there is none; empty where the row has no
+            scores.
         signatures: for each file the signature of the metric; empty for columns.
         problem: why the row has no scores; None where it has.
     """

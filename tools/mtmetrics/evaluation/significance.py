@@ -52,8 +52,11 @@ class PValue(NamedTuple):
         return self.value if self.reason is None else None
 
 
-def bootstrap_interval(values: np.ndarray | Sequence[float], *, level: float = 0.95, resamples: int = 1000, seed: int = SEED) -> Interval:
-    """Percentile bootstrap interval of a mean (Efron, 1979): segments are drawn with replacement, as often as there are.
+def bootstrap_interval(
+    values: np.ndarray | Sequence[float], *, level: float = 0.95, resamples: int = 1000, seed: int = SEED
+) -> Interval:
+    """Percentile bootstrap interval of a mean (Efron, 1979): segments are drawn with replacement, as often as there
+    are.
 
     Args:
         values: (n,) scores of segments.
@@ -99,7 +102,8 @@ def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int
 def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
     """Approximate randomisation (Riezler and Maxwell, 2005): does A's mean lead B's by more than swapped scores would?
 
-    In each resample the scores of the two systems change places on about half of the segments, each with probability one half.
+    In each resample the scores of the two systems change places on about half of the segments, each with probability
+    one half.
 
     Args:
         a: (n,) scores of A's segments.
@@ -108,7 +112,8 @@ def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: i
         seed: of the draw.
 
     Returns:
-        One-sided p, (count + 1) / (resamples + 1), where count is the number of permutations in which A leads by at least as much.
+        One-sided p, (count + 1) / (resamples + 1), where count is the number of permutations in which A leads by at
+        least as much.
 
     Raises:
         InputError: the columns are not vectors of numbers of one length, no segment is left, or a score is not finite.
@@ -120,12 +125,14 @@ def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: i
 
 
 def p_value(count: int, resamples: int) -> float:
-    """(count + 1) / (resamples + 1): `count` resamples were at least as extreme as what was observed, which counts as one itself."""
+    """(count + 1) / (resamples + 1): `count` resamples were at least as extreme as what was observed, which counts as
+    one itself."""
     return (count + 1) / (resamples + 1)
 
 
 def sign_flips(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
-    """Random signs, (k, n) at a time until there are `resamples` rows: -1 swaps the two scores of a segment, 1 leaves them.
+    """Random signs, (k, n) at a time until there are `resamples` rows: -1 swaps the two scores of a segment, 1 leaves
+    them.
 
     Raises:
         InputError: `resamples` is no positive whole number.
@@ -136,7 +143,8 @@ def sign_flips(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def portions(resamples: int, n: int) -> Iterator[int]:
-    """How many resamples of n segments to draw at once, such that a few tens of megabytes hold them; sums up to `resamples`.
+    """How many resamples of n segments to draw at once, such that a few tens of megabytes hold them; sums up to
+    `resamples`.
 
     Raises:
         InputError: `resamples` is no positive whole number.

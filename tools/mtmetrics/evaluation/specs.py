@@ -44,26 +44,34 @@ class MetricSpec:
         """
         metric, _, rest = text.partition(":")
         if not metric.strip():
-            raise InputError(f"metric {text!r}: has no name; NAME, NAME:PRESET or NAME:PRESET:option=value,... is needed")
+            raise InputError(
+                f"metric {text!r}: has no name; NAME, NAME:PRESET or NAME:PRESET:option=value,... is needed"
+            )
         preset, _, listed = rest.partition(":")
         options: dict[str, Any] = {}
         for item in listed.split(",") if listed else []:
             name, equals, value = item.partition("=")
             name = name.strip().replace("-", "_")
             if not equals or not name or name in options or name in _OWN:
-                raise InputError(f"metric {text!r}: {item!r} cannot be used; NAME:PRESET:option=value,option=value is needed")
+                raise InputError(
+                    f"metric {text!r}: {item!r} cannot be used; NAME:PRESET:option=value,option=value is needed"
+                )
             options[name] = _value(value.strip())
         return cls(metric.strip(), preset.strip() or None, tuple(options.items()))
 
     def __str__(self) -> str:
-        options = ",".join(f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in self.options)
+        options = ",".join(
+            f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in self.options
+        )
         return f"{self.metric}:{self.preset or ''}:{options}".rstrip(":")
 
     def filled(self, preset: str, options: dict[str, Any]) -> "MetricSpec":
         """The same metric, with a preset, where it has presets, and options for what it does not say itself."""
         takes = inspect.signature(LOADERS[self.metric]).parameters if self.metric in LOADERS else ()
         return MetricSpec(
-            self.metric, self.preset or (preset if "preset" in takes else None), tuple((options | dict(self.options)).items())
+            self.metric,
+            self.preset or (preset if "preset" in takes else None),
+            tuple((options | dict(self.options)).items()),
         )
 
     def having(self, **options: Any) -> "MetricSpec":
@@ -78,7 +86,9 @@ class MetricSpec:
             ArtifactError: as there.
         """
         if self.preset is not None and not has_presets(self.metric):
-            raise InputError(f"metric {str(self)!r}: {self.metric} has no presets; write {dataclasses.replace(self, preset=None)}")
+            raise InputError(
+                f"metric {str(self)!r}: {self.metric} has no presets; write {dataclasses.replace(self, preset=None)}"
+            )
         preset = {} if self.preset is None else {"preset": self.preset}
         return load_scorer(self.metric, pool=pool, lang_pair=lang_pair, **preset, **dict(self.options))
 

@@ -54,7 +54,9 @@ def latex(table: Table, numbers: Container[int]) -> str:
     """A LaTeX ``tabular`` with the rules of the package booktabs; arguments as `markdown`."""
     head, *body = (" & ".join(map(_latex_cell, row)) + r" \\" for row in table)
     columns = "".join("r" if column in numbers else "l" for column in range(len(table[0])))
-    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"])
+    return "\n".join(
+        [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+    )
 
 
 def comma_separated(table: Table, numbers: Container[int]) -> str:

@@ -18,14 +18,21 @@ def render_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str], st
         style: ``json``, or one of the styles of tables.
     """
     whole = mean_grid(grids)
-    columns: dict[str, list[Correlation]] = {file: grid.correlations for file, grid in grids.items()} | {"mean": whole.correlations}
+    columns: dict[str, list[Correlation]] = {file: grid.correlations for file, grid in grids.items()} | {
+        "mean": whole.correlations
+    }
     if style == "json":
         rows: list[dict[str, Any]] = [
-            {"weights": _weights(whole, row), "correlations": {name: values[row].known for name, values in columns.items()}}
+            {
+                "weights": _weights(whole, row),
+                "correlations": {name: values[row].known for name, values in columns.items()},
+            }
             for row in range(len(whole.points))
         ]
         best = None if whole.best is None else rows[whole.best]
-        return json.dumps({**about, "parts": whole.parts, "best": best, "grid": rows}, indent=2, ensure_ascii=False, allow_nan=False)
+        return json.dumps(
+            {**about, "parts": whole.parts, "best": best, "grid": rows}, indent=2, ensure_ascii=False, allow_nan=False
+        )
     table = [[*whole.parts, *columns]]
     for row in range(len(whole.points)):
         table.append([*map(_shown, whole.points[row]), *(rounded(values[row]) for values in columns.values())])

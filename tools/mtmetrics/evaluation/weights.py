@@ -35,11 +35,13 @@ class WeightGrid:
         return None if np.isnan(values).all() else int(np.nanargmax(values))
 
 
-def weight_grid(parts: Mapping[str, np.ndarray], human: Numbers, steps: int = 10, *, coefficient: str = "pearson") -> WeightGrid:
+def weight_grid(
+    parts: Mapping[str, np.ndarray], human: Numbers, steps: int = 10, *, coefficient: str = "pearson"
+) -> WeightGrid:
     """Correlates every weighted sum of parts with human judgements; nothing is scored again.
 
-    The parts are summed up as they are, without scaling, as in Eq. 3 and 6 of Belouadi and Eger (2023). Since a correlation does not
-    change with the scale of a score, weights that sum up to 1 stand for all proportions.
+    The parts are summed up as they are, without scaling, as in Eq. 3 and 6 of Belouadi and Eger (2023). Since a
+    correlation does not change with the scale of a score, weights that sum up to 1 stand for all proportions.
 
     Args:
         parts: two parts or more, k (n,) vectors, higher is better.
@@ -81,5 +83,7 @@ def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
     if len({(grid.parts, grid.steps) for grid in grids.values()}) != 1:
         raise InputError("grids: one or several of the same parts and steps are needed for a mean")
     first = next(iter(grids.values()))
-    means = [mean({name: grid.correlations[point] for name, grid in grids.items()}) for point in range(len(first.points))]
+    means = [
+        mean({name: grid.correlations[point] for name, grid in grids.items()}) for point in range(len(first.points))
+    ]
     return dataclasses.replace(first, correlations=means)

@@ -16,7 +16,8 @@ def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
     """Williams' test (1959) of r12 > r13, for correlations that share a variable, as in Graham and Baldwin (2014).
 
     t = (r12 - r13) sqrt((n - 1) (1 + r23)) / sqrt(2 K (n - 1) / (n - 3) + (r12 + r13)^2 (1 - r23)^3 / 4),
-    K = 1 - r12^2 - r13^2 - r23^2 + 2 r12 r13 r23, follows Student's t with n - 3 degrees of freedom if the correlations are equal.
+    K = 1 - r12^2 - r13^2 - r23^2 + 2 r12 r13 r23, follows Student's t with n - 3 degrees of freedom if the correlations
+    are equal.
 
     Args:
         r12: Pearson's r of people and metric A.
@@ -25,7 +26,8 @@ def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
         n: number of segments.
 
     Returns:
-        One-sided p; 0.5 for metrics that agree fully, and NaN with its reason where n < 4 or the metrics are exact opposites.
+        One-sided p; 0.5 for metrics that agree fully, and NaN with its reason where n < 4 or the metrics are exact
+        opposites.
 
     Raises:
         InputError: a correlation outside of [-1, 1], or three that cannot occur together.

@@ -1,4 +1,5 @@
-"""Sentences that no translator writes: words in random order, and word-by-word translations (Sec. 5.1 of Zhao et al., 2020)."""
+"""Sentences that no translator writes: words in random order, and word-by-word translations (Sec. 5.1 of Zhao et al.,
+2020)."""
 
 import itertools
 import random
@@ -9,15 +10,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from mtmetrics.encoders.words import is_unspaced
 from mtmetrics.errors import InputError
+from mtmetrics.models.words import is_unspaced
 from mtmetrics.textio import iter_table
 
 _PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"
 
 
 def words(text: str) -> list[str]:
-    """The words of a text with their punctuation: what white space separates; in scripts that know none, each character.
+    """The words of a text with their punctuation: what white space separates; in scripts that know none, each
+    character.
 
     Example:
         >>> words("To be, or 是不是")
@@ -37,7 +39,8 @@ def bare_words(text: str) -> list[str]:
 
 
 def random_order(text: str, seed: int) -> str:
-    """The words of a text in an order that depends on the text and the seed alone; it may be the old one where there are few words."""
+    """The words of a text in an order that depends on the text and the seed alone; it may be the old one where there
+    are few words."""
     shuffled = words(text)
     random.Random(f"{seed} {text}").shuffle(shuffled)
     return _joined(shuffled)
@@ -60,13 +63,14 @@ class Literal(NamedTuple):
 class Dictionary:
     """Translates word by word, left to right, without regard to the context.
 
-    A word is looked up without the punctuation around it, as it is written and then in lower case; one that is not found, or is a number,
-    stays as it is. The paper takes the first translation that a web service offers. Word lists are in no such order, so of several
-    translations the one counts whose pair is listed most often (word pairs mined from text repeat themselves), then the one whose words are
-    the most frequent in `texts`, then the first.
+    A word is looked up without the punctuation around it, as it is written and then in lower case; one that is not
+    found, or is a number, stays as it is. The paper takes the first translation that a web service offers. Word lists
+    are in no such order, so of several translations the one counts whose pair is listed most often (word pairs mined
+    from text repeat themselves), then the one whose words are the most frequent in `texts`, then the first.
 
     Args:
-        pairs: words and their translations; entries of several words on the source side are used for scripts without spaces alone.
+        pairs: words and their translations; entries of several words on the source side are used for scripts without
+            spaces alone.
         texts: text in the target language.
     """
 
@@ -100,7 +104,8 @@ class Dictionary:
         return Literal(result[:1].upper() + result[1:] if text.strip()[:1].isupper() else result, found, total)
 
     def _look_up(self, rest: list[str]) -> tuple[int, str | None]:
-        """How many of the words the longest entry covers, and its translation with the punctuation of the source around it."""
+        """How many of the words the longest entry covers, and its translation with the punctuation of the source around
+        it."""
         for size in range(min(self._longest, len(rest)) if is_unspaced(rest[0][0]) else 1, 0, -1):
             whole = "".join(rest[:size])
             bare = whole.strip(_PUNCTUATION)

@@ -61,7 +61,9 @@ class DemoBackend:
         options: of the metric, the same for all requests.
     """
 
-    def __init__(self, metric: str, fields: tuple[str, str] = ("source", "translation"), options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, metric: str, fields: tuple[str, str] = ("source", "translation"), options: Mapping[str, Any] | None = None
+    ) -> None:
         self.fields = fields
         self._metric = metric
         self._options = dict(options or {})
@@ -94,7 +96,9 @@ class DemoBackend:
             raise InputError(f"{Path(path).name}: empty; there is nothing to score")
         return rows
 
-    def score(self, rows: list[list[str]], lang_pair: str, preset: str, report: Callable[[int, int], Any] | None = None) -> Scored:
+    def score(
+        self, rows: list[list[str]], lang_pair: str, preset: str, report: Callable[[int, int], Any] | None = None
+    ) -> Scored:
         """Scores rows.
 
         Args:
@@ -125,7 +129,8 @@ class DemoBackend:
             number: of the segment, from 1 up.
 
         Returns:
-            (height, width, 3) uint8, and a line or an empty string; None where the metric, as it is set up, matches no words.
+            (height, width, 3) uint8, and a line or an empty string; None where the metric, as it is set up, matches no
+            words.
 
         Raises:
             InputError: there is no such segment.
@@ -138,9 +143,13 @@ class DemoBackend:
         except InputError:
             # The texts were scored, so this says that there is nothing to align.
             return None
-        figure = draw_alignment(alignment, f"Segment {number}: score {scored.result.segments[number - 1]:.4f}", names=self.fields)
+        figure = draw_alignment(
+            alignment, f"Segment {number}: score {scored.result.segments[number - 1]:.4f}", names=self.fields
+        )
         figure.canvas.draw()
-        return np.asarray(figure.canvas.buffer_rgba())[..., :3], label_fonts([*alignment.source, *alignment.prediction]).advice
+        return np.asarray(figure.canvas.buffer_rgba())[..., :3], label_fonts(
+            [*alignment.source, *alignment.prediction]
+        ).advice
 
     def _load(self, lang_pair: str, preset: str) -> Scorer:
         return load_scorer(self._metric, preset=preset, lang_pair=lang_pair, pool=self._pool, **self._options)
@@ -173,18 +182,26 @@ def build_demo(
     # One model, one request at a time.
     queue: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 
-    def score(rows: Callable[[], list[list[str]]], lang_pair: str, preset: str, progress: gradio.Progress) -> tuple[Any, ...]:
+    def score(
+        rows: Callable[[], list[list[str]]], lang_pair: str, preset: str, progress: gradio.Progress
+    ) -> tuple[Any, ...]:
         with _messages():
             read = rows()
             progress(0, desc="Loading models")
-            scored = backend.score(read, lang_pair, preset, lambda done, total: progress((done, total), desc="Scoring", unit="segments"))
+            scored = backend.score(
+                read, lang_pair, preset, lambda done, total: progress((done, total), desc="Scoring", unit="segments")
+            )
         return _table(scored, fields), _summary(scored), scored.result.signature, 1, gradio.Column(visible=True), scored
 
-    def score_text(first: str, second: str, lang_pair: str, preset: str, progress: gradio.Progress = gradio.Progress()) -> tuple[Any, ...]:  # noqa: B008
+    def score_text(
+        first: str, second: str, lang_pair: str, preset: str, progress: gradio.Progress = gradio.Progress()  # noqa: B008
+    ) -> tuple[Any, ...]:
         """Scores text with a segment per line."""
         return score(lambda: backend.rows_of_text(first, second), lang_pair, preset, progress)
 
-    def score_file(path: str | None, lang_pair: str, preset: str, progress: gradio.Progress = gradio.Progress()) -> tuple[Any, ...]:  # noqa: B008
+    def score_file(
+        path: str | None, lang_pair: str, preset: str, progress: gradio.Progress = gradio.Progress()  # noqa: B008
+    ) -> tuple[Any, ...]:
         """Scores the rows of a file."""
         return score(lambda: backend.rows_of_file(path), lang_pair, preset, progress)
 
@@ -209,11 +226,14 @@ def build_demo(
         gradio.Markdown(f"# {title}\n{description}")
         with gradio.Row():
             lang_pair = gradio.Textbox(examples[0][2], label="Languages", info="two codes and a hyphen", min_width=280)
-            chosen = gradio.Dropdown(preset_names(metric), value=preset, label="Preset", info="the models behind the metric", min_width=280)
+            chosen = gradio.Dropdown(
+                preset_names(metric), value=preset, label="Preset", info="the models behind the metric", min_width=280
+            )
         with gradio.Tab("Text"):
             with gradio.Row():
                 first, second = (
-                    gradio.Textbox(label=field.capitalize(), info="one segment per line", lines=4, min_width=280) for field in fields
+                    gradio.Textbox(label=field.capitalize(), info="one segment per line", lines=4, min_width=280)
+                    for field in fields
                 )
             text_button = gradio.Button("Score", variant="primary")
             gradio.Examples([list(example) for example in examples], [first, second, lang_pair])
@@ -241,16 +261,33 @@ def build_demo(
                     precision=0,
                     minimum=1,
                 )
-                image = gradio.Image(label="Heatmap", show_label=False, format="png", interactive=False, buttons=["download", "fullscreen"])
+                image = gradio.Image(
+                    label="Heatmap",
+                    show_label=False,
+                    format="png",
+                    interactive=False,
+                    buttons=["download", "fullscreen"],
+                )
             signature = gradio.Textbox(label="Signature", info="pins the scores", interactive=False, buttons=["copy"])
         outputs = [table, summary, signature, number, results, scored]
         runs = [
-            text_button.click(score_text, [first, second, lang_pair, chosen], outputs, api_name="score", show_progress_on=summary, **queue),
-            file_button.click(score_file, [file, lang_pair, chosen], outputs, api_name="score_file", show_progress_on=summary, **queue),
+            text_button.click(
+                score_text,
+                [first, second, lang_pair, chosen],
+                outputs,
+                api_name="score",
+                show_progress_on=summary,
+                **queue,
+            ),
+            file_button.click(
+                score_file, [file, lang_pair, chosen], outputs, api_name="score_file", show_progress_on=summary, **queue
+            ),
         ]
         for run in runs:
             run.success(heatmap, [scored, number], [image, picture], api_visibility="private", **queue)
-            run.failure(lambda: (_NOTHING_YET, gradio.Column(visible=False)), None, [summary, results], api_visibility="private")
+            run.failure(
+                lambda: (_NOTHING_YET, gradio.Column(visible=False)), None, [summary, results], api_visibility="private"
+            )
         table.select(clicked, None, number, api_visibility="private").success(
             heatmap, [scored, number], [image, picture], api_visibility="private", **queue
         )
@@ -278,7 +315,9 @@ def _bounded(rows: Iterable[list[str]]) -> list[list[str]]:
         characters += sum(map(len, row))
         if len(read) > MAX_ROWS or characters > MAX_BYTES:
             most = f"{MAX_ROWS:,} rows or {MAX_BYTES // 10**6} MB"
-            raise InputError(f"more than {most}, which is the most that this page takes; use the command line, mtmetrics score")
+            raise InputError(
+                f"more than {most}, which is the most that this page takes; use the command line, mtmetrics score"
+            )
     return read
 
 

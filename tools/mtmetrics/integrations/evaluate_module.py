@@ -9,16 +9,20 @@ import datasets
 import evaluate
 
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
-from mtmetrics.encoders.device import Devices
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.inputs import check
+from mtmetrics.models.device import Devices
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.comparison import COMPARISONS
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
 
-_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "config_name", "kwargs"}
+_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {
+    "self",
+    "config_name",
+    "kwargs",
+}
 _MODEL_KEYWORDS = ("preset", "device", "dtype", "batch_tokens", "embedding_cache", "local_files_only")
 _EXAMPLES = {"lang_pair": "'de-en'"}
 
@@ -26,18 +30,19 @@ _EXAMPLES = {"lang_pair": "'de-en'"}
 class MetricModule(evaluate.Metric):
     """A metric of this package as an `evaluate` module.
 
-    A subclass sets `metric_name`, documents itself in ``_info``, calls `prepare` in ``_download_and_prepare``, and defines ``_compute``
-    with explicit arguments, whose names are the keywords that ``compute`` takes; ``evaluate.load`` takes them too, as defaults.
+    A subclass sets `metric_name`, documents itself in ``_info``, calls `prepare` in ``_download_and_prepare``, and
+    defines ``_compute`` with explicit arguments, whose names are the keywords that ``compute`` takes; ``evaluate.load``
+    takes them too, as defaults.
 
     Args:
         config_name: name of a preset; None or ``"default"`` means ``paper``.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
-        device: ``"auto"``, a device, or several of them, see `mtmetrics.encoders.device.pick_devices`.
+        device: ``"auto"``, a device, or several of them, see `mtmetrics.models.device.pick_devices`.
         dtype: number format of the encoders.
         batch_tokens: padded tokens per encoder batch; fewer where memory runs out.
         embedding_cache: folder where encoded texts are kept for later runs; None keeps none.
-        local_files_only: never ask the Hub; so do ``HF_HUB_OFFLINE=1``, ``HF_EVALUATE_OFFLINE=1`` and a download configuration with
-            ``local_files_only``.
+        local_files_only: never ask the Hub; so do ``HF_HUB_OFFLINE=1``, ``HF_EVALUATE_OFFLINE=1`` and a download
+            configuration with ``local_files_only``.
         **options: keywords of `evaluate.Metric`, and those of ``compute``.
 
     Raises:
@@ -65,7 +70,9 @@ class MetricModule(evaluate.Metric):
         self.defaults = options
         self._local_files_only = local_files_only or evaluate.config.HF_EVALUATE_OFFLINE
         self.preset: Preset = load_preset(
-            self.metric_name, _preset_name(self.metric_name, config_name, preset), local_files_only=self._local_files_only
+            self.metric_name,
+            _preset_name(self.metric_name, config_name, preset),
+            local_files_only=self._local_files_only,
         )
         self._model_options: dict[str, Any] = {
             "device": device,
@@ -93,11 +100,13 @@ class MetricModule(evaluate.Metric):
         return {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
 
     def prepare(self, dl_manager: Any, **without_pair: Any) -> None:
-        """Loads the models that the preset and the keywords of ``evaluate.load`` determine; all that are loaded stay with the object.
+        """Loads the models that the preset and the keywords of ``evaluate.load`` determine; all that are loaded stay
+        with the object.
 
         Args:
             dl_manager: what `evaluate` passes to ``_download_and_prepare``.
-            **without_pair: options that leave out what depends on the language pair, for the usual case that the pair is not known yet.
+            **without_pair: options that leave out what depends on the language pair, for the usual case that the pair
+                is not known yet.
 
         Raises:
             InputError: an option, device or dtype that cannot be used.
@@ -182,7 +191,8 @@ class MetricModule(evaluate.Metric):
         Where scoring fails, what was added before is kept, so that the call can be repeated with other options.
 
         Raises:
-            InputError: the texts are no parallel lists of strings, there is none, or a keyword is unknown, missing or has a wrong value.
+            InputError: the texts are no parallel lists of strings, there is none, or a keyword is unknown, missing or
+                has a wrong value.
             ArtifactError: something that the options name cannot be loaded.
 
         """
@@ -192,11 +202,15 @@ class MetricModule(evaluate.Metric):
         self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
         for name in self._option_names(required=True):
             if name not in options:
-                raise InputError(f"{name} is missing; pass {name}={_EXAMPLES.get(name, '...')} to compute or to evaluate.load")
+                raise InputError(
+                    f"{name} is missing; pass {name}={_EXAMPLES.get(name, '...')} to compute or to evaluate.load"
+                )
         if all(column is None for column in columns.values()):
             columns = {}
             if self.writer is None:
-                raise InputError(f"nothing to score; pass {'=, '.join(self._known_columns())}= to compute, or call add or add_batch before")
+                raise InputError(
+                    f"nothing to score; pass {'=, '.join(self._known_columns())}= to compute, or call add or add_batch before"
+                )
         else:
             columns = self._checked(columns)
         added = len(self)
@@ -220,7 +234,8 @@ class MetricModule(evaluate.Metric):
         super().add_batch(**self._checked(columns))
 
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
-        """Adds one segment, which is scored by the next ``compute``, such as ``add(source="Hallo", prediction="Hello")``.
+        """Adds one segment, which is scored by the next ``compute``, such as ``add(source="Hallo",
+        prediction="Hello")``.
 
         Raises:
             InputError: a text is missing or no string, or a keyword is unknown.
@@ -235,18 +250,23 @@ class MetricModule(evaluate.Metric):
         super().add(**singular, **texts)
 
     def _feature_names(self) -> list[str]:
-        """The columns of the rows at hand; before there are any, those that `evaluate.combine` is to pick for this metric."""
+        """The columns of the rows at hand; before there are any, those that `evaluate.combine` is to pick for this
+        metric."""
         if self._columns_in_use:
             return self._columns_in_use
         comparison = COMPARISONS[self.metric_name]
         asked = self.defaults.get(comparison.option)
-        chosen = [column for column, value in comparison.values.items() if value == asked] if asked else [comparison.usual]
+        chosen = (
+            [column for column, value in comparison.values.items() if value == asked] if asked else [comparison.usual]
+        )
         return ["predictions", *chosen] if any(chosen) else self._known_columns()
 
     def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
         """The types of checked columns; that of `evaluate` supposes that the same ones are always there."""
         text = datasets.Value("string")
-        return datasets.Features({name: text if isinstance(value, str) else datasets.List(text) for name, value in example.items()})
+        return datasets.Features(
+            {name: text if isinstance(value, str) else datasets.List(text) for name, value in example.items()}
+        )
 
     def _known_columns(self) -> list[str]:
         """All columns that the metric may be given."""
@@ -262,12 +282,14 @@ class MetricModule(evaluate.Metric):
         return [parameter.name for parameter in named if not required or parameter.default is parameter.empty]
 
     def _columns(self, **columns: Any) -> dict[str, Any]:
-        """Drops columns that this metric does not have where they are None, as `evaluate` passes them to several metrics."""
+        """Drops columns that this metric does not have where they are None, as `evaluate` passes them to several
+        metrics."""
         optional = {"predictions", "references"} - set(self._known_columns())
         return {name: column for name, column in columns.items() if name not in optional or column is not None}
 
     def _checked(self, columns: dict[str, Any]) -> dict[str, list[Any]]:
-        """The columns as lists of strings, in the order of the metric; the same ones as in rows that were added before."""
+        """The columns as lists of strings, in the order of the metric; the same ones as in rows that were added
+        before."""
         given = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
             if not set(given) - {"predictions"}:

@@ -1,4 +1,5 @@
-"""Registers the metrics under their bare names, so that ``evaluate.load("xmoverscore")`` works in any folder and without a network."""
+"""Registers the metrics under their bare names, so that ``evaluate.load("xmoverscore")`` works in any folder and
+without a network."""
 
 import dataclasses
 import os
@@ -25,7 +26,8 @@ class Registration:
 
 
 def install(names: list[str] | None = None) -> list[Registration]:
-    """Copies the scripts of metrics into the module cache of `evaluate` under their bare names; what is there already is left alone.
+    """Copies the scripts of metrics into the module cache of `evaluate` under their bare names; what is there already
+    is left alone.
 
     Args:
         names: metrics; None for all.
@@ -43,7 +45,9 @@ def install(names: list[str] | None = None) -> list[Registration]:
         before = registered(name)
         path = before or _cached_script(name, register=True)
         if path is None:
-            raise MTMetricsError(f"{name}: evaluate does not find the script that was put into its cache; is its version supported?")
+            raise MTMetricsError(
+                f"{name}: evaluate does not find the script that was put into its cache; is its version supported?"
+            )
         registrations.append(Registration(name, path, before is None))
     return registrations
 
@@ -65,8 +69,9 @@ def _script(name: str) -> Path:
 def _cached_script(name: str, register: bool = False) -> Path | None:
     """The script that `evaluate` takes for a bare name, after putting ours there if asked to.
 
-    Nothing of this is documented by `evaluate` (seen in 0.4.6), so all of it stands here. A bare name is looked for on the Hub as
-    ``evaluate-metric/NAME`` first; where that fails, the most recently written script in the cache folder of that name is taken.
+    Nothing of this is documented by `evaluate` (seen in 0.4.6), so all of it stands here. A bare name is looked for on
+    the Hub as ``evaluate-metric/NAME`` first; where that fails, the most recently written script in the cache folder of
+    that name is taken.
 
     Raises:
         MTMetricsError: the cache cannot be written.
@@ -82,7 +87,8 @@ def _cached_script(name: str, register: bool = False) -> Path | None:
             factory = loading.LocalEvaluationModuleFactory(str(_script(name)))
             factory.name = f"evaluate-metric/{name}"
             path = folder / factory.get_module().hash / f"{name}.py"
-            # The hash leaves comments out, and a file that exists is not copied again; after a downgrade it is not the youngest.
+            # The hash leaves comments out, and a file that exists is not copied again; after a downgrade it is not the
+            # youngest.
             if path.read_bytes() != _script(name).read_bytes():
                 write_atomic(path, _script(name).read_bytes())
             os.utime(path)

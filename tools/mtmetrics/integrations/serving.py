@@ -26,10 +26,11 @@ def metric_app(name: str) -> "gradio.Blocks":
 
 
 def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
-    """Starts a server for an app and returns at once; ``local_url`` of the app is its address then, ``block_thread()`` waits for Ctrl-C.
+    """Starts a server for an app and returns at once; ``local_url`` of the app is its address then, ``block_thread()``
+    waits for Ctrl-C.
 
-    It listens on loopback, unless ``GRADIO_SERVER_NAME`` says otherwise, as it does in a Space. An upload has a limit, and no file but
-    the uploads and the pictures is given out.
+    It listens on loopback, unless ``GRADIO_SERVER_NAME`` says otherwise, as it does in a Space. An upload has a limit,
+    and no file but the uploads and the pictures is given out.
 
     Args:
         app: what `mtmetrics.integrations.demo.build_demo` returned.
@@ -43,7 +44,11 @@ def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
     # The bold fonts that gradio brings lack most letters, so that a word would be set in two fonts.
     theme = gradio.themes.Default(font=("system-ui", "sans-serif"), font_mono=("ui-monospace", "monospace"))
     try:
-        app.launch(server_port=port, max_file_size=MAX_BYTES, theme=theme, share=False, quiet=True, prevent_thread_lock=True)
+        app.launch(
+            server_port=port, max_file_size=MAX_BYTES, theme=theme, share=False, quiet=True, prevent_thread_lock=True
+        )
     except OSError as error:
-        raise MTMetricsError(f"port {port or '7860 and those after it'}: cannot be used ({error}); choose another one") from error
+        raise MTMetricsError(
+            f"port {port or '7860 and those after it'}: cannot be used ({error}); choose another one"
+        ) from error
     return app

@@ -20,23 +20,26 @@ Compute = Callable[..., dict[str, float]]
 def make_compute_metrics(
     metric: "evaluate.EvaluationModule | Scorer", tokenizer: Any, sources: Sequence[str] | None = None, **options: Any
 ) -> "Callable[[EvalPrediction], dict[str, float]]":
-    """A function for the argument `compute_metrics` of ``Seq2SeqTrainer``, which must have ``predict_with_generate=True``.
+    """A function for the argument `compute_metrics` of ``Seq2SeqTrainer``, which must have
+    ``predict_with_generate=True``.
 
-    References are the decoded labels. Sources, where the metric reads them, are `sources`, or the decoded inputs of the model; those need
-    ``include_for_metrics=["inputs"]``, and hold the prompt too if the model is given one.
+    References are the decoded labels. Sources, where the metric reads them, are `sources`, or the decoded inputs of the
+    model; those need ``include_for_metrics=["inputs"]``, and hold the prompt too if the model is given one.
 
     Args:
         metric: a module that `evaluate.load` returned, or a scorer of this package.
         tokenizer: of the model.
-        sources: texts parallel to the evaluation set. ``train_sampling_strategy="group_by_length"`` reorders that: leave them out then.
+        sources: texts parallel to the evaluation set. ``train_sampling_strategy="group_by_length"`` reorders that:
+            leave them out then.
         **options: of the module's ``compute``, such as ``lang_pair="de-en"``; models that they name are loaded at once.
 
     Returns:
-        A function that returns plain numbers: ``mean_score``, and the mean of each part, such as ``mover_part``; for modules of other
-        packages the numbers that they return. The trainer logs them as ``eval_mean_score`` and so on.
+        A function that returns plain numbers: ``mean_score``, and the mean of each part, such as ``mover_part``; for
+        modules of other packages the numbers that they return. The trainer logs them as ``eval_mean_score`` and so on.
 
     Raises:
-        InputError: an option that the metric does not have, sources that it does not read, or nothing says what it compares with.
+        InputError: an option that the metric does not have, sources that it does not read, or nothing says what it
+            compares with.
         ArtifactError: something that an option names cannot be loaded.
     """
     columns, compute = _prepared(metric, sources is not None, options)
@@ -54,7 +57,9 @@ def make_compute_metrics(
             texts["sources"] = list(sources)
         elif "sources" in columns:
             if evaluated.inputs is None:
-                raise InputError('the metric reads sources: pass sources=, or include_for_metrics=["inputs"] to Seq2SeqTrainingArguments')
+                raise InputError(
+                    'the metric reads sources: pass sources=, or include_for_metrics=["inputs"] to Seq2SeqTrainingArguments'
+                )
             texts["sources"] = _decoded(tokenizer, evaluated.inputs)
         return compute(**texts)
 
@@ -70,8 +75,12 @@ def _prepared(metric: Any, with_sources: bool, options: dict[str, Any]) -> tuple
         metric, options = _scorer(metric, with_sources, options), {}
     if isinstance(metric, Scorer):
         if options:
-            raise InputError(f"{', '.join(options)}: options are for evaluate modules; a scorer is given them when it is made")
-        return {metric.compares}, lambda predictions, **others: _means(metric.score(others[metric.compares], predictions))
+            raise InputError(
+                f"{', '.join(options)}: options are for evaluate modules; a scorer is given them when it is made"
+            )
+        return {metric.compares}, lambda predictions, **others: _means(
+            metric.score(others[metric.compares], predictions)
+        )
     features = getattr(metric, "features", None)
     if features is None:
         raise InputError(f"metric: a single evaluate module or a scorer is needed, got {type(metric).__name__}")
@@ -96,13 +105,17 @@ def _decoded(tokenizer: Any, tokens: Any) -> list[str]:
 
     tokens = np.asarray(tokens[0] if isinstance(tokens, tuple) else tokens)
     if tokens.ndim != 2 or not np.issubdtype(tokens.dtype, np.integer):
-        raise InputError("predictions: token numbers are needed, not logits; set predict_with_generate=True in Seq2SeqTrainingArguments")
+        raise InputError(
+            "predictions: token numbers are needed, not logits; set predict_with_generate=True in Seq2SeqTrainingArguments"
+        )
     texts = tokenizer.batch_decode([row[row >= 0].tolist() for row in tokens], skip_special_tokens=True)
     return [text.strip() for text in texts]
 
 
 def _means(result: "MetricResult") -> dict[str, float]:
-    return {"mean_score": result.system} | {f"{name}_part": float(values.mean()) for name, values in result.parts.items()}
+    return {"mean_score": result.system} | {
+        f"{name}_part": float(values.mean()) for name, values in result.parts.items()
+    }
 
 
 def _numbers(result: dict[str, Any]) -> dict[str, float]:

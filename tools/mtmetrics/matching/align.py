@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.models.packed import PackedTokens
 
 
 def align_pieces(source: np.ndarray, target: np.ndarray, threshold: float = 1e-3) -> np.ndarray:
@@ -24,7 +24,8 @@ def align_words(sources: PackedTokens, targets: PackedTokens, threshold: float =
     """Aligned words of N pairs of sentences: two words are aligned where any of their pieces are.
 
     Args:
-        sources: packed tokens with word numbers, e.g. of `TokenEncoder.encode_words`; input i is paired with input i of `targets`.
+        sources: packed tokens with word numbers, e.g. of `TokenEncoder.encode_words`; input i is paired with input i of
+            `targets`.
         targets: the other side.
         threshold: see `align_pieces`.
 
@@ -76,7 +77,9 @@ def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
     if not len(tokens.vectors):
         return {}
     text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
-    begins = np.flatnonzero(np.append(True, (np.diff(text) != 0) | (np.diff(tokens.words) != 0)))  # pieces of a word stand together
+    begins = np.flatnonzero(
+        np.append(True, (np.diff(text) != 0) | (np.diff(tokens.words) != 0))
+    )  # pieces of a word stand together
     means = np.add.reduceat(tokens.vectors, begins, axis=0) / np.diff(np.append(begins, len(text)))[:, None]
     return dict(zip(zip(text[begins].tolist(), tokens.words[begins].tolist(), strict=True), means, strict=True))
 

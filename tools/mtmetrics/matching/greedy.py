@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.matching.pairs import for_each_pair, masses, text_sums
+from mtmetrics.models.packed import PackedTokens
 
 
 class BERTScores(NamedTuple):
@@ -20,33 +20,42 @@ class BERTScores(NamedTuple):
 def bertscore(predictions: PackedTokens, references: PackedTokens, *, threads: int = 1) -> BERTScores:
     """BERTScore of N pairs of texts (Zhang et al., 2020, Sec. 3; without rescaling).
 
-    ``R = sum_i w_i max_j cos(r_i, p_j) / sum_i w_i`` over the tokens of the reference, precision the same the other way round, and
-    ``F1 = 2 P R / (P + R)``. Special tokens have no weight of their own, but a token may be matched with one, as in the published code.
-    There a token may also be matched with padding, at similarity 0; here there is no padding, as in its batches of one.
+    ``R = sum_i w_i max_j cos(r_i, p_j) / sum_i w_i`` over the tokens of the reference, precision the same the other way
+    round, and ``F1 = 2 P R / (P + R)``. Special tokens have no weight of their own, but a token may be matched with
+    one, as in the published code. There a token may also be matched with padding, at similarity 0; here there is no
+    padding, as in its batches of one.
 
     Args:
-        predictions: packed, L2-normalised tokens with the special ones; input position i is paired with position i of `references`.
+        predictions: packed, L2-normalised tokens with the special ones; input position i is paired with position i of
+            `references`.
         references: the other side. Weights of at least 0: uniform, or from `mtmetrics.matching.weights`.
         threads: threads that share the pairs.
 
     Returns:
-        All NaN where a side has no tokens but special ones. Where a side's tokens have no weight, its own number and F1 are NaN.
+        All NaN where a side has no tokens but special ones. Where a side's tokens have no weight, its own number and F1
+        are NaN.
     """
     sides = predictions, references
     words = [text_sums(side, (side.words >= 0).astype(np.float64))[side.index] > 0 for side in sides]
     x, y = (dataclasses.replace(side, weights=np.where(side.words >= 0, side.weights, 0.0)) for side in sides)
     precision, recall = _matched(x, y, np.logical_and(*words), threads)
-    f1 = np.divide(2.0 * precision * recall, precision + recall, out=np.zeros_like(precision), where=precision + recall != 0)
+    f1 = np.divide(
+        2.0 * precision * recall, precision + recall, out=np.zeros_like(precision), where=precision + recall != 0
+    )
     return BERTScores(precision, recall, f1)
 
 
-def bertr(predictions: PackedTokens, references: PackedTokens, *, special_tokens: bool = False, threads: int = 1) -> np.ndarray:
-    """BERTR of N pairs of texts: how well the word pieces of the reference are covered (Mathur et al., 2019, Eq. 1 and 2).
+def bertr(
+    predictions: PackedTokens, references: PackedTokens, *, special_tokens: bool = False, threads: int = 1
+) -> np.ndarray:
+    """BERTR of N pairs of texts: how well the word pieces of the reference are covered (Mathur et al., 2019, Eq. 1 and
+    2).
 
     ``mean_i max_j cos(r_i, p_j)``. Unlike the recall of BERTScore, special tokens are no partners.
 
     Args:
-        predictions: packed, L2-normalised tokens, uniformly weighted; input position i is paired with position i of `references`.
+        predictions: packed, L2-normalised tokens, uniformly weighted; input position i is paired with position i of
+            `references`.
         references: the other side.
         special_tokens: count special tokens as word pieces, on both sides.
         threads: threads that share the pairs.
@@ -61,7 +70,8 @@ def bertr(predictions: PackedTokens, references: PackedTokens, *, special_tokens
 
 
 def _matched(x: PackedTokens, y: PackedTokens, wanted: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """(N,) weighted means over the tokens of `x` of the highest similarity with a token of `y`, and the other way round."""
+    """(N,) weighted means over the tokens of `x` of the highest similarity with a token of `y`, and the other way
+    round."""
     x_mass, y_mass = masses(x), masses(y)
     x_result, y_result = np.full((2, len(wanted)), np.nan)
 

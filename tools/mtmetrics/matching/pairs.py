@@ -1,4 +1,5 @@
-"""What all matching shares: the weights of a text's tokens made masses, and one loop over pairs of texts, on several threads."""
+"""What all matching shares: the weights of a text's tokens made masses, and one loop over pairs of texts, on several
+threads."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -7,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.models.packed import PackedTokens
 
 _PAIRS_PER_TASK = 64
 
@@ -27,7 +28,11 @@ def masses(tokens: PackedTokens) -> np.ndarray:
 
 
 def for_each_pair(
-    work: Callable[[int, slice, slice], None], sources: PackedTokens, targets: PackedTokens, wanted: np.ndarray, threads: int
+    work: Callable[[int, slice, slice], None],
+    sources: PackedTokens,
+    targets: PackedTokens,
+    wanted: np.ndarray,
+    threads: int,
 ) -> None:
     """Calls ``work(pair, source_rows, target_rows)`` for the wanted ones of N pairs of texts.
 
@@ -50,7 +55,8 @@ def for_each_pair(
 
 
 def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:
-    """Calls ``run(task)`` for each task, several at a time where there are threads for it; the linear algebra library gets one thread each.
+    """Calls ``run(task)`` for each task, several at a time where there are threads for it; the linear algebra library
+    gets one thread each.
 
     The products are too small to share out: threads of that library would only compete with ours.
     """

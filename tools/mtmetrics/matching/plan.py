@@ -26,7 +26,8 @@ class Alignment:
     Attributes:
         source: n words of the source that hold mass, in reading order, special tokens among them.
         prediction: m words of the translation.
-        flow: (n, m) float64 share of the mass that moves from word to word; it sums to 1 (to less after partial transport).
+        flow: (n, m) float64 share of the mass that moves from word to word; it sums to 1 (to less after partial
+            transport).
         cost: (n, m) float64 distance that it moves; where no mass moves, the mean distance of the two words' vectors.
     """
 
@@ -41,13 +42,14 @@ class Alignment:
         return float((self.flow * self.cost).sum())
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain lists: ``source``, ``prediction``, ``flow`` and ``cost`` (one row per source word), and ``distance``."""
+        """Plain lists: ``source``, ``prediction``, ``flow`` and ``cost`` (one row per source word), and
+        ``distance``."""
         matrices = {"flow": self.flow.tolist(), "cost": self.cost.tolist()}
         return {"source": self.source, "prediction": self.prediction, **matrices, "distance": self.distance}
 
 
 def ngram_units(words: Sequence[str], positions: np.ndarray, weights: np.ndarray, n: int) -> Units:
-    """Shares of words in the n-grams of a text, made as `mtmetrics.encoders.packed.PackedTokens.ngrams` makes them.
+    """Shares of words in the n-grams of a text, made as `mtmetrics.models.packed.PackedTokens.ngrams` makes them.
 
     Args:
         words: all words of the text.

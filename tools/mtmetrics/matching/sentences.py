@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from mtmetrics.encoders.packed import PackedTokens
+from mtmetrics.models.packed import PackedTokens
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(N,) float64 cosines of the rows of two (N, d) matrices: the sentence semantic similarity of SentSim (Song et al., 2021, Eq. 6).
+    """(N,) float64 cosines of the rows of two (N, d) matrices: the sentence semantic similarity of SentSim (Song et
+    al., 2021, Eq. 6).
 
     NaN where a row is zero, as the mean of no token vectors is.
     """
@@ -17,7 +18,8 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def sentence_mover_distances(sources: PackedTokens, targets: PackedTokens) -> np.ndarray:
-    """Sentence Mover's Distance of N pairs of texts: the Euclidean distance of their mean token vectors (Song et al., 2021, Eq. 9).
+    """Sentence Mover's Distance of N pairs of texts: the Euclidean distance of their mean token vectors (Song et al.,
+    2021, Eq. 9).
 
     Args:
         sources: packed tokens as they were encoded, not normalised, special tokens left out as in the published code.

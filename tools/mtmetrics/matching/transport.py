@@ -5,9 +5,9 @@ from typing import Literal
 
 import numpy as np
 
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.matching.pairs import for_each_pair, masses, text_sums
+from mtmetrics.models.packed import PackedTokens
 
 Distance = Literal["sqeuclidean", "euclidean", "cosine"]
 DISTANCES: tuple[Distance, ...] = ("sqeuclidean", "euclidean", "cosine")
@@ -17,8 +17,8 @@ _MAX_ITERATIONS = 1_000_000
 def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
     """Exact earth mover's distance by POT's compiled network simplex.
 
-    ``min_F sum_ij C_ij F_ij`` subject to ``F 1 = source``, ``F' 1 = target`` (Sec. 3.1 of Zhao et al., 2020). Calls the compiled
-    function itself: the checks and conversions of ``ot.emd`` take longer than a sentence pair does.
+    ``min_F sum_ij C_ij F_ij`` subject to ``F 1 = source``, ``F' 1 = target`` (Sec. 3.1 of Zhao et al., 2020). Calls the
+    compiled function itself: the checks and conversions of ``ot.emd`` take longer than a sentence pair does.
 
     Args:
         cost: (n, m) float64, C-contiguous.
@@ -42,8 +42,9 @@ def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tu
 def cost_matrix(x: np.ndarray, y: np.ndarray, distance: Distance) -> np.ndarray:
     """(n, m) float64 distances between the L2-normalised rows of (n, d) `x` and (m, d) `y`.
 
-    ``sqeuclidean`` is ``2 - 2 cos`` (0 to 4), ``cosine`` half of it, ``euclidean`` its root (0 to 2). The root is taken of
-    float64 products: in float32 the distance of equal vectors would come out near 3e-4, as it does in the published code.
+    ``sqeuclidean`` is ``2 - 2 cos`` (0 to 4), ``cosine`` half of it, ``euclidean`` its root (0 to 2). The root is taken
+    of float64 products: in float32 the distance of equal vectors would come out near 3e-4, as it does in the published
+    code.
     """
     if distance == "euclidean":
         x, y = _unit64(x), _unit64(y)
@@ -84,11 +85,12 @@ def word_mover_distances(
     """Word Mover's Distance of N pairs of texts.
 
     Args:
-        sources: packed tokens or n-grams; input position i is paired with position i of `targets`. Named distances need them
-            L2-normalised.
+        sources: packed tokens or n-grams; input position i is paired with position i of `targets`. Named distances need
+            them L2-normalised.
         targets: the other side.
         distance: a name, see `cost_matrix`, or a function of two matrices of vectors, such as `euclidean_distances`.
-        transport: what turns cost and masses into flow and value; `optimal_flow` or one of `mtmetrics.matching.partial`.
+        transport: what turns cost and masses into flow and value; `optimal_flow` or one of
+            `mtmetrics.matching.partial`.
         threads: solver threads (the solver releases the GIL).
 
     Returns:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.packed import PackedTokens
 
 if TYPE_CHECKING:
-    from mtmetrics.encoders.token_encoder import TokenEncoder
+    from mtmetrics.models.token_encoder import TokenEncoder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +49,8 @@ class TokenWeights:
         Args:
             encoder: its tokeniser splits the texts.
             texts: one document each; repeated ones count as often as they come.
-            offset: added to every weight. 1 makes them all positive, as transport needs. 0 gives the weights of BERTScore (Zhang et al.,
-                2020, Sec. 3), where a token that occurs in every text has none.
+            offset: added to every weight. 1 makes them all positive, as transport needs. 0 gives the weights of
+                BERTScore (Zhang et al., 2020, Sec. 3), where a token that occurs in every text has none.
         """
         counts = np.zeros(len(encoder.tokenizer))
         total = 0
@@ -83,9 +83,13 @@ class TokenWeights:
         try:
             table = safetensors.numpy.load_file(path)["idf"]
         except (OSError, KeyError, safetensors.SafetensorError) as error:
-            raise ArtifactError(f"weights {path}: cannot be read, missing, damaged or no idf table ({error})") from error
+            raise ArtifactError(
+                f"weights {path}: cannot be read, missing, damaged or no idf table ({error})"
+            ) from error
         if table.ndim != 1 or not (np.isfinite(table).all() and (table >= 0).all()):
             raise ArtifactError(f"weights {path}: a vector of finite numbers of at least 0 is needed")
         if not zeros and not table.all():
-            raise ArtifactError(f"weights {path}: holds weights of 0, but transport needs positive ones; fit the table with offset=1")
+            raise ArtifactError(
+                f"weights {path}: holds weights of 0, but transport needs positive ones; fit the table with offset=1"
+            )
         return cls(table)

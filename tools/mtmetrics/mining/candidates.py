@@ -15,7 +15,8 @@ _SHARD = 4_000_000
 
 
 class Neighbours(NamedTuple):
-    """For each of N queries its k nearest rows, nearest first: (N, k) int64 numbers, and (N, k) float64 distances or cosines."""
+    """For each of N queries its k nearest rows, nearest first: (N, k) int64 numbers, and (N, k) float64 distances or
+    cosines."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -34,9 +35,9 @@ def nearest(
 ) -> Neighbours:
     """The k nearest rows of `base` for each query.
 
-    Up to `flat_limit` rows all are compared. Beyond it an inverted file of 8-bit codes proposes four times as many rows as are wanted, and
-    their exact values decide (a neighbour may be missed, but no value is approximate). A base larger than a shard is searched in shards of
-    like size, one after the other, so that one index at a time is in memory.
+    Up to `flat_limit` rows all are compared. Beyond it an inverted file of 8-bit codes proposes four times as many rows
+    as are wanted, and their exact values decide (a neighbour may be missed, but no value is approximate). A base larger
+    than a shard is searched in shards of like size, one after the other, so that one index at a time is in memory.
 
     Args:
         queries: (N, d) float32.
@@ -45,8 +46,8 @@ def nearest(
         measure: Euclidean distance, or cosine (larger is nearer).
         flat_limit: rows up to which all are compared.
         shard: rows per shard.
-        legacy: as the published code does with distances (not with cosines): lists are farthest first, and of the neighbours that several
-            shards offer the farthest are kept.
+        legacy: as the published code does with distances (not with cosines): lists are farthest first, and of the
+            neighbours that several shards offer the farthest are kept.
         wrap: wraps the iteration over blocks of queries of each shard, for a progress bar.
 
     Raises:
@@ -70,7 +71,9 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows / np.maximum(norms, np.finfo(np.float32).tiny), dtype=np.float32)
 
 
-def _search(queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap: Callable[[Iterable[int]], Iterable[int]]) -> Neighbours:
+def _search(
+    queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap: Callable[[Iterable[int]], Iterable[int]]
+) -> Neighbours:
     k = min(k, len(base))
     flat = len(base) <= flat_limit
     index = _flat(base) if flat else _inverted_file(base)
@@ -78,7 +81,9 @@ def _search(queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap
     rows, values = np.zeros((len(queries), k), dtype=np.int64), np.zeros((len(queries), k))
     for first in wrap(range(0, len(queries), _BLOCK)):
         block = queries[first : first + _BLOCK]
-        proposed = np.sort(_propose(index, block, wanted), axis=1)  # equal values: the lower number first, whatever the index prefers
+        proposed = np.sort(
+            _propose(index, block, wanted), axis=1
+        )  # equal values: the lower number first, whatever the index prefers
         apart = block[:, None] - base[proposed]
         exact = np.sqrt(np.einsum("nkd,nkd->nk", apart, apart, dtype=np.float64))
         order = np.argsort(exact, axis=1, kind="stable")[:, :k]

@@ -4,15 +4,17 @@ import itertools
 import unicodedata
 from collections.abc import Callable
 
-from mtmetrics.encoders.words import is_unspaced
 from mtmetrics.errors import InputError
+from mtmetrics.models.words import is_unspaced
 
-# Written with spaces and in letters that Moses' rules know; Sinhala, for example, it takes apart at joiners inside words.
+# Written with spaces and in letters that Moses' rules know; Sinhala, for example, it takes apart at joiners inside
+# words.
 _MOSES = "bg ca cs da de el en es et fi fr ga hr hu is it lt lv nl no pl pt ro ru sk sl sq sr sv tr uk".split()  # noqa: SIM905
 
 
 def tokeniser(language: str) -> Callable[[str], list[str]]:
-    """Splits a sentence into tokens: Moses' rules for European languages, jieba for Chinese, `words_and_marks` for all others.
+    """Splits a sentence into tokens: Moses' rules for European languages, jieba for Chinese, `words_and_marks` for all
+    others.
 
     Args:
         language: ISO 639 code.

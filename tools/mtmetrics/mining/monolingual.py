@@ -42,8 +42,8 @@ def prepare(
 ) -> Prepared:
     """Keeps the lines that are one clean sentence of a language.
 
-    Runs of white space become one space. Removed are, in this order: blank lines, lines of over 1,000 characters, with a URL, with a date
-    of the form "year, hh:mm", of several sentences, repeated, of too few or too many tokens (see
+    Runs of white space become one space. Removed are, in this order: blank lines, lines of over 1,000 characters, with
+    a URL, with a date of the form "year, hh:mm", of several sentences, repeated, of too few or too many tokens (see
     `mtmetrics.mining.languages.tokeniser`), and of another language.
 
     Args:
@@ -55,7 +55,8 @@ def prepare(
         identify: remove sentences of other languages.
 
     Raises:
-        InputError: no sentence is left, most sentences are of one other language, or py3langid does not know the language.
+        InputError: no sentence is left, most sentences are of one other language, or py3langid does not know the
+            language.
     """
     tokens = tokeniser(language)
     identified = language_identifier(language) if identify else lambda _: language
@@ -74,7 +75,11 @@ def prepare(
             removed[reason] += 1
         else:
             kept.append(sentence)
-    counts = {"lines": removed.total() + len(kept), **{reason: removed[reason] for reason in _REASONS}, "kept": len(kept)}
+    counts = {
+        "lines": removed.total() + len(kept),
+        **{reason: removed[reason] for reason in _REASONS},
+        "kept": len(kept),
+    }
     _refuse_useless(name, language, counts, languages)
     return Prepared(kept, counts)
 
@@ -128,4 +133,6 @@ def _refuse_useless(name: str, language: str, counts: dict[str, int], languages:
         raise InputError(f"{name}: empty; there are no sentences")
     if not counts["kept"]:
         reasons = ", ".join(f"{number} {reason}" for reason, number in counts.items() if reason in _REASONS and number)
-        raise InputError(f"{name}: none of its {counts['lines']} lines can be used ({reasons}); one sentence per line is needed")
+        raise InputError(
+            f"{name}: none of its {counts['lines']} lines can be used ({reasons}); one sentence per line is needed"
+        )

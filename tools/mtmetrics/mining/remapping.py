@@ -1,13 +1,14 @@
-"""Maps from the words of mined or parallel sentences, and how well sentences are matched with them (Fig. 3 of Belouadi and Eger, 2023)."""
+"""Maps from the words of mined or parallel sentences, and how well sentences are matched with them (Fig. 3 of Belouadi
+and Eger, 2023)."""
 
 from collections.abc import Callable, Iterable, Sequence
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.maps.files import map_meta
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.token_store import EncodedSide
 from mtmetrics.mining.word_level import find_closest
 from mtmetrics.mining.word_pairs import vectors_from_sentences
-from mtmetrics.remap import Remapping
-from mtmetrics.scorers.maps import map_meta
+from mtmetrics.models.token_encoder import TokenEncoder
 
 FITTED = ("clp", "umd")
 
@@ -63,5 +64,8 @@ def precision_at_1(
     """
     translations = set(pairs)
     found = find_closest(sources, targets, remapping, k=k, threads=threads).targets
-    hits = [(source, targets.texts[target]) in translations for source, target in zip(sources.texts, found.tolist(), strict=True)]
+    hits = [
+        (source, targets.texts[target]) in translations
+        for source, target in zip(sources.texts, found.tolist(), strict=True)
+    ]
     return sum(hits) / len(hits)

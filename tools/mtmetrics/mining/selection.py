@@ -79,7 +79,9 @@ def is_copy(source: str, target: str, least_difference: float = _LEAST_DIFFERENC
     return Levenshtein.normalized_distance(source, target) <= least_difference
 
 
-def select(scores: np.ndarray, found: np.ndarray, sources: Sequence[str], targets: Sequence[str], limit: int) -> MinedPairs:
+def select(
+    scores: np.ndarray, found: np.ndarray, sources: Sequence[str], targets: Sequence[str], limit: int
+) -> MinedPairs:
     """The best pairs that are no copies, each target in the best of its pairs only.
 
     Args:
@@ -94,7 +96,14 @@ def select(scores: np.ndarray, found: np.ndarray, sources: Sequence[str], target
     """
     kept: list[int] = []
     used: set[int] = set()
-    counts = {"sources": len(sources), "targets": len(targets), "unmatched": 0, "copies": 0, "repeated targets": 0, "beyond the limit": 0}
+    counts = {
+        "sources": len(sources),
+        "targets": len(targets),
+        "unmatched": 0,
+        "copies": 0,
+        "repeated targets": 0,
+        "beyond the limit": 0,
+    }
     for source in np.argsort(-scores, kind="stable").tolist():
         target = int(found[source])
         if np.isnan(scores[source]):
@@ -113,4 +122,6 @@ def select(scores: np.ndarray, found: np.ndarray, sources: Sequence[str], target
         raise InputError(
             f"no pairs were mined: {counts['unmatched']} of {len(sources)} sources have no match, {counts['copies']} are copies"
         )
-    return MinedPairs(scores[kept], [sources[number] for number in kept], [targets[int(found[number])] for number in kept], counts)
+    return MinedPairs(
+        scores[kept], [sources[number] for number in kept], [targets[int(found[number])] for number in kept], counts
+    )

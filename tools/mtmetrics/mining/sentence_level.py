@@ -5,16 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtmetrics.encoders.base import Encoder
 from mtmetrics.inputs import positive
 from mtmetrics.mining.candidates import nearest
 from mtmetrics.mining.selection import MinedPairs, distinct_sentences, select
+from mtmetrics.models.base import Encoder
 
 _SENTENCES_PER_BLOCK = 4096
 
 
 class Margins(NamedTuple):
-    """For each of N sentences the (N,) int64 number of its best partner and the (N,) float64 ratio margin of the two."""
+    """For each of N sentences the (N,) int64 number of its best partner and the (N,) float64 ratio margin of the
+    two."""
 
     targets: np.ndarray
     margins: np.ndarray
@@ -48,23 +49,28 @@ def mine_sentences(
     return select(found.margins, found.targets, source_texts, target_texts, limit)
 
 
-def _encoded(texts: Iterable[str], encoder: Encoder, wrap: Callable[[Iterable[int]], Iterable[int]]) -> tuple[list[str], np.ndarray]:
+def _encoded(
+    texts: Iterable[str], encoder: Encoder, wrap: Callable[[Iterable[int]], Iterable[int]]
+) -> tuple[list[str], np.ndarray]:
     distinct = distinct_sentences(texts)
     blocks = wrap(range(0, len(distinct), _SENTENCES_PER_BLOCK))
-    return distinct, np.concatenate([encoder.encode(distinct[first : first + _SENTENCES_PER_BLOCK]).vectors for first in blocks])
+    return distinct, np.concatenate(
+        [encoder.encode(distinct[first : first + _SENTENCES_PER_BLOCK]).vectors for first in blocks]
+    )
 
 
 def ratio_margins(sources: np.ndarray, targets: np.ndarray, k: int = 5, *, legacy: bool = False) -> Margins:
     """The best partner of each source among its k nearest targets (Eq. 5 of Belouadi and Eger, 2023).
 
-    ``margin(x, y) = cos(x, y) / (sum_z cos(x, z) / 2k + sum_z cos(y, z) / 2k)``, z over the k nearest of the other language.
+    ``margin(x, y) = cos(x, y) / (sum_z cos(x, z) / 2k + sum_z cos(y, z) / 2k)``, z over the k nearest of the other
+    language.
 
     Args:
         sources: (N, d) sentence vectors.
         targets: (M, d) sentence vectors.
         k: neighbours on either side; all where there are fewer.
-        legacy: as the published code has it: backwards, the mean squared Euclidean distance of unit vectors in the place of the mean
-            cosine.
+        legacy: as the published code has it: backwards, the mean squared Euclidean distance of unit vectors in the
+            place of the mean cosine.
 
     Raises:
         InputError: `k` is below 1.
@@ -74,4 +80,6 @@ def ratio_margins(sources: np.ndarray, targets: np.ndarray, k: int = 5, *, legac
     around = (2.0 - 2.0 * backward if legacy else backward).mean(axis=1)
     margins = 2.0 * forward.values / (forward.values.mean(axis=1)[:, None] + around[forward.rows])
     best = margins.argmax(axis=1)[:, None]
-    return Margins(np.take_along_axis(forward.rows, best, axis=1)[:, 0], np.take_along_axis(margins, best, axis=1)[:, 0])
+    return Margins(
+        np.take_along_axis(forward.rows, best, axis=1)[:, 0], np.take_along_axis(margins, best, axis=1)[:, 0]
+    )

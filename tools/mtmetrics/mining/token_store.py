@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mtmetrics.encoders.base import WordEncoder
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.mining.selection import distinct_sentences
+from mtmetrics.models.base import WordEncoder
+from mtmetrics.models.packed import PackedTokens
 
 _SENTENCES_PER_BLOCK = 4096
 _MEMORY_BYTES = 4 * 2**30
@@ -37,7 +37,8 @@ def encode_side(
     folder: str | Path | None = None,
     wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> EncodedSide:
-    """Encodes every distinct sentence once; punctuation and word continuations are left out (see `mtmetrics.encoders.words.word_table`).
+    """Encodes every distinct sentence once; punctuation and word continuations are left out (see
+    `mtmetrics.models.words.word_table`).
 
     Args:
         texts: sentences; blank ones are left out.
@@ -60,7 +61,9 @@ def encode_side(
         blocks.append((tokens.lengths, tokens.weights, tokens.token_ids, tokens.words, tokens.truncated))
     lengths, weights, token_ids, words, truncated = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return EncodedSide(distinct, PackedTokens(rows.array(), offsets, weights, token_ids, words, np.arange(len(distinct)), truncated))
+    return EncodedSide(
+        distinct, PackedTokens(rows.array(), offsets, weights, token_ids, words, np.arange(len(distinct)), truncated)
+    )
 
 
 class _Rows:
@@ -94,5 +97,7 @@ class _Rows:
                 block.tofile(self._file)
             self._file.flush()
         except OSError as error:
-            raise MTMetricsError(f"cannot keep word vectors in {place}: {error.strerror or error}; free disk space there") from error
+            raise MTMetricsError(
+                f"cannot keep word vectors in {place}: {error.strerror or error}; free disk space there"
+            ) from error
         self._blocks.clear()

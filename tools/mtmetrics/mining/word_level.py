@@ -1,4 +1,5 @@
-"""Mines parallel sentences by Word Mover's Distance: candidates by centroid distance, exact distances where a bound allows the best."""
+"""Mines parallel sentences by Word Mover's Distance: candidates by centroid distance, exact distances where a bound
+allows the best."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -6,16 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import number
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.bounds import centroids, relaxed_distances
 from mtmetrics.matching.pairs import masses, run_tasks
 from mtmetrics.matching.transport import Distance, cost_matrix, optimal_flow
 from mtmetrics.mining.candidates import nearest
 from mtmetrics.mining.selection import MinedPairs, select
 from mtmetrics.mining.token_store import EncodedSide
-from mtmetrics.remap import Remapping
+from mtmetrics.models.packed import PackedTokens
 
 _SENTENCES_PER_BLOCK = 2048
 _SOURCES_PER_TASK = 64
@@ -48,7 +49,8 @@ def mine_words(
     threads: int = 1,
     wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> MinedPairs:
-    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus a distance, 0 to -4.
+    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus a distance, 0
+    to -4.
 
     Args:
         sources: sentences of the source language.
@@ -68,7 +70,9 @@ def mine_words(
     if not 0.0 < number("share", share) <= 1.0:
         raise InputError(f"share {share!r}: must be above 0 and at most 1")
     found = find_closest(sources, targets, remapping, k=k, threads=threads, wrap=wrap)
-    mined = select(-found.distances, found.targets, sources.texts, targets.texts, max(1, round(share * len(sources.texts))))
+    mined = select(
+        -found.distances, found.targets, sources.texts, targets.texts, max(1, round(share * len(sources.texts)))
+    )
     return dataclasses.replace(mined, counts={**mined.counts, "solved": found.solved, "skipped": found.skipped})
 
 
@@ -81,14 +85,20 @@ def find_closest(
     threads: int = 1,
     wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> Closest:
-    """For each source the target of the lowest Word Mover's Distance among the k of the nearest centroids; options as `mine_words`.
+    """For each source the target of the lowest Word Mover's Distance among the k of the nearest centroids; options as
+    `mine_words`.
 
     Raises:
         InputError: `k` is below 1.
     """
     candidates = nearest(_centroids(sources, remapping), _centroids(targets, None), k, wrap=wrap).rows
     found = [
-        closest(_block(sources, first, remapping), targets.tokens, candidates[first : first + _SENTENCES_PER_BLOCK], threads=threads)
+        closest(
+            _block(sources, first, remapping),
+            targets.tokens,
+            candidates[first : first + _SENTENCES_PER_BLOCK],
+            threads=threads,
+        )
         for first in wrap(range(0, len(sources.texts), _SENTENCES_PER_BLOCK))
     ]
     return Closest(
@@ -110,8 +120,8 @@ def closest(
 ) -> Closest:
     """For each of N texts the candidate of the lowest Word Mover's Distance; of equal ones that which stands first.
 
-    Candidates are visited by increasing lower bound, until the bound lies above the lowest distance found. The result is that of solving
-    them all.
+    Candidates are visited by increasing lower bound, until the bound lies above the lowest distance found. The result
+    is that of solving them all.
 
     Args:
         sources: N packed, L2-normalised texts, uniformly weighted.
@@ -160,7 +170,9 @@ def closest(
 
 
 def _centroids(side: EncodedSide, remapping: Remapping | None) -> np.ndarray:
-    return np.concatenate([centroids(_block(side, first, remapping)) for first in range(0, len(side.texts), _SENTENCES_PER_BLOCK)])
+    return np.concatenate(
+        [centroids(_block(side, first, remapping)) for first in range(0, len(side.texts), _SENTENCES_PER_BLOCK)]
+    )
 
 
 def _block(side: EncodedSide, first: int, remapping: Remapping | None) -> PackedTokens:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.matching.align import align_words, word_pair_vectors
+from mtmetrics.models.token_encoder import TokenEncoder
 
 _SENTENCES_PER_BATCH = 256
 
@@ -29,7 +29,8 @@ def vectors_from_sentences(
         wrap: wraps the iteration over batches, for a progress bar.
 
     Returns:
-        Two (k, d) float32 matrices, one row per aligned word pair, and the (k,) number of the sentence pair that each row is from.
+        Two (k, d) float32 matrices, one row per aligned word pair, and the (k,) number of the sentence pair that each
+        row is from.
 
     Raises:
         InputError: not a single word pair was aligned.
@@ -42,13 +43,18 @@ def vectors_from_sentences(
         numbers = np.repeat(np.arange(first, first + len(batch)), [len(words) for words in alignments])
         found.append((*word_pair_vectors(encoder.encode(sources), encoder.encode(targets), alignments), numbers))
     if not sum(len(numbers) for _, _, numbers in found):
-        raise InputError(f"no words could be aligned in {len(pairs)} sentence pairs; check that the two sides are translations")
+        raise InputError(
+            f"no words could be aligned in {len(pairs)} sentence pairs; check that the two sides are translations"
+        )
     source, target, numbers = (np.concatenate(column) for column in zip(*found, strict=True))
     return source, target, numbers
 
 
 def words_from_sentences(
-    pairs: Sequence[tuple[list[str], list[str]]], aligner: TokenEncoder, *, wrap: Callable[[Iterable[int]], Iterable[int]] = iter
+    pairs: Sequence[tuple[list[str], list[str]]],
+    aligner: TokenEncoder,
+    *,
+    wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> list[tuple[str, str]]:
     """The words that are aligned in parallel sentences, one pair per occurrence.
 
@@ -66,7 +72,9 @@ def words_from_sentences(
     return found
 
 
-def vectors_from_words(pairs: Sequence[tuple[str, str]], encoder: TokenEncoder) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def vectors_from_words(
+    pairs: Sequence[tuple[str, str]], encoder: TokenEncoder
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the special tokens.
 
     Args:

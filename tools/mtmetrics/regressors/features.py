@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.sentences import cosines
+from mtmetrics.models.packed import PackedTokens
 
 FEATURES = ("precision", "recall", "f1", "cosine", "length")
 _WITHOUT_LAYERS = ("length",)
@@ -25,8 +25,8 @@ def pair_features(
     """Features of N pairs of texts.
 
     Args:
-        names: some of `FEATURES`: greedy-match precision, recall and F1 (as BERTScore), cosine of the mean vectors, and ``length``, the
-            logarithm of the ratio of the lengths, translation over the other side.
+        names: some of `FEATURES`: greedy-match precision, recall and F1 (as BERTScore), cosine of the mean vectors, and
+            ``length``, the logarithm of the ratio of the lengths, translation over the other side.
         layers: packed tokens of the texts at each layer that is read, not normalised, special tokens included.
         others: (N,) numbers of the references or sources among the texts.
         predictions: (N,) numbers of the translations.

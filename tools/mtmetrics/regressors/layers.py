@@ -45,8 +45,9 @@ class SequenceDropout(nn.Module):
 class BiLSTM(nn.Module):
     """A bidirectional LSTM that never sees padding before the end of a text.
 
-    The second direction reads each text turned round within its own length, so that padding comes last for both. Packed sequences would
-    do the same, but their backward pass on a CPU fills an array as large as the whole batch for every position.
+    The second direction reads each text turned round within its own length, so that padding comes last for both. Packed
+    sequences would do the same, but their backward pass on a CPU fills an array as large as the whole batch for every
+    position.
 
     Args:
         inputs: width of the vectors.
@@ -68,7 +69,8 @@ class BiLSTM(nn.Module):
                     nn.init.ones_(values.data[hidden : 2 * hidden])  # the forget gate
 
     def forward(self, sequences: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """(B, T, 2 hidden) states of (B, T, d) sequences of the given (B,) lengths; what stands behind their ends means nothing."""
+        """(B, T, 2 hidden) states of (B, T, d) sequences of the given (B,) lengths; what stands behind their ends means
+        nothing."""
         positions = torch.arange(sequences.shape[1], device=sequences.device)
         turned = lengths[:, None] - 1 - positions
         turned = torch.where(turned < 0, positions, turned)
@@ -78,7 +80,8 @@ class BiLSTM(nn.Module):
 
 
 def states_of_both(lstm: BiLSTM, sides: Sequence[torch.Tensor], lengths: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The states of an LSTM over both sides of the pairs, in one go: its steps take turns, so that two runs would take twice as long.
+    """The states of an LSTM over both sides of the pairs, in one go: its steps take turns, so that two runs would take
+    twice as long.
 
     Args:
         lstm: shared by the sides.

@@ -23,10 +23,14 @@ class PooledBiLSTM(nn.Module):
         super().__init__()
         self.encoder = layers.BiLSTM(width, hidden)
         self.attention = attention
-        self.poolings = {"both": (layers.averages, layers.maxima), "avg": (layers.averages,), "max": (layers.maxima,)}[pooling]
+        self.poolings = {"both": (layers.averages, layers.maxima), "avg": (layers.averages,), "max": (layers.maxima,)}[
+            pooling
+        ]
         self.pooled = 8 * hidden * len(self.poolings)
 
-    def forward(self, other: torch.Tensor, prediction: torch.Tensor, lengths: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    def forward(
+        self, other: torch.Tensor, prediction: torch.Tensor, lengths: tuple[torch.Tensor, torch.Tensor]
+    ) -> torch.Tensor:
         """(B, `pooled`) representation of the pairs.
 
         Args:
@@ -46,7 +50,8 @@ class PooledBiLSTM(nn.Module):
 
 
 class ESIM(nn.Module):
-    """The Enhanced Sequential Inference Model (Chen et al., 2017), reference as premise, translation as hypothesis (Eq. 7 to 13).
+    """The Enhanced Sequential Inference Model (Chen et al., 2017), reference as premise, translation as hypothesis (Eq.
+    7 to 13).
 
     Args:
         width: of the input vectors.
@@ -62,7 +67,9 @@ class ESIM(nn.Module):
         self.dropout = layers.SequenceDropout(dropout)
         self.pooled = 8 * hidden
 
-    def forward(self, other: torch.Tensor, prediction: torch.Tensor, lengths: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    def forward(
+        self, other: torch.Tensor, prediction: torch.Tensor, lengths: tuple[torch.Tensor, torch.Tensor]
+    ) -> torch.Tensor:
         """(B, `pooled`) representation of the pairs; arguments as `PooledBiLSTM.forward`."""
         first, second = layers.states_of_both(self.encoder, (other, prediction), lengths)
         masks = [layers.mask(sizes, side.shape[1]) for side, sizes in zip((other, prediction), lengths, strict=True)]

@@ -1,4 +1,5 @@
-"""A trained regressor: one or several networks of one kind, and what they were trained for; saved and loaded as the Hub expects it."""
+"""A trained regressor: one or several networks of one kind, and what they were trained for; saved and loaded as the Hub
+expects it."""
 
 import json
 from pathlib import Path
@@ -28,7 +29,14 @@ class Member(nn.Module):
     """
 
     def __init__(
-        self, architecture: str, depth: int, width: int, hidden: int, dropout: float, pooling: str = "both", features: int = 0
+        self,
+        architecture: str,
+        depth: int,
+        width: int,
+        hidden: int,
+        dropout: float,
+        pooling: str = "both",
+        features: int = 0,
     ) -> None:
         super().__init__()
         self.mix = layers.ScalarMix(depth)
@@ -114,12 +122,15 @@ class Regressor(
         self.features = list(features or [])
         self.feature_layers = list(feature_layers or [depth]) if self.features else []
         count = feature_count(self.features, len(self.feature_layers))
-        self.members = nn.ModuleList(Member(architecture, depth, width, hidden, dropout, pooling, count) for _ in range(members))
+        self.members = nn.ModuleList(
+            Member(architecture, depth, width, hidden, dropout, pooling, count) for _ in range(members)
+        )
         self.feature_mean = nn.Buffer(torch.zeros(count))
         self.feature_scale = nn.Buffer(torch.ones(count))
 
     def mixes(self) -> np.ndarray:
-        """(C, depth) weights of the encoder's layers: a row per network, and one for each layer that features are computed from."""
+        """(C, depth) weights of the encoder's layers: a row per network, and one for each layer that features are
+        computed from."""
         with torch.no_grad():
             rows = [member.mix.weights().cpu().numpy().astype(np.float64) for member in self.members]
         return np.stack([*rows, *(np.eye(self.depth)[layer - 1] for layer in self.feature_layers)])
@@ -148,10 +159,12 @@ class Regressor(
 
     @classmethod
     def read(cls, folder: Path) -> "Regressor":
-        """Reads what `save_pretrained` wrote, into float32; `from_pretrained` would say so on standard output, which is for results.
+        """Reads what `save_pretrained` wrote, into float32; `from_pretrained` would say so on standard output, which is
+        for results.
 
         Raises:
-            OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError: a file is missing, damaged, or not of the kind.
+            OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError: a file is missing, damaged, or not
+            of the kind.
         """
         network = cls(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
         network.load_state_dict(load_file(folder / "model.safetensors"))
@@ -159,7 +172,9 @@ class Regressor(
 
     def _save_pretrained(self, save_directory: Path) -> None:
         """Stores the weights in float16: `PyTorchModelHubMixin` would store what they are computed in."""
-        half = {name: values.detach().to("cpu", torch.float16).contiguous() for name, values in self.state_dict().items()}
+        half = {
+            name: values.detach().to("cpu", torch.float16).contiguous() for name, values in self.state_dict().items()
+        }
         path = save_directory / "model.safetensors"
         save_file(half, path, metadata={"format": "pt"})
         path.chmod(0o644)  # whoever can read the folder, whatever the library thinks

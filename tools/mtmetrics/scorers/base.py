@@ -44,7 +44,8 @@ class MetricResult:
         return dataclasses.replace(self, parts={})
 
     def as_dict(self, *, scores: bool = True, parts: bool = False) -> dict[str, Any]:
-        """Plain floats and lists: ``mean_score``, ``signature``, ``report``, and ``scores`` and ``parts`` where asked for."""
+        """Plain floats and lists: ``mean_score``, ``signature``, ``report``, and ``scores`` and ``parts`` where asked
+        for."""
         result: dict[str, Any] = {"mean_score": self.system}
         if scores:
             result["scores"] = self.segments.tolist()
@@ -80,7 +81,8 @@ class Scorer(abc.ABC):
 
     Attributes:
         compares: ``"sources"`` or ``"references"``, what the translations are compared with.
-        independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems be compared.
+        independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems
+            be compared.
     """
 
     compares: Literal["sources", "references"] = "sources"
@@ -108,12 +110,13 @@ class Scorer(abc.ABC):
         """Scores one system.
 
         Args:
-            others: n source segments, or n references, whichever the metric `compares` with; of references a segment may have a list, and
-                the best one counts.
+            others: n source segments, or n references, whichever the metric `compares` with; of references a segment
+                may have a list, and the best one counts.
             predictions: n translations.
 
         Returns:
-            Scores in the order of the input. A segment with a blank side gets the floor score and is counted in the report.
+            Scores in the order of the input. A segment with a blank side gets the floor score and is counted in the
+            report.
 
         Raises:
             InputError: the columns are no lists of strings, empty, or of unequal length.
@@ -134,7 +137,10 @@ class Scorer(abc.ABC):
             raise InputError("systems: empty; there is nothing to score")
         names = {name: f"predictions of {name}" if name else "predictions" for name in systems}
         columns = check(**{self.compares: others}, **{names[name]: texts for name, texts in systems.items()})
-        chunks = ([column[first : first + CHUNK_LINES] for column in columns] for first in range(0, len(columns[0]), CHUNK_LINES))
+        chunks = (
+            [column[first : first + CHUNK_LINES] for column in columns]
+            for first in range(0, len(columns[0]), CHUNK_LINES)
+        )
         results = dict(zip(systems, self.score_stream(chunks), strict=True))
         total = InputReport()
         for result in results.values():
@@ -181,7 +187,9 @@ class Scorer(abc.ABC):
                     scores.parts[name][scores.empty] = value
                 identical = self._identical(others, predictions) & ~scores.empty
                 best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
-                report = InputReport(len(best.segments), int(best.empty.sum()), int(best.truncated.sum()), int(identical.sum()))
+                report = InputReport(
+                    len(best.segments), int(best.empty.sum()), int(best.truncated.sum()), int(identical.sum())
+                )
                 results.append(MetricResult(best.segments, best.parts, best.empty, report, self.signature))
             yield results
 
@@ -228,4 +236,6 @@ def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator
 
 
 def _blank(others: list[str], predictions: list[str]) -> np.ndarray:
-    return np.array([not other.strip() or not text.strip() for other, text in zip(others, predictions, strict=True)], dtype=bool)
+    return np.array(
+        [not other.strip() or not text.strip() for other, text in zip(others, predictions, strict=True)], dtype=bool
+    )

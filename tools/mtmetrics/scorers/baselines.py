@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mtmetrics.fluency import LanguageModel
+from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.signature import signature
 
@@ -24,7 +24,8 @@ class Baseline(Scorer):
     Args:
         name: name of the metric.
         value: source or reference, prediction -> score, higher is better.
-        compares: ``"sources"`` or ``"references"``. Of several references each is compared by itself, and the best one counts.
+        compares: ``"sources"`` or ``"references"``. Of several references each is compared by itself, and the best one
+            counts.
         floor: score of a segment with a blank side.
         fields: what the scores depend on, for the signature.
     """
@@ -51,7 +52,9 @@ class Baseline(Scorer):
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         return [
             ChunkScores(
-                np.array([self._value(other, text) for other, text in zip(others, texts, strict=True)], dtype=np.float64),
+                np.array(
+                    [self._value(other, text) for other, text in zip(others, texts, strict=True)], dtype=np.float64
+                ),
                 {},
                 *np.zeros((2, len(texts)), dtype=bool),
             )
@@ -80,7 +83,9 @@ class Fluency(Scorer):
     @property
     def signature(self) -> str:
         model = self.language_model
-        return signature("fluency", {"lp": self.lang_pair, "lm": f"{model.label}#{model.fingerprint}", **model.signature_fields})
+        return signature(
+            "fluency", {"lp": self.lang_pair, "lm": f"{model.label}#{model.fingerprint}", **model.signature_fields}
+        )
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         # One call for all systems, so that a text that several of them share is scored once.
@@ -95,16 +100,29 @@ class Fluency(Scorer):
 
 def source_length() -> Baseline:
     """Minus the number of characters of the source: long sentences are translated worse."""
-    return Baseline("source_length", lambda source, _: -len(source), compares="sources", floor=-BLANK_LENGTH, fields={"unit": "characters"})
+    return Baseline(
+        "source_length",
+        lambda source, _: -len(source),
+        compares="sources",
+        floor=-BLANK_LENGTH,
+        fields={"unit": "characters"},
+    )
 
 
 def prediction_length() -> Baseline:
     """Minus the number of characters of the translation: long sentences are translated worse."""
-    return Baseline("prediction_length", lambda _, text: -len(text), compares="sources", floor=-BLANK_LENGTH, fields={"unit": "characters"})
+    return Baseline(
+        "prediction_length",
+        lambda _, text: -len(text),
+        compares="sources",
+        floor=-BLANK_LENGTH,
+        fields={"unit": "characters"},
+    )
 
 
 def chance(seed: int = SEED) -> Baseline:
-    """Uniform random numbers in [0, 1) that depend on the segment's texts and the seed alone, not on its place or its neighbours."""
+    """Uniform random numbers in [0, 1) that depend on the segment's texts and the seed alone, not on its place or its
+    neighbours."""
 
     def draw(source: str, prediction: str) -> float:
         digest = hashlib.sha256(f"{seed}\0{source}\0{prediction}".encode()).digest()
@@ -115,14 +133,16 @@ def chance(seed: int = SEED) -> Baseline:
 
 
 def sentence_level(name: str, metric: "Metric", *, scale: float, floor: float) -> Baseline:
-    """A metric of sacrebleu on single segments; the system score is the mean of the segments, not sacrebleu's corpus score.
+    """A metric of sacrebleu on single segments; the system score is the mean of the segments, not sacrebleu's corpus
+    score.
 
-    Of several references each is compared by itself and the best one counts, as with all metrics here. sacrebleu does the same for chrF,
-    while its BLEU and TER pool the references of a segment.
+    Of several references each is compared by itself and the best one counts, as with all metrics here. sacrebleu does
+    the same for chrF, while its BLEU and TER pool the references of a segment.
 
     Args:
         name: name of the baseline.
-        metric: of `sacrebleu.metrics`; its signature becomes a part of the baseline's, with ``sacrebleu`` for ``version``.
+        metric: of `sacrebleu.metrics`; its signature becomes a part of the baseline's, with ``sacrebleu`` for
+            ``version``.
         scale: what sacrebleu's sentence scores are multiplied with.
         floor: score of a segment with a blank side.
     """

@@ -1,4 +1,5 @@
-"""BERTR: how much of the reference is covered by the translation, in the space of a contextual encoder (Mathur et al., 2019)."""
+"""BERTR: how much of the reference is covered by the translation, in the space of a contextual encoder (Mathur et al.,
+2019)."""
 
 import os
 from collections.abc import Iterator
@@ -6,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from mtmetrics.encoders.packed import PackedTokens
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice, positive
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.greedy import bertr
-from mtmetrics.remap import Remapping
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.naming import AGAINST, dtype_name, encoder_name, map_name
 from mtmetrics.signature import signature
@@ -20,10 +21,11 @@ Against = Literal["reference", "source"]
 
 
 class BERTR(Scorer):
-    """The mean over the word pieces of the reference of the highest cosine with a piece of the translation (Eq. 1 and 2).
+    """The mean over the word pieces of the reference of the highest cosine with a piece of the translation (Eq. 1 and
+    2).
 
-    A score is at most 1 and hardly ever below 0, which is the score of a segment with a blank side. Against the source, which the paper
-    leaves to future work, the encoder has to be a multilingual one.
+    A score is at most 1 and hardly ever below 0, which is the score of a segment with a blank side. Against the source,
+    which the paper leaves to future work, the encoder has to be a multilingual one.
 
     Args:
         encoder: the encoder, opened at the layer to use.

@@ -46,7 +46,9 @@ class Comparison:
             return wanted[0], {self.option or "": asked}
         found = [column for column in self.values if column in given]
         if not found:
-            raise InputError(f"{metric} compares predictions with {' or '.join(self.values)}; pass {' or '.join(self.values)}")
+            raise InputError(
+                f"{metric} compares predictions with {' or '.join(self.values)}; pass {' or '.join(self.values)}"
+            )
         if len(found) == 2 and self.usual is None:
             raise InputError(
                 f"both sources and references are given: pass {' or '.join(f'{self.option}={value!r}' for value in self.values.values())}"

@@ -1,12 +1,13 @@
-"""DistilScore: the cosine of sentence vectors of a distilled multilingual encoder (Reimers and Gurevych, 2020; relative of SentSim)."""
+"""DistilScore: the cosine of sentence vectors of a distilled multilingual encoder (Reimers and Gurevych, 2020; relative
+of SentSim)."""
 
 from typing import Literal
 
 import numpy as np
 
-from mtmetrics.encoders.base import Encoder
 from mtmetrics.inputs import choice
 from mtmetrics.matching.sentences import cosines
+from mtmetrics.models.base import Encoder
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.naming import AGAINST, dtype_name, encoder_name
 from mtmetrics.signature import signature
@@ -26,7 +27,9 @@ class DistilScore(Scorer):
         InputError: an unknown setting.
     """
 
-    def __init__(self, encoder: Encoder, *, against: Literal["source", "reference"] = "source", lang_pair: str | None = None) -> None:
+    def __init__(
+        self, encoder: Encoder, *, against: Literal["source", "reference"] = "source", lang_pair: str | None = None
+    ) -> None:
         self.encoder = encoder
         self.against = choice("against", against, tuple(AGAINST))
         self.compares = AGAINST[against]

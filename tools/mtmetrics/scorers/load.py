@@ -50,8 +50,8 @@ def load_scorer(metric: str, **options: Any) -> Scorer:
 
     Args:
         metric: one of `LOADERS`.
-        **options: what its loader takes; None means that the preset decides. `preset`, `lang_pair` and `pool` may be passed to any metric,
-            also to a baseline that depends on none of them; its signature leaves them out.
+        **options: what its loader takes; None means that the preset decides. `preset`, `lang_pair` and `pool` may be
+            passed to any metric, also to a baseline that depends on none of them; its signature leaves them out.
 
     Raises:
         InputError: an unknown metric, an option that it does not have, or as its loader.

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from mtmetrics.encoders.base import Encoder
-from mtmetrics.remap import Remapping
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.models.base import Encoder
 
 # What a metric is told to compare with -> the column of the input.
 AGAINST: dict[str, Literal["sources", "references"]] = {"source": "sources", "reference": "references"}

@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.models import model_folder, model_size
-from mtmetrics.encoders.base import Encoder
-from mtmetrics.encoders.device import Devices
-from mtmetrics.encoders.layer_view import LayerView, one_hot_mix
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder, SentenceTransformerEncoder, is_sentence_transformer
-from mtmetrics.encoders.static_vectors import StaticVectors
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
-from mtmetrics.fluency import LanguageModel
-from mtmetrics.translation import Translator
+from mtmetrics.models.base import Encoder
+from mtmetrics.models.device import Devices
+from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.layer_view import LayerView, one_hot_mix
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder, SentenceTransformerEncoder, is_sentence_transformer
+from mtmetrics.models.static_vectors import StaticVectors
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.models.translator import Translator
 
 
 class ModelPool:
     """Encoders, language models and translators that were loaded already, so that several scorers share them.
 
     Args:
-        device: ``"auto"``, a device, or several of them, see `mtmetrics.encoders.device.pick_devices`.
+        device: ``"auto"``, a device, or several of them, see `mtmetrics.models.device.pick_devices`.
         dtype: number format of the encoders.
         batch_tokens: padded tokens per encoder batch; fewer where memory runs out.
         embedding_cache: folder where encoded texts are kept for later runs; None keeps none.
@@ -72,13 +72,16 @@ class ModelPool:
         )
 
     def sentence_encoder(self, model: str, *, layer: int | None = None, revision: str | None = None) -> Encoder:
-        """An encoder of one vector per text: a sentence-transformers model, or the mean of the token vectors at a layer."""
+        """An encoder of one vector per text: a sentence-transformers model, or the mean of the token vectors at a
+        layer."""
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not is_sentence_transformer(folder):
             tokens = self.encoder(model, layer=layer, revision=revision)
             return self._once(("mean", model, layer, revision), lambda: MeanPooledEncoder(tokens))
         if layer is not None:
-            raise InputError(f"layer {layer}: {model} is a sentence-transformers model, whose layers cannot be chosen; leave it out")
+            raise InputError(
+                f"layer {layer}: {model} is a sentence-transformers model, whose layers cannot be chosen; leave it out"
+            )
         return self._once(
             ("sentence", model, revision),
             lambda: SentenceTransformerEncoder(
@@ -86,7 +89,9 @@ class ModelPool:
             ),
         )
 
-    def words_and_sentences(self, model: str, *, layer: int, revision: str | None = None) -> tuple[LayerView, MeanPooledEncoder]:
+    def words_and_sentences(
+        self, model: str, *, layer: int, revision: str | None = None
+    ) -> tuple[LayerView, MeanPooledEncoder]:
         """Word vectors of a layer and sentence vectors of one model, from one pass over each text.
 
         Args:
@@ -107,14 +112,23 @@ class ModelPool:
         """The language model; `options` are its ``start_token``, ``end_token`` and ``length_power``."""
         return self._once(
             ("lm", model, revision, *sorted(options.items())),
-            lambda: LanguageModel(model, revision=revision, device=self.device, local_files_only=self.local_files_only, **options),
+            lambda: LanguageModel(
+                model, revision=revision, device=self.device, local_files_only=self.local_files_only, **options
+            ),
         )
 
     def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: int) -> Translator:
         """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""
         return self._once(
             ("translator", model, lang_pair, revision, *sorted(options.items())),
-            lambda: Translator(model, lang_pair, revision=revision, device=self.device, local_files_only=self.local_files_only, **options),
+            lambda: Translator(
+                model,
+                lang_pair,
+                revision=revision,
+                device=self.device,
+                local_files_only=self.local_files_only,
+                **options,
+            ),
         )
 
     def _once(self, key: tuple[object, ...], load: Callable[[], Any]) -> Any:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.encoders.batching import length_batches
-from mtmetrics.encoders.packed import PackedTokens
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError
 from mtmetrics.inputs import positive
+from mtmetrics.models.batching import length_batches
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.naming import AGAINST, dtype_name, encoder_name
 from mtmetrics.signature import signature
@@ -25,10 +25,11 @@ _BATCH_PIECES = 4096
 
 
 class RegressorScore(Scorer):
-    """The score that a trained network predicts for a translation, on the scale of the judgements that it was trained on.
+    """The score that a trained network predicts for a translation, on the scale of the judgements that it was trained
+    on.
 
-    The network reads the word pieces of both sides, without special tokens, as a learnt mix of the encoder's layers. A segment with a
-    blank side gets the lowest judgement of the training data, which the checkpoint records.
+    The network reads the word pieces of both sides, without special tokens, as a learnt mix of the encoder's layers. A
+    segment with a blank side gets the lowest judgement of the training data, which the checkpoint records.
 
     Args:
         encoder: opened with the mixes of the network (`Regressor.mixes`) and its `max_pieces`.
@@ -89,7 +90,9 @@ class RegressorScore(Scorer):
         joined = (map(np.concatenate, zip(*system, strict=True)) for system in zip(*parts, strict=True))
         return [ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined]
 
-    def _score_lines(self, others: list[str], systems: list[list[str]]) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _score_lines(
+        self, others: list[str], systems: list[list[str]]
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Scores, truncated and empty segments of each system."""
         tokens = self.encoder.encode([text for column in (others, *systems) for text in column])
         index = tokens.index.reshape(-1, len(others))
@@ -126,7 +129,10 @@ class RegressorScore(Scorer):
             return np.zeros((pairs.shape[1], 0), dtype=np.float32)
         # Behind the mixes of the networks stand the layers that features are computed from.
         firsts = [(len(network.members) + number) * network.width for number in range(len(network.feature_layers))]
-        layers = [tokens.with_vectors(lambda vectors, first=first: vectors[:, first : first + network.width]) for first in firsts]
+        layers = [
+            tokens.with_vectors(lambda vectors, first=first: vectors[:, first : first + network.width])
+            for first in firsts
+        ]
         return pair_features(network.features, layers, *pairs, threads=self.threads)
 
     def _floor(self) -> tuple[float, dict[str, float]]:

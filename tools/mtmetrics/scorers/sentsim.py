@@ -7,16 +7,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mtmetrics.encoders.base import Encoder
-from mtmetrics.encoders.layer_view import LayerView
-from mtmetrics.encoders.packed import PackedTokens
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice, positive
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.sentences import cosines, sentence_mover_distances
 from mtmetrics.matching.transport import euclidean_distances, word_mover_distances
+from mtmetrics.models.base import Encoder
+from mtmetrics.models.layer_view import LayerView
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import ChunkScores, MetricResult, Scorer, joined
 from mtmetrics.scorers.naming import dtype_name, encoder_name
 from mtmetrics.signature import signature
@@ -55,18 +55,21 @@ VARIANTS = {"bertscore": "sss+bertscore", "wmd": "sss+wmd"}
 
 
 def min_max(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """(n,) values scaled so that `low` becomes 0 and `high` becomes 1, cut there; all 0.5 where the two differ by rounding noise alone."""
+    """(n,) values scaled so that `low` becomes 0 and `high` becomes 1, cut there; all 0.5 where the two differ by
+    rounding noise alone."""
     noise = _NOISE * max(1.0, abs(low), abs(high))
     return np.full(len(values), 0.5) if high - low <= noise else np.clip((values - low) / (high - low), 0.0, 1.0)
 
 
 class SentSim(Scorer):
-    """The mean of ``exp`` of normalised parts: ``0.5 e^A + 0.5 e^B`` of sentence similarity A and word similarity B (Sec. 3.4).
+    """The mean of ``exp`` of normalised parts: ``0.5 e^A + 0.5 e^B`` of sentence similarity A and word similarity B
+    (Sec. 3.4).
 
-    Each part is scaled to [0, 1], and a distance turned round, before that, so a score lies between 1 and e. ``normalize="batch"`` scales
-    by the lowest and highest value of the call, as the published code does: the score of a segment then depends on its neighbours, and
-    scores of two calls cannot be compared. ``"fixed"`` scales by bounds that were stored with the preset. A segment with a blank side gets
-    1, the lowest score, and takes no part in the scaling.
+    Each part is scaled to [0, 1], and a distance turned round, before that, so a score lies between 1 and e.
+    ``normalize="batch"`` scales by the lowest and highest value of the call, as the published code does: the score of a
+    segment then depends on its neighbours, and scores of two calls cannot be compared. ``"fixed"`` scales by bounds
+    that were stored with the preset. A segment with a blank side gets 1, the lowest score, and takes no part in the
+    scaling.
 
     Args:
         words: the encoder of tokens, opened at the layer to use.
@@ -75,7 +78,8 @@ class SentSim(Scorer):
         setting: ``"src-mt"`` compares with the source, ``"mt-ref"`` with a reference.
         normalize: ``"batch"`` or ``"fixed"``.
         bounds: for ``"fixed"``, part -> its lowest and highest value.
-        normalize_vectors: give token vectors length 1 before Word and Sentence Mover's Distance; the published code does not.
+        normalize_vectors: give token vectors length 1 before Word and Sentence Mover's Distance; the published code
+            does not.
         lang_pair: recorded in the signature.
         threads: solver threads; None for all cores.
 
@@ -108,7 +112,9 @@ class SentSim(Scorer):
         if normalize == "fixed":
             missing = [name for name in self.parts if name not in self.bounds]
             if missing:
-                raise InputError(f"normalize='fixed': no bounds for {', '.join(missing)} with setting={setting!r}; use normalize='batch'")
+                raise InputError(
+                    f"normalize='fixed': no bounds for {', '.join(missing)} with setting={setting!r}; use normalize='batch'"
+                )
         self.normalize_vectors = normalize_vectors
         self.lang_pair = lang_pair
         self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
@@ -160,7 +166,9 @@ class SentSim(Scorer):
 
     def _combine(self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]) -> np.ndarray:
         scaled = {name: min_max(values, *bounds[name]) for name, values in parts.items()}
-        return np.mean([np.exp(1.0 - values if PARTS[name].falls else values) for name, values in scaled.items()], axis=0)
+        return np.mean(
+            [np.exp(1.0 - values if PARTS[name].falls else values) for name, values in scaled.items()], axis=0
+        )
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         texts = [text for column in (others, *systems) for text in column]
@@ -171,7 +179,9 @@ class SentSim(Scorer):
         for column in columns[1:]:
             parts = {name: self._measures[name](self, columns[0], column) for name in self.parts}
             empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
-            truncated = np.any([tokens.truncated[tokens.index] for side in (columns[0], column) for tokens in side.values()], axis=0)
+            truncated = np.any(
+                [tokens.truncated[tokens.index] for side in (columns[0], column) for tokens in side.values()], axis=0
+            )
             if self.normalize == "fixed":
                 segments = self._combine(parts, self.bounds)
             else:  # The bounds of a call are known at its end; until then the best of several references is chosen by the plain values.
@@ -180,7 +190,8 @@ class SentSim(Scorer):
         return results
 
     def _encoded(self, texts: list[str]) -> dict[str, PackedTokens]:
-        """Words and sentences of all texts; one pass where both come from one model, so that no text is encoded twice."""
+        """Words and sentences of all texts; one pass where both come from one model, so that no text is encoded
+        twice."""
         if set(self.parts) == {"sss"}:
             return {"sss": self.sentences.encode(texts)}
         pooled = self.sentences.tokens if isinstance(self.sentences, MeanPooledEncoder) else None
@@ -189,7 +200,9 @@ class SentSim(Scorer):
             return {"words": self.words.view(both), "sss": self.sentences.pool(pooled.view(both))}
         encoded = {"words": self.words.encode(texts)}
         if "sss" in self.parts:
-            encoded["sss"] = self.sentences.pool(encoded["words"]) if pooled is self.words else self.sentences.encode(texts)
+            encoded["sss"] = (
+                self.sentences.pool(encoded["words"]) if pooled is self.words else self.sentences.encode(texts)
+            )
         return encoded
 
     def _sss(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
@@ -211,7 +224,12 @@ class SentSim(Scorer):
             kept = side.select(side.words >= 0)
             yield kept.normalized() if self.normalize_vectors else kept
 
-    _measures: ClassVar[dict[str, Callable[..., np.ndarray]]] = {"sss": _sss, "bertscore": _bertscore, "wmd": _wmd, "smd": _smd}
+    _measures: ClassVar[dict[str, Callable[..., np.ndarray]]] = {
+        "sss": _sss,
+        "bertscore": _bertscore,
+        "wmd": _wmd,
+        "smd": _smd,
+    }
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         floors = {name: PARTS[name].floor for name in self.parts}

@@ -4,23 +4,23 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
-from mtmetrics.encoders.base import Encoder
-from mtmetrics.encoders.packed import PackedTokens
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice
 from mtmetrics.matching.plan import Alignment
 from mtmetrics.matching.sentences import cosines
+from mtmetrics.models.base import Encoder
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.translator import Translator
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.naming import dtype_name, encoder_name, map_name
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.signature import signature
-from mtmetrics.translation import Translator
 
 WORD_PARTS = ("wmd", "pseudo", "lm")
 LEVELS = ("wrd", "snt")
-# Weights of the word level's parts (Eq. 3) and of both levels (Eq. 6), from Sec. 4.2 and 4.3: chosen on WMT16 de-en, chosen without
-# looking at it, and uniform.
+# Weights of the word level's parts (Eq. 3) and of both levels (Eq. 6), from Sec. 4.2 and 4.3: chosen on WMT16 de-en,
+# chosen without looking at it, and uniform.
 WEIGHTS: dict[str, dict[str, float]] = {
     "tuned": {"wmd": 0.5, "pseudo": 0.4, "lm": 0.1, "wrd": 0.6, "snt": 0.4},
     "+": {"wmd": 0.45, "pseudo": 0.45, "lm": 0.1, "wrd": 0.5, "snt": 0.5},
@@ -68,14 +68,16 @@ def weighted_sum(parts: Mapping[str, np.ndarray], weights: Mapping[str, float]) 
 class UScore(Scorer):
     """``w_wrd wrd + w_snt snt`` (Eq. 6), where ``wrd = w_xlng wmd + w_pseudo pseudo + w_lm lm`` (Eq. 3).
 
-    ``wmd`` is the negative Word Mover's Distance between the remapped source and the translation, from -4 to 0, as the published code has
-    it; ``pseudo`` the same between a machine translation of the source (the pseudo-reference) and the translation, where nothing is
-    remapped; ``lm`` the mean log-likelihood of the translation, at most 0; ``snt`` the cosine of the sentence vectors of source and
-    translation. All of them, and ``wrd``, are parts of the result. A segment with a blank side gets the lowest value of every part, one
-    whose pseudo-reference comes out blank that of ``pseudo`` alone.
+    ``wmd`` is the negative Word Mover's Distance between the remapped source and the translation, from -4 to 0, as the
+    published code has it; ``pseudo`` the same between a machine translation of the source (the pseudo-reference) and
+    the translation, where nothing is remapped; ``lm`` the mean log-likelihood of the translation, at most 0; ``snt``
+    the cosine of the sentence vectors of source and translation. All of them, and ``wrd``, are parts of the result. A
+    segment with a blank side gets the lowest value of every part, one whose pseudo-reference comes out blank that of
+    ``pseudo`` alone.
 
     Args:
-        words: the variant ``uscore`` of XMoverScore, with the map and the language model; None where the word level is not asked for.
+        words: the variant ``uscore`` of XMoverScore, with the map and the language model; None where the word level is
+            not asked for.
         translator: makes the pseudo-references.
         sentences: the encoder of one vector per text.
         parts: ``"wrd"``, ``"snt"`` or ``"wrd+snt"``.
@@ -105,7 +107,9 @@ class UScore(Scorer):
         models = {"wmd": words, "pseudo": translator, "lm": words and words.language_model, "snt": sentences}
         for name in (*self.word_weights, *self.level_weights):
             if name in models and models[name] is None:
-                raise InputError(f"the model of the part {name!r} is missing; pass it, or leave the part out by name (without=)")
+                raise InputError(
+                    f"the model of the part {name!r} is missing; pass it, or leave the part out by name (without=)"
+                )
         if words is not None and words.variant != "uscore":
             raise InputError(f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}")
 
@@ -172,7 +176,8 @@ class UScore(Scorer):
         return results
 
     def _encoded(self, columns: list[list[str]], pseudo_references: list[str]) -> dict[str, list[PackedTokens]]:
-        """Per level one packed column of sources, of each system, and of pseudo-references; a text is encoded once per encoder."""
+        """Per level one packed column of sources, of each system, and of pseudo-references; a text is encoded once per
+        encoder."""
         lines = len(columns[0])
         texts = [text for column in columns for text in column]
         packed: dict[str, list[PackedTokens]] = {}
@@ -180,9 +185,15 @@ class UScore(Scorer):
         if self.words is not None and self.word_weights:
             tokens = self.words.encoder.encode(texts + pseudo_references)
             sides = tokens.split(lines)
-            packed["wrd"] = [self.words.ngrams_of(side, "target" if number else "source") for number, side in enumerate(sides)]
+            packed["wrd"] = [
+                self.words.ngrams_of(side, "target" if number else "source") for number, side in enumerate(sides)
+            ]
         if self.sentences is not None and "snt" in self.level_weights:
-            shared = tokens is not None and isinstance(self.sentences, MeanPooledEncoder) and self.sentences.tokens is self.words.encoder
+            shared = (
+                tokens is not None
+                and isinstance(self.sentences, MeanPooledEncoder)
+                and self.sentences.tokens is self.words.encoder
+            )
             packed["snt"] = (self.sentences.pool(tokens) if shared else self.sentences.encode(texts)).split(lines)
         return packed
 

@@ -7,17 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mtmetrics.encoders.base import Encoder, WordEncoder
-from mtmetrics.encoders.packed import PackedTokens
 from mtmetrics.errors import InputError
-from mtmetrics.fluency import LanguageModel, length_normalised
 from mtmetrics.inputs import choice, number, positive
+from mtmetrics.maps.remapping import Remapping, Sides
 from mtmetrics.matching.partial import PlainPartialTransport, RoundedPartialTransport
 from mtmetrics.matching.plan import Alignment, Units, ngram_units, word_plan
 from mtmetrics.matching.sentences import cosines
 from mtmetrics.matching.transport import DISTANCES, Distance, cost_matrix, optimal_flow, word_mover_distances
 from mtmetrics.matching.weights import TokenWeights
-from mtmetrics.remap import Remapping, Sides
+from mtmetrics.models.base import Encoder, WordEncoder
+from mtmetrics.models.language_model import LanguageModel, length_normalised
+from mtmetrics.models.packed import PackedTokens
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.naming import dtype_name, encoder_name, map_name
 from mtmetrics.signature import signature
@@ -64,15 +64,17 @@ VARIANTS: dict[str, Variant] = {
 class XMoverScore(Scorer):
     """Scores a translation against its source: ``weight * similarity + lm_weight * lm``.
 
-    The similarity is the part ``mover``, from the Word Mover's Distance between the (remapped) n-grams of source and translation (Sec. 3.1
-    of the paper), or the part ``cosine``, of their (remapped) sentence vectors (Sec. 3.2). The part ``lm`` is the mean log-likelihood of
-    the translation. With ``acl20`` ``mover`` lies in [-3, 1] and ``lm`` is at most 0; a score is comparable only with scores of the same
-    signature. A segment with a blank side, or one without any word that the encoder knows, gets the lowest similarity (all mass moved
-    the farthest) and the ``lm`` value of a uniform guess.
+    The similarity is the part ``mover``, from the Word Mover's Distance between the (remapped) n-grams of source and
+    translation (Sec. 3.1 of the paper), or the part ``cosine``, of their (remapped) sentence vectors (Sec. 3.2). The
+    part ``lm`` is the mean log-likelihood of the translation. With ``acl20`` ``mover`` lies in [-3, 1] and ``lm`` is at
+    most 0; a score is comparable only with scores of the same signature. A segment with a blank side, or one without
+    any word that the encoder knows, gets the lowest similarity (all mass moved the farthest) and the ``lm`` value of a
+    uniform guess.
 
     Args:
         encoder: the multilingual encoder, opened at the layer to use; for ``cosine`` one that gives a vector per text.
-        target_encoder: encoder of the translations where it is another one, such as the word vectors of their language in a shared space.
+        target_encoder: encoder of the translations where it is another one, such as the word vectors of their language
+            in a shared space.
         similarity: ``"mover"`` or ``"cosine"``.
         variant: ``"acl20"``, ``"release"`` or ``"uscore"``; the arguments below override its settings.
         ngram: tokens per n-gram.
@@ -84,7 +86,8 @@ class XMoverScore(Scorer):
         similarity_weight: weight of ``mover`` or ``cosine``.
         weights: inverse document frequencies of tokens, or None for uniform weights.
         drop_rate: share of flows that partial transport drops (0 to 1); None takes the variant's.
-        partial: ``"rounded"`` reproduces the published solver as far as possible, ``"plain"`` drops flows of the exact plan.
+        partial: ``"rounded"`` reproduces the published solver as far as possible, ``"plain"`` drops flows of the exact
+            plan.
         lang_pair: recorded in the signature.
         threads: solver threads; None for all cores.
 
@@ -117,12 +120,21 @@ class XMoverScore(Scorer):
         self.encoder = encoder
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
-            raise InputError(f"vectors of sources have {encoder.dim} numbers, those of predictions {self.target_encoder.dim}")
+            raise InputError(
+                f"vectors of sources have {encoder.dim} numbers, those of predictions {self.target_encoder.dim}"
+            )
         self.similarity: Similarity = choice("similarity", similarity, SIMILARITIES)
         if similarity == "cosine":
-            for name, value in {"ngram": ngram, "distance": distance, "weights": weights, "drop_rate": drop_rate}.items():
+            for name, value in {
+                "ngram": ngram,
+                "distance": distance,
+                "weights": weights,
+                "drop_rate": drop_rate,
+            }.items():
                 if value is not None:
-                    raise InputError(f"{name} has no effect with similarity='cosine', which compares whole texts; leave it out")
+                    raise InputError(
+                        f"{name} has no effect with similarity='cosine', which compares whole texts; leave it out"
+                    )
         self.ngram = positive("ngram", form.ngram if ngram is None else ngram)
         self.distance: Distance = choice("distance", form.distance if distance is None else distance, DISTANCES)
         self.remapping = remapping
@@ -213,7 +225,8 @@ class XMoverScore(Scorer):
         return partial(self.drop_rate)
 
     def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros without a language model."""
+        """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros without a language
+        model."""
         if self.language_model is None:
             return np.zeros(len(predictions)), np.zeros(len(predictions), dtype=bool)
         means, lengths, cut = self.language_model.score(predictions)
@@ -235,7 +248,8 @@ class XMoverScore(Scorer):
         return results
 
     def _encoded(self, sources: list[str], systems: list[list[str]]) -> Iterator[PackedTokens]:
-        """Tokens of the sources, then of each system; one call per encoder, so that no text is encoded twice, whatever a cache holds."""
+        """Tokens of the sources, then of each system; one call per encoder, so that no text is encoded twice, whatever
+        a cache holds."""
         if self.target_encoder is not self.encoder:
             yield self.encoder.encode(sources)
             columns = systems
@@ -246,7 +260,9 @@ class XMoverScore(Scorer):
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
         if self.similarity != "mover":
-            raise InputError("alignments: similarity='cosine' compares whole texts, so there is nothing to align; use similarity='mover'")
+            raise InputError(
+                "alignments: similarity='cosine' compares whole texts, so there is nothing to align; use similarity='mover'"
+            )
         transport = self._transport()
         for source, prediction in zip(others, predictions, strict=True):
             x, x_units = self._units(source, "source")
@@ -270,7 +286,11 @@ class XMoverScore(Scorer):
         return self.similarity_weight * similarity + (self.lm_weight if self.language_model is not None else 0.0) * lm
 
     def _floor(self) -> tuple[float, dict[str, float]]:
-        farthest = self._form.similarity(np.array([_FARTHEST[self.distance]])) if self.similarity == "mover" else np.array([-1.0])
+        farthest = (
+            self._form.similarity(np.array([_FARTHEST[self.distance]]))
+            if self.similarity == "mover"
+            else np.array([-1.0])
+        )
         lm = np.zeros(1)
         if self.language_model is not None and not self._form.normalise_lm:
             lm = np.array([self.language_model.floor])

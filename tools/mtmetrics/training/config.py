@@ -31,8 +31,12 @@ class EncoderConfig:
     pooled_temperature: float = setting(0.05, "temperature of the sentence similarity")
     token_temperature: float = setting(0.03, "temperature of the token similarity")
     teacher_weight: float = setting(2.0, "weight of the distance from the vectors of a teacher, where there is one")
-    teacher_margin: float = setting(10.0, "weight of the teacher's view how far worsened translations are from the right ones")
-    corrupted: float = setting(0.0, "share of words changed in worsened translations, which are further negatives; 0: none")
+    teacher_margin: float = setting(
+        10.0, "weight of the teacher's view how far worsened translations are from the right ones"
+    )
+    corrupted: float = setting(
+        0.0, "share of words changed in worsened translations, which are further negatives; 0: none"
+    )
     words: float = setting(0.4, "how often word lists are drawn, relative to text")
     characters: int = setting(2_000_000, "characters per language from which the vocabulary is made")
     held_back_per_mille: int = setting(12, "of thousand sentences so many are kept out of training")
@@ -88,7 +92,9 @@ class ContrastiveConfig:
     """Schedule of contrastive learning; the defaults are those of UScore (Belouadi and Eger, 2023)."""
 
     epochs: int = setting(1, "passes over the pairs")
-    pairs_per_step: int = setting(256, "sentence pairs per step; all others of a step are what a pair is told apart from")
+    pairs_per_step: int = setting(
+        256, "sentence pairs per step; all others of a step are what a pair is told apart from"
+    )
     temperature: float = setting(0.05, "temperature of the similarity")
     learning_rate: float = setting(5e-5, "peak learning rate of AdamW")
     warmup: float = setting(0.1, "share of the steps in which the learning rate rises; then it falls to 0")
@@ -144,14 +150,19 @@ class RegressorConfig:
     dropout: float = setting(0.5, "dropout of LSTM inputs and of the regressor over the pooled states")
     max_pieces: int = setting(100, "texts are cut at that many word pieces")
     features: str = setting(
-        "none", "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, length, joined by +"
+        "none",
+        "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, length, joined by +",
     )
     feature_layers: str = setting("last", "layers that features are computed from, such as 2+4+6")
     ranking: float = setting(0.0, "weight of a hinge loss over the pairs of a batch, beside the squared error")
     standardise: bool = setting(False, "give the judgements of each file mean 0 and deviation 1")
     batch: int = setting(32, "pairs per step")
-    learning_rate: float = setting(4e-4, "of Adam; halved after every epoch in which the validation does not get better")
+    learning_rate: float = setting(
+        4e-4, "of Adam; halved after every epoch in which the validation does not get better"
+    )
     gradient_norm: float = setting(10.0, "gradients are cut at that norm")
     epochs: int = setting(75, "at most so many passes over the data")
     patience: int = setting(4, "stop after so many epochs without a better validation")
-    held_back_per_mille: int = setting(100, "of thousand texts to compare with, so many are kept for validation, where no --valid is given")
+    held_back_per_mille: int = setting(
+        100, "of thousand texts to compare with, so many are kept for validation, where no --valid is given"
+    )

@@ -1,4 +1,5 @@
-"""Contrastive sentence encoder: a sentence is pulled to its translation and pushed from the other ones of a batch (UScore, Sec. 3.2)."""
+"""Contrastive sentence encoder: a sentence is pulled to its translation and pushed from the other ones of a batch
+(UScore, Sec. 3.2)."""
 
 import logging
 from collections.abc import Sequence
@@ -20,9 +21,11 @@ _ROWS_TOGETHER = 32
 def contrastive_loss(
     first: torch.Tensor, second: torch.Tensor, *, temperature: float = 0.05, margin: float = 0.0, symmetric: bool = True
 ) -> torch.Tensor:
-    """Mean over the batch of ``-log softmax(cos(x_i, y_j) / temperature)`` at ``j = i``, as the published code of UScore computes it.
+    """Mean over the batch of ``-log softmax(cos(x_i, y_j) / temperature)`` at ``j = i``, as the published code of
+    UScore computes it.
 
-    Eq. 4 of the paper leaves the pair itself out of the denominator; the code, like the works that the equation follows, keeps it.
+    Eq. 4 of the paper leaves the pair itself out of the denominator; the code, like the works that the equation
+    follows, keeps it.
 
     Args:
         first: (n, d) vectors x.
@@ -38,17 +41,21 @@ def contrastive_loss(
     return loss + torch.nn.functional.cross_entropy(scores.T, truth) if symmetric else loss
 
 
-def train_contrastive(run: loop.Run, parallel: Sequence[str | Path], model: str | Path, *, config: ContrastiveConfig | None = None) -> Path:
-    """Trains a sentence encoder on sentence pairs, mined ones for instance, with the other pairs of a step as negatives.
+def train_contrastive(
+    run: loop.Run, parallel: Sequence[str | Path], model: str | Path, *, config: ContrastiveConfig | None = None
+) -> Path:
+    """Trains a sentence encoder on sentence pairs, mined ones for instance, with the other pairs of a step as
+    negatives.
 
-    The artifact is a sentence-transformers folder, weights in float16. Training always begins with `model`: successive rounds of UScore
-    each begin with the same one.
+    The artifact is a sentence-transformers folder, weights in float16. Training always begins with `model`: successive
+    rounds of UScore each begin with the same one.
 
     Args:
         run: where the artifact and the checkpoints go, and the seed.
-        parallel: files of pairs, see `corpus.read_pairs`. A pair of which a sentence occurred before is left out, since it would be its
-            own negative.
-        model: an encoder, which is mean-pooled, or a sentence-transformers model; see `mtmetrics.artifacts.models.model_folder`.
+        parallel: files of pairs, see `corpus.read_pairs`. A pair of which a sentence occurred before is left out, since
+            it would be its own negative.
+        model: an encoder, which is mean-pooled, or a sentence-transformers model; see
+            `mtmetrics.artifacts.models.model_folder`.
         config: schedule.
 
     Returns:
@@ -96,7 +103,8 @@ def train_contrastive(run: loop.Run, parallel: Sequence[str | Path], model: str 
 
 
 def sentence_vectors(model: Any, batch: dict[str, Any]) -> torch.Tensor:
-    """(n, d) float32 vectors of a batch, encoded in parts of like length: a step of 256 sentences would be mostly padding.
+    """(n, d) float32 vectors of a batch, encoded in parts of like length: a step of 256 sentences would be mostly
+    padding.
 
     Args:
         model: a sentence-transformers model.
@@ -124,7 +132,9 @@ def distinct_sentences(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
     return kept
 
 
-def _trainer(run: loop.Run, config: ContrastiveConfig, schedule: loop.Passes, folder: Path, pairs: Sequence[corpus.Pair]) -> Any:
+def _trainer(
+    run: loop.Run, config: ContrastiveConfig, schedule: loop.Passes, folder: Path, pairs: Sequence[corpus.Pair]
+) -> Any:
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
     from transformers import set_seed
@@ -139,7 +149,9 @@ def _trainer(run: loop.Run, config: ContrastiveConfig, schedule: loop.Passes, fo
             self.model = model
 
         def forward(self, features: Any, labels: Any = None) -> torch.Tensor:
-            return contrastive_loss(*(sentence_vectors(self.model, side) for side in features), temperature=config.temperature)
+            return contrastive_loss(
+                *(sentence_vectors(self.model, side) for side in features), temperature=config.temperature
+            )
 
     set_seed(run.seed)
     encoder = sentence_model(folder, "cuda" if torch.cuda.is_available() else "cpu")

@@ -212,8 +212,11 @@ def split_pairs(pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int
     return train, kept
 
 
-def training_split(pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Sentence pairs to train on, word pairs (which are all trained on), and held-back sentence pairs, see `split_pairs`.
+def training_split(
+    pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int
+) -> tuple[list[Pair], list[Pair], list[Pair]]:
+    """Sentence pairs to train on, word pairs (which are all trained on), and held-back sentence pairs, see
+    `split_pairs`.
 
     Raises:
         InputError: too few sentence pairs for both.

@@ -1,4 +1,5 @@
-"""Multilingual distillation: a student learns an English teacher's sentence vectors from parallel text (Reimers and Gurevych, 2020)."""
+"""Multilingual distillation: a student learns an English teacher's sentence vectors from parallel text (Reimers and
+Gurevych, 2020)."""
 
 import json
 import logging
@@ -37,19 +38,22 @@ def train_distil(
     caps: dict[str, int] | None = None,
     config: DistilConfig | None = None,
 ) -> Path:
-    """Trains a student whose vectors of a sentence and of its translation both equal the teacher's vector of the English side.
+    """Trains a student whose vectors of a sentence and of its translation both equal the teacher's vector of the
+    English side.
 
-    The loss is the mean squared error, over both sides. Where the student's vectors have another width than the teacher's, a linear
-    projection is learnt with it and becomes part of the model; it begins as the least-squares map from the student's own vectors. The
-    artifact is a sentence-transformers folder, weights in float16.
+    The loss is the mean squared error, over both sides. Where the student's vectors have another width than the
+    teacher's, a linear projection is learnt with it and becomes part of the model; it begins as the least-squares map
+    from the student's own vectors. The artifact is a sentence-transformers folder, weights in float16.
 
     Args:
         run: where the artifact and the checkpoints go, and the seed.
-        parallel: see `corpus.read_pairs`; each file's name begins with its language pair, of which one is English (``en``).
+        parallel: see `corpus.read_pairs`; each file's name begins with its language pair, of which one is English
+            (``en``).
         teacher: a sentence-transformers model for English; see `mtmetrics.artifacts.models.model_folder` for its name.
         student: an encoder, which is mean-pooled, or a sentence-transformers model.
-        judged: segments with human judgements, see `mtmetrics.evaluation.data`: the Pearson correlation of the cosine of source and
-            translation is part of every evaluation. Pairs that share a text with them are left out of training.
+        judged: segments with human judgements, see `mtmetrics.evaluation.data`: the Pearson correlation of the cosine
+            of source and translation is part of every evaluation. Pairs that share a text with them are left out of
+            training.
         exclude: origins to leave out.
         caps: at most that many rows per file of an origin.
         config: schedule.
@@ -125,8 +129,16 @@ def _judged(path: str | Path) -> JudgedSegments:
     return test
 
 
-def _without_judged(pairs: list[corpus.Pair], tests: Sequence[JudgedSegments], counts: corpus.Counts) -> list[corpus.Pair]:
-    texts = {text for test in tests for column in (test.sources, test.predictions, test.references) for text in column if text}
+def _without_judged(
+    pairs: list[corpus.Pair], tests: Sequence[JudgedSegments], counts: corpus.Counts
+) -> list[corpus.Pair]:
+    texts = {
+        text
+        for test in tests
+        for column in (test.sources, test.predictions, test.references)
+        for text in column
+        if text
+    }
     keys = {corpus.text_key(text) for text in texts}
     kept = [pair for pair in pairs if keys.isdisjoint((corpus.text_key(pair.source), corpus.text_key(pair.target)))]
     counts.left_out["judged"] += len(pairs) - len(kept)
@@ -134,7 +146,8 @@ def _without_judged(pairs: list[corpus.Pair], tests: Sequence[JudgedSegments], c
 
 
 def _teacher_vectors(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
-    """(n, d) float32 vectors of the texts, in a file of the work folder; an interrupted computation goes on where it was."""
+    """(n, d) float32 vectors of the texts, in a file of the work folder; an interrupted computation goes on where it
+    was."""
     path, progress = work / "teacher.npy", work / "teacher.json"
     done = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else 0
     if done < len(texts):
@@ -189,7 +202,10 @@ def _trainer(
 
         def forward(self, features: Any, labels: torch.Tensor) -> torch.Tensor:
             wanted = torch.from_numpy(vectors[labels.cpu().numpy()]).to(labels.device)
-            errors = [torch.nn.functional.mse_loss(self.model(side)["sentence_embedding"].float(), wanted) for side in features]
+            errors = [
+                torch.nn.functional.mse_loss(self.model(side)["sentence_embedding"].float(), wanted)
+                for side in features
+            ]
             return torch.stack(errors).mean()
 
     set_seed(run.seed)
@@ -200,7 +216,8 @@ def _trainer(
     matrices = [parameter for parameter in student.parameters() if parameter.ndim > 1]
     others = [parameter for parameter in student.parameters() if parameter.ndim < 2]
     optimizer = torch.optim.AdamW(
-        [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}], lr=config.learning_rate
+        [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}],
+        lr=config.learning_rate,
     )
     return DistilTrainer(
         model=student,
@@ -227,7 +244,9 @@ def _dataset(pairs: Sequence[corpus.Pair], rows: dict[str, int]) -> Any:
     return Dataset.from_dict(columns | {"label": [rows[english(pair)] for pair in pairs]})
 
 
-def _student(run: loop.Run, folder: Path, train: Sequence[corpus.Pair], rows: dict[str, int], vectors: np.ndarray) -> Any:
+def _student(
+    run: loop.Run, folder: Path, train: Sequence[corpus.Pair], rows: dict[str, int], vectors: np.ndarray
+) -> Any:
     """The student, with a linear projection at its end where its vectors have another width than the teacher's."""
     import torch
     from sentence_transformers.base.modules import Dense
@@ -247,13 +266,16 @@ def _student(run: loop.Run, folder: Path, train: Sequence[corpus.Pair], rows: di
             np.savez(stream, weight=weight, bias=bias)
     with np.load(path, allow_pickle=False) as saved:
         start = {name: torch.from_numpy(saved[name]).float() for name in ("weight", "bias")}
-    projection = Dense(own, width, activation_function=torch.nn.Identity(), init_weight=start["weight"], init_bias=start["bias"])
+    projection = Dense(
+        own, width, activation_function=torch.nn.Identity(), init_weight=start["weight"], init_bias=start["bias"]
+    )
     student.append(projection.to(student.device))
     return student
 
 
 def least_squares_map(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The affine map ``x W' + b`` from (n, s) vectors to (n, d) ones with the least squared error, slightly regularised.
+    """The affine map ``x W' + b`` from (n, s) vectors to (n, d) ones with the least squared error, slightly
+    regularised.
 
     Returns:
         W (d, s) and b (d,), float64.
@@ -279,9 +301,10 @@ def evaluate_student(
         tests: judged segments.
 
     Returns:
-        `mse`, the loss on the pairs; `pooled_p1`, the share of texts whose nearest neighbour on the other side is their translation, mean
-        of both directions and of the language pairs, and those of each pair; `pearson`, the mean over `tests` of the correlation of the
-        cosine of source and translation with the judgements, and those of each file, where it is defined.
+        `mse`, the loss on the pairs; `pooled_p1`, the share of texts whose nearest neighbour on the other side is their
+        translation, mean of both directions and of the language pairs, and those of each pair; `pearson`, the mean over
+        `tests` of the correlation of the cosine of source and translation with the judgements, and those of each file,
+        where it is defined.
     """
     sides = [_encode(student, [getattr(pair, name) for pair in held]) for name in ("source", "target")]
     result = {"mse": float(np.mean([np.square(side - vectors).mean() for side in sides]))}
@@ -290,7 +313,9 @@ def evaluate_student(
         source, target = (side[groups == name] for side in sides)
         similarity = _units(source) @ _units(target).T
         truth = np.arange(len(similarity))
-        result[f"pooled_p1_{name}"] = float(((similarity.argmax(1) == truth).mean() + (similarity.argmax(0) == truth).mean()) / 2)
+        result[f"pooled_p1_{name}"] = float(
+            ((similarity.argmax(1) == truth).mean() + (similarity.argmax(0) == truth).mean()) / 2
+        )
     result["pooled_p1"] = _mean(result, "pooled_p1_")
     for test in tests:
         similarity = cosines(_encode(student, test.sources), _encode(student, test.predictions))

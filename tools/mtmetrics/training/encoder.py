@@ -36,9 +36,10 @@ def train_encoder(
             with its language pair, e.g. ``de-en.jsonl.gz``.
         exclude: origins to leave out.
         caps: at most that many rows per file of an origin.
-        start: an encoder made here earlier, of the same size or with fewer layers; its vocabulary and weights are where training begins.
-        teacher: an English sentence encoder that is taught from, besides, where the target language of a pair is English; see
-            `mtmetrics.training.teacher.SentenceTeacher`.
+        start: an encoder made here earlier, of the same size or with fewer layers; its vocabulary and weights are where
+            training begins.
+        teacher: an English sentence encoder that is taught from, besides, where the target language of a pair is
+            English; see `mtmetrics.training.teacher.SentenceTeacher`.
         config: size and schedule.
 
     Returns:
@@ -96,7 +97,9 @@ def train_encoder(
     return run.output
 
 
-def _vocabulary(work: Path, train: Sequence[corpus.Pair], config: EncoderConfig, seed: int, start: str | Path | None) -> Any:
+def _vocabulary(
+    work: Path, train: Sequence[corpus.Pair], config: EncoderConfig, seed: int, start: str | Path | None
+) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     from mtmetrics.training import vocabulary
@@ -109,7 +112,9 @@ def _vocabulary(work: Path, train: Sequence[corpus.Pair], config: EncoderConfig,
             texts.setdefault(source, {})[pair.source] = None
             texts.setdefault(target, {})[pair.target] = None
         by_language = {language: list(unique) for language, unique in texts.items()}
-        trained = vocabulary.train_wordpiece(vocabulary.balanced(by_language, config.characters, seed), config.vocabulary)
+        trained = vocabulary.train_wordpiece(
+            vocabulary.balanced(by_language, config.characters, seed), config.vocabulary
+        )
         with new_folder(folder) as temporary:
             vocabulary.save_tokenizer(vocabulary.as_pretrained(trained, config.positions), temporary)
     return PreTrainedTokenizerFast.from_pretrained(folder)
@@ -131,7 +136,9 @@ def _tokenised(path: Path, pairs: Sequence[corpus.Pair], tokenizer: Any, config:
     return TokenisedPairs(pairs, sides)
 
 
-def _vectors(work: Path, pairs: Sequence[corpus.Pair], data: Any, size: int, config: EncoderConfig, seed: int) -> np.ndarray:
+def _vectors(
+    work: Path, pairs: Sequence[corpus.Pair], data: Any, size: int, config: EncoderConfig, seed: int
+) -> np.ndarray:
     from mtmetrics.training import factorize
 
     path = work / "vectors.npy"
@@ -171,7 +178,9 @@ def load_encoder(folder: str | Path, config: EncoderConfig) -> Any:
     return model
 
 
-def build_encoder(config: EncoderConfig, size: int, vectors: np.ndarray | None = None, pad: int = 0, seed: int = 1) -> Any:
+def build_encoder(
+    config: EncoderConfig, size: int, vectors: np.ndarray | None = None, pad: int = 0, seed: int = 1
+) -> Any:
     """A new BERT encoder whose layers pass the subword vectors through unchanged at first.
 
     The output projections of attention and feed-forward parts and the position vectors begin at zero.
@@ -229,7 +238,16 @@ def _teaching(teacher: SentenceTeacher, pairs: Sequence[corpus.Pair], tokenizer:
     return teach
 
 
-def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, held: Any, work: Path, seed: int, teach: Teach | None) -> Any:
+def _trainer(
+    config: EncoderConfig,
+    tokenizer: Any,
+    encoder: Any,
+    data: Any,
+    held: Any,
+    work: Path,
+    seed: int,
+    teach: Teach | None,
+) -> Any:
     from transformers import Trainer, set_seed
 
     from mtmetrics.training import pair_batches, pair_model
@@ -251,8 +269,12 @@ def _trainer(config: EncoderConfig, tokenizer: Any, encoder: Any, data: Any, hel
             return found
 
     set_seed(seed)
-    model = pair_model.PairModel(encoder, config.pooled_temperature, config.token_temperature, config.teacher_weight, config.teacher_margin)
-    plan = pair_batches.plan_batches(data.groups, data.lengths(), config.pairs_per_step, config.steps, seed, config.words)
+    model = pair_model.PairModel(
+        encoder, config.pooled_temperature, config.token_temperature, config.teacher_weight, config.teacher_margin
+    )
+    plan = pair_batches.plan_batches(
+        data.groups, data.lengths(), config.pairs_per_step, config.steps, seed, config.words
+    )
     table, begins = pair_batches.word_starts(tokenizer), pair_batches.word_beginnings(tokenizer)
     batches = pair_batches.BatchDataset(data, plan, table, begins, config.positions, seed, config.corrupted, teach)
     arguments = loop.trainer_settings(work, config, config.matrix_lr, seed, evaluate_every=config.evaluate_every)

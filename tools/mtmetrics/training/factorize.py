@@ -64,7 +64,8 @@ def ppmi(table: sparse.csr_matrix, smoothing: float = 0.75) -> sparse.csr_matrix
 
 
 def truncated_svd(matrix: sparse.csr_matrix, rank: int, seed: int, rounds: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Left singular vectors `(rows, rank)` and singular values `(rank,)` by randomised subspace iteration (Halko et al., 2011)."""
+    """Left singular vectors `(rows, rank)` and singular values `(rank,)` by randomised subspace iteration (Halko et
+    al., 2011)."""
     rng = np.random.default_rng(seed)
     transposed = matrix.T.tocsr()
     extra = min(rank + 16, min(matrix.shape))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtmetrics.artifacts.files import make_folder, write_atomic
-from mtmetrics.encoders.packed import PackedTokens
-from mtmetrics.encoders.token_encoder import TokenEncoder
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
     import torch
@@ -22,8 +22,8 @@ _TEXTS_PER_SAVE = 512
 class LayerStore:
     """Word pieces of distinct texts with the outputs of all layers, in float16, memory-mapped.
 
-    An interrupted computation goes on where it was; a later run with the same encoder, cut and texts finds the file. Two runs must not
-    compute it at the same time.
+    An interrupted computation goes on where it was; a later run with the same encoder, cut and texts finds the file.
+    Two runs must not compute it at the same time.
 
     Args:
         folder: where the files lie.

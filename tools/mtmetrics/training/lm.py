@@ -48,7 +48,13 @@ def train_lm(
     config = config or LMConfig()
     if side not in ("source", "target"):
         raise InputError(f"side must be source or target, not {side!r}")
-    settings = {"mono": list(mono), "parallel": list(parallel), "side": side, "exclude": sorted(exclude), "weights": weights or {}}
+    settings = {
+        "mono": list(mono),
+        "parallel": list(parallel),
+        "side": side,
+        "exclude": sorted(exclude),
+        "weights": weights or {},
+    }
     settings = run.open(config, settings, [corpus.parse_ranges(spec)[0] for spec in mono] + list(parallel))
     work, seed = run.work, run.seed
     sentences, counts = _read(mono, parallel, side, exclude)
@@ -87,7 +93,9 @@ def _without_folder(spec: str) -> str:
     return Path(path).name + spec.removeprefix(path)
 
 
-def _read(mono: Sequence[str], parallel: Sequence[str], side: str, exclude: Sequence[str]) -> tuple[list[tuple[str, str]], corpus.Counts]:
+def _read(
+    mono: Sequence[str], parallel: Sequence[str], side: str, exclude: Sequence[str]
+) -> tuple[list[tuple[str, str]], corpus.Counts]:
     if not mono and not parallel:
         raise InputError("no text was given; pass --mono or --parallel files")
     lines, counts = corpus.read_lines(mono, exclude)
@@ -103,7 +111,9 @@ def _read(mono: Sequence[str], parallel: Sequence[str], side: str, exclude: Sequ
     return sorted(unique.items()), counts
 
 
-def _split(sentences: list[tuple[str, str]], held_back: int, seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _split(
+    sentences: list[tuple[str, str]], held_back: int, seed: int
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Holds back `held_back` sentences that share no letters-and-digits form with the rest."""
     if held_back >= len(sentences):
         raise InputError(f"{len(sentences)} sentences are too few to hold back {held_back}; lower --held-back")
@@ -258,7 +268,9 @@ def perplexity(model: Any, tokenizer: Any, texts: Sequence[str], config: LMConfi
             batch = {name: torch.stack([row[name] for row in rows]).to(model.device) for name in rows[0]}
             labels = batch.pop("labels")[:, 1:]
             logits = model(**batch, use_cache=False).logits[:, :-1]
-            total += torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum").item()
+            total += torch.nn.functional.cross_entropy(
+                logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
+            ).item()
             number += int((labels != IGNORED).sum())
     characters = sum(len(text) for text in texts)
     return {

@@ -28,7 +28,13 @@ class Run:
     """
 
     def __init__(
-        self, output: str | Path, *, seed: int = 1, work: str | Path | None = None, overwrite: bool = False, restart: bool = False
+        self,
+        output: str | Path,
+        *,
+        seed: int = 1,
+        work: str | Path | None = None,
+        overwrite: bool = False,
+        restart: bool = False,
     ) -> None:
         self.output = Path(output)
         self.seed = seed
@@ -48,13 +54,15 @@ class Run:
             Seed, config and settings together, for the artifact's record.
 
         Raises:
-            InputError: the artifact exists and may not be replaced, a file is missing, the run is shorter than the rise and fall of its
-                learning rate, or the folder belongs to another run.
+            InputError: the artifact exists and may not be replaced, a file is missing, the run is shorter than the rise
+                and fall of its learning rate, or the folder belongs to another run.
         """
         if self.output.exists() and not self.overwrite:
             raise InputError(f"{self.output} exists already; choose another folder or pass --overwrite")
         if isinstance(config, Schedule) and config.steps < config.warmup_steps + config.decay_steps:
-            raise InputError(f"{config.steps} steps are fewer than {config.warmup_steps} of warm-up and {config.decay_steps} of decay")
+            raise InputError(
+                f"{config.steps} steps are fewer than {config.warmup_steps} of warm-up and {config.decay_steps} of decay"
+            )
         settings = {"seed": self.seed, "config": dataclasses.asdict(config), **settings}
         files_as_found = fingerprint_files(files)
         path = self.work / "settings.json"
@@ -63,7 +71,9 @@ class Run:
         text = json.dumps({**settings, "files": files_as_found}, indent=2, sort_keys=True, default=str) + "\n"
         began = path.exists() and any(item != path for item in self.work.iterdir())
         if began and path.read_text(encoding="utf-8") != text:
-            raise InputError(f"{self.work} holds a run with other settings; pass --restart to discard it, or another --work")
+            raise InputError(
+                f"{self.work} holds a run with other settings; pass --restart to discard it, or another --work"
+            )
         self.work.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text)
         return settings
@@ -78,8 +88,9 @@ class Run:
     def train(self, trainer: Any) -> list[dict[str, Any]]:
         """Trains, going on from the latest checkpoint if there is one, and returns the logged numbers.
 
-        A resumed run ends with the same weights as an uninterrupted one: data order, schedule, optimiser and random states
-        come from the checkpoint. (With the same number of threads on the same machine; otherwise up to rounding.)
+        A resumed run ends with the same weights as an uninterrupted one: data order, schedule, optimiser and random
+        states come from the checkpoint. (With the same number of threads on the same machine; otherwise up to
+        rounding.)
         """
         # Its state is the last file of a checkpoint: a folder without it was cut off while it was written.
         whole = [state.parent for state in (self.work / "checkpoints").glob("checkpoint-*/trainer_state.json")]
@@ -170,8 +181,8 @@ def trainer_settings(
 ) -> Any:
     """The `TrainingArguments` of a run that checkpoints into `work`.
 
-    The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a run
-    does not depend on its length.
+    The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a
+    run does not depend on its length.
 
     Args:
         work: the work folder.

@@ -56,7 +56,8 @@ def _numbers(keys: list[str]) -> np.ndarray:
 def plan_batches(
     groups: dict[str, np.ndarray], lengths: np.ndarray, size: int, steps: int, seed: int, words: float = 0.4
 ) -> list[np.ndarray]:
-    """Chooses the pairs of every step: all of one language pair and of similar length, so that they are hard to tell apart.
+    """Chooses the pairs of every step: all of one language pair and of similar length, so that they are hard to tell
+    apart.
 
     Each language pair is drawn with a probability proportional to its size to the power 0.7 and gone through in random
     order, again and again; word lists (groups ending in ``.words``) are drawn `words` times as often as text. A shorter
@@ -87,8 +88,9 @@ def _one_pass(indices: np.ndarray, lengths: np.ndarray, size: int, rng: np.rando
     return batches
 
 
-# Takes the numbers of a batch's pairs, and the token ids of their worsened translations, if there are any. Returns the teacher's vectors of
-# the translations and of the worsened ones, one after the other, `(n, d)` float32; None where it does not know the language.
+# Takes the numbers of a batch's pairs, and the token ids of their worsened translations, if there are any. Returns the
+# teacher's vectors of the translations and of the worsened ones, one after the other, `(n, d)` float32; None where it
+# does not know the language.
 Teach = Callable[[np.ndarray, list[np.ndarray]], np.ndarray | None]
 
 

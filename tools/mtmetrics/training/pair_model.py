@@ -1,4 +1,5 @@
-"""The training objective of the encoder: translations are found among the batch, by sentence vector and by token match."""
+"""The training objective of the encoder: translations are found among the batch, by sentence vector and by token
+match."""
 
 from typing import Any
 
@@ -17,10 +18,10 @@ class PairModel(nn.Module):
         encoder: a `transformers` encoder.
         pooled_temperature: of the sentence similarity.
         token_temperature: of the token similarity.
-        teacher_weight: of the mean cosine distance of both sides' sentence vectors from those of a teacher, where a batch has these
-            (Reimers and Gurevych, 2020).
-        teacher_margin: of the mean squared difference between student and teacher in how much further a worsened translation is than the
-            right one.
+        teacher_weight: of the mean cosine distance of both sides' sentence vectors from those of a teacher, where a
+            batch has these (Reimers and Gurevych, 2020).
+        teacher_margin: of the mean squared difference between student and teacher in how much further a worsened
+            translation is than the right one.
         token_block: the token similarity compares blocks of that many pairs.
     """
 
@@ -77,14 +78,18 @@ class PairModel(nn.Module):
         target_centres = pooled(target, target_mask)
         sentences = centres @ target_centres.T
         own = None if worse is None else (centres * pooled(worse, worse_mask)).sum(-1)
-        pooled_loss = symmetric_loss(sentences / self.pooled_temperature, same, None if own is None else own / self.pooled_temperature)
+        pooled_loss = symmetric_loss(
+            sentences / self.pooled_temperature, same, None if own is None else own / self.pooled_temperature
+        )
         taught_loss = torch.zeros_like(pooled_loss)
         if taught is not None:
             distances = 2 - (centres * taught).sum(-1) - (target_centres * taught).sum(-1)
             taught_loss = self.teacher_weight * distances.mean()
             if own is not None and worse_taught is not None:
                 wanted = 1 - (taught * worse_taught).sum(-1)
-                taught_loss = taught_loss + self.teacher_margin * functional.mse_loss(sentences.diagonal() - own, wanted)
+                taught_loss = taught_loss + self.teacher_margin * functional.mse_loss(
+                    sentences.diagonal() - own, wanted
+                )
         source, target = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
         own = None
         if worse is not None:
@@ -181,7 +186,10 @@ def matching_accuracy(model: PairModel, data: Any, groups: dict[str, Any], batch
         sentences = pooled(source, source_mask) @ pooled(target, target_mask).T
         source, target = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
         tokens = torch.cat(
-            [token_similarity(source[i : i + batch], source_mask[i : i + batch], target, target_mask) for i in range(0, len(source), batch)]
+            [
+                token_similarity(source[i : i + batch], source_mask[i : i + batch], target, target_mask)
+                for i in range(0, len(source), batch)
+            ]
         )
         truth = torch.arange(len(indices), device=device)
         for kind, matrix in (("pooled", sentences), ("token", tokens)):

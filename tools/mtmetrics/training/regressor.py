@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.files import new_folder
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.curves import save_curves
 from mtmetrics.evaluation.heatmap import require_matplotlib
 from mtmetrics.inputs import choice, positive
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training import loop, recording
 from mtmetrics.training.config import RegressorConfig
 from mtmetrics.training.corpus import short_name
@@ -38,15 +38,15 @@ def train_regressor(
 ) -> Path:
     """Trains one network per seed on the vectors of a frozen encoder; the artifact scores with their mean.
 
-    The encoder runs once: the outputs of all its layers are kept in a file. Unlike in the published code, whose frozen encoder keeps
-    its own dropout, a text therefore has the same vectors in every epoch.
+    The encoder runs once: the outputs of all its layers are kept in a file. Unlike in the published code, whose frozen
+    encoder keeps its own dropout, a text therefore has the same vectors in every epoch.
 
     Args:
         run: where the artifact and the checkpoints go.
         judged: files to train on, see `regressor_data.read_judged_pairs`.
         encoder: see `mtmetrics.artifacts.models.model_folder` for its name.
-        valid: files that decide when to stop; rows of `judged` that compare with a text of theirs are left out. Without them, a
-            share of `judged` is held back.
+        valid: files that decide when to stop; rows of `judged` that compare with a text of theirs are left out. Without
+            them, a share of `judged` is held back.
         seeds: one network is trained with each.
         vectors: folder for the outputs of the encoder, which several runs may share; the work folder if not given.
         config: network and schedule.
@@ -58,7 +58,9 @@ def train_regressor(
         InputError: files or settings cannot be used.
         ArtifactError: the encoder cannot be found or loaded.
     """
-    data = TrainingData(run, judged, encoder, valid=valid, seeds=seeds, vectors=vectors, config=config or RegressorConfig())
+    data = TrainingData(
+        run, judged, encoder, valid=valid, seeds=seeds, vectors=vectors, config=config or RegressorConfig()
+    )
     states, history, alone = [], [], {}
     for seed in seeds:
         state, rows = data.train(seed, np.arange(len(data.train_rows)), f"seed-{seed}")
@@ -68,7 +70,12 @@ def train_regressor(
     result: dict[str, Any] = {"seeds": alone}
     if len(seeds) > 1:
         values = np.array(list(alone.values()))
-        result["spread"] = {"mean": values.mean(), "deviation": values.std(ddof=1), "lowest": values.min(), "highest": values.max()}
+        result["spread"] = {
+            "mean": values.mean(),
+            "deviation": values.std(ddof=1),
+            "lowest": values.min(),
+            "highest": values.max(),
+        }
     with new_folder(run.output, run.overwrite) as folder:
         network = data.save(folder, states)
         scores = np.mean([predict(member, data.valid_rows) for member in network.members], axis=0)
@@ -76,7 +83,12 @@ def train_regressor(
         log.info("validation: Pearson %.4f", result["pearson"])
         recording.write_record(folder, data.record("mtmetrics train regressor", result), history)
     lines = {f"seed {seed}": {row["epoch"]: row["pearson"] for row in history if row["seed"] == seed} for seed in seeds}
-    draw(lines, run.work / "learning_curve.png", title=f"{data.config.architecture} on {data.encoder.label}", x_label="epoch")
+    draw(
+        lines,
+        run.work / "learning_curve.png",
+        title=f"{data.config.architecture} on {data.encoder.label}",
+        x_label="epoch",
+    )
     return run.output
 
 
@@ -141,7 +153,9 @@ class TrainingData:
         log.info("%d judged translations for training, %d for validation", len(self.train_pairs), len(self.valid))
         self.encoder = TokenEncoder(encoder, mix=np.eye(plain.layer), max_pieces=config.max_pieces, cache_bytes=0)
         both = (self.train_pairs, self.valid)
-        texts = list(dict.fromkeys(text for part in both for column in (part.others, part.translations) for text in column))
+        texts = list(
+            dict.fromkeys(text for part in both for column in (part.others, part.translations) for text in column)
+        )
         self._store = LayerStore(Path(vectors) if vectors else run.work / "vectors", self.encoder, texts)
         found = [self._examples(part) for part in both]
         spread = found[0].features.std(0)
@@ -152,10 +166,13 @@ class TrainingData:
         """Trains a network on some of the training rows; `name` is that of its checkpoint."""
         examples = self.train_rows.take(rows)
         create = functools.partial(self.create, examples)
-        return train_member(create, examples, self.valid_rows, self.config, seed, self._work / f"{name}.pt", self._device)
+        return train_member(
+            create, examples, self.valid_rows, self.config, seed, self._work / f"{name}.pt", self._device
+        )
 
     def create(self, examples: Examples) -> Any:
-        """A new network; the direct way of its features begins as their least-squares fit to the judgements of the examples."""
+        """A new network; the direct way of its features begins as their least-squares fit to the judgements of the
+        examples."""
         import torch
 
         member = self._regressor(1).members[0]
@@ -200,7 +217,9 @@ class TrainingData:
             network.feature_mean.copy_(torch.from_numpy(self._mean))
             network.feature_scale.copy_(torch.from_numpy(self._scale))
         network.save_pretrained(folder)
-        (folder / "README.md").unlink(missing_ok=True)  # an empty card: what it should say is known when the artifact was measured
+        (folder / "README.md").unlink(
+            missing_ok=True
+        )  # an empty card: what it should say is known when the artifact was measured
         return Regressor.read(folder)
 
     def record(self, command: str, result: dict[str, Any]) -> dict[str, Any]:
@@ -211,11 +230,15 @@ class TrainingData:
     def _examples(self, pairs: JudgedPairs) -> Examples:
         from mtmetrics.regressors.features import pair_features
 
-        others, translations = (np.array([self._store.row[text] for text in side]) for side in (pairs.others, pairs.translations))
+        others, translations = (
+            np.array([self._store.row[text] for text in side]) for side in (pairs.others, pairs.translations)
+        )
         kept = (self._store.lengths[others] > 0) & (self._store.lengths[translations] > 0)
         if not kept.all():
             bad = int(np.flatnonzero(~kept)[0])
-            raise InputError(f"{pairs.groups[bad]}: a text has no word pieces that the encoder knows: {pairs.translations[bad]!r:.60}")
+            raise InputError(
+                f"{pairs.groups[bad]}: a text has no word pieces that the encoder knows: {pairs.translations[bad]!r:.60}"
+            )
         blocks = []
         for first in range(0, len(others), _PAIRS_PER_FEATURE_BATCH):
             sides = [side[first : first + _PAIRS_PER_FEATURE_BATCH] for side in (others, translations)]
@@ -225,7 +248,13 @@ class TrainingData:
         return Examples(self._store, others, translations, features, pairs.human)
 
     def _standardised(self, examples: Examples) -> Examples:
-        return Examples(self._store, examples.others, examples.translations, (examples.features - self._mean) / self._scale, examples.human)
+        return Examples(
+            self._store,
+            examples.others,
+            examples.translations,
+            (examples.features - self._mean) / self._scale,
+            examples.human,
+        )
 
 
 def _check(config: RegressorConfig) -> None:
@@ -245,7 +274,9 @@ def _check(config: RegressorConfig) -> None:
 def _layer_numbers(text: str, depth: int) -> list[int]:
     names = [str(depth)] if text == "last" else text.split("+")
     if not all(name.isdecimal() and 1 <= int(name) <= depth for name in names) or len(set(names)) < len(names):
-        raise InputError(f"feature_layers {text!r}: must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}")
+        raise InputError(
+            f"feature_layers {text!r}: must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}"
+        )
     return [int(name) for name in names]
 
 

@@ -1,4 +1,5 @@
-"""How well a regressor agrees with people against the number of instances that it was trained on (Mathur et al., 2019, Fig. 1)."""
+"""How well a regressor agrees with people against the number of instances that it was trained on (Mathur et al., 2019,
+Fig. 1)."""
 
 import csv
 import io
@@ -30,7 +31,8 @@ def train_curve(
 ) -> Path:
     """Trains a network per number of instances and seed, and writes how each agrees with the validation.
 
-    The instances of a seed are drawn at random, and the larger draws hold the smaller ones. All networks have the same validation.
+    The instances of a seed are drawn at random, and the larger draws hold the smaller ones. All networks have the same
+    validation.
 
     Args:
         run: where the table, the plot and the checkpoints go.
@@ -51,10 +53,19 @@ def train_curve(
     """
     settings = {"curve": sorted(set(sizes))}
     data = TrainingData(
-        run, judged, encoder, valid=valid, seeds=seeds, vectors=vectors, config=config or RegressorConfig(), settings=settings
+        run,
+        judged,
+        encoder,
+        valid=valid,
+        seeds=seeds,
+        vectors=vectors,
+        config=config or RegressorConfig(),
+        settings=settings,
     )
     if not sizes or min(sizes) < 2 or max(sizes) > len(data.train_rows):
-        raise InputError(f"curve {list(sizes)}: pass numbers from 2 to {len(data.train_rows)}, the translations that there are to train on")
+        raise InputError(
+            f"curve {list(sizes)}: pass numbers from 2 to {len(data.train_rows)}, the translations that there are to train on"
+        )
     found: list[dict[str, float]] = []
     history = []
     for size in settings["curve"]:
@@ -64,12 +75,24 @@ def train_curve(
             history += [{"instances": size, **row} for row in epochs]
             found.append({"instances": size, "seed": seed, "pearson": max(row["pearson"] for row in epochs)})
             log.info("%d instances, seed %d: Pearson %.4f", *found[-1].values())
-    means = {str(size): float(np.mean([row["pearson"] for row in found if row["instances"] == size])) for size in settings["curve"]}
+    means = {
+        str(size): float(np.mean([row["pearson"] for row in found if row["instances"] == size]))
+        for size in settings["curve"]
+    }
     with new_folder(run.output, run.overwrite) as folder:
         write_atomic(folder / "curve.csv", _table(found))
         recording.write_record(folder, data.record("mtmetrics train regressor --curve", means), history)
-        line = {"mean of the seeds" if len(seeds) > 1 else f"seed {seeds[0]}": {float(size): value for size, value in means.items()}}
-        draw(line, folder / "curve.png", title=f"{data.config.architecture} on {data.encoder.label}", x_label="training instances")
+        line = {
+            "mean of the seeds" if len(seeds) > 1 else f"seed {seeds[0]}": {
+                float(size): value for size, value in means.items()
+            }
+        }
+        draw(
+            line,
+            folder / "curve.png",
+            title=f"{data.config.architecture} on {data.encoder.label}",
+            x_label="training instances",
+        )
     return run.output
 
 

@@ -34,15 +34,17 @@ class JudgedPairs:
     def take(self, numbers: Sequence[int] | np.ndarray) -> "JudgedPairs":
         """Only some of the rows."""
         columns = ([column[number] for number in numbers] for column in (self.others, self.translations))
-        return JudgedPairs(*columns, self.human[np.asarray(numbers, dtype=np.int64)], [self.groups[number] for number in numbers])
+        return JudgedPairs(
+            *columns, self.human[np.asarray(numbers, dtype=np.int64)], [self.groups[number] for number in numbers]
+        )
 
 
 def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> JudgedPairs:
     """Reads JSON Lines, plain or ``.gz``, with one judged translation per line.
 
     Args:
-        paths: the files; a row has ``reference`` or ``ref`` (``source`` or ``src``), ``translation`` or ``mt``, and ``human`` or ``score``;
-            all names are in `mtmetrics.evaluation.readers.fields.NAMES`.
+        paths: the files; a row has ``reference`` or ``ref`` (``source`` or ``src``), ``translation`` or ``mt``, and
+            ``human`` or ``score``; all names are in `mtmetrics.evaluation.readers.fields.NAMES`.
         against: ``"reference"`` or ``"source"``: which of the two is read.
         standardise: give the judgements of each file mean 0 and deviation 1.
 
@@ -50,7 +52,8 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
         All rows whose texts are not blank.
 
     Raises:
-        InputError: a file is missing or empty, a row lacks a field, or a judgement is no finite number, or does not vary.
+        InputError: a file is missing or empty, a row lacks a field, or a judgement is no finite number, or does not
+            vary.
     """
     others: list[str] = []
     translations: list[str] = []
@@ -80,7 +83,8 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
 
 
 def split(pairs: JudgedPairs, per_mille: int) -> tuple[JudgedPairs, JudgedPairs]:
-    """Rows to train on and rows for validation, which share no text that translations are compared with (see `corpus.text_key`).
+    """Rows to train on and rows for validation, which share no text that translations are compared with (see
+    `corpus.text_key`).
 
     Raises:
         InputError: too few rows for both.

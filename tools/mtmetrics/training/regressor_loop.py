@@ -67,9 +67,10 @@ def train_member(
 ) -> tuple[dict[str, "torch.Tensor"], list[dict[str, Any]]]:
     """Trains a network with Adam on the mean squared error.
 
-    The learning rate is halved after every epoch in which the Pearson correlation of the validation does not rise, and training stops after
-    `config.patience` of them in a row. A checkpoint is written after every epoch; since the random numbers of an epoch depend on
-    seed and epoch alone, a resumed run ends with the same weights as an uninterrupted one.
+    The learning rate is halved after every epoch in which the Pearson correlation of the validation does not rise, and
+    training stops after `config.patience` of them in a row. A checkpoint is written after every epoch; since the random
+    numbers of an epoch depend on seed and epoch alone, a resumed run ends with the same weights as an uninterrupted
+    one.
 
     Args:
         create: makes the network.
@@ -117,7 +118,9 @@ def train_member(
         if not np.isfinite(losses).all():
             raise MTMetricsError(f"seed {seed}, epoch {epoch}: the loss is no longer finite; lower --learning-rate")
         found = pearson(predict(member, valid, device), valid.human)
-        value = found.value if found.reason is None else -1.0  # a network that says the same of all texts has learnt nothing
+        value = (
+            found.value if found.reason is None else -1.0
+        )  # a network that says the same of all texts has learnt nothing
         rate = optimizer.param_groups[0]["lr"]
         row = {"seed": seed, "epoch": epoch, "loss": float(np.mean(losses)), "pearson": value, "learning_rate": rate}
         log.info("seed %d, epoch %d: loss %.4f, Pearson %.4f, learning rate %.2g", *row.values())
@@ -135,7 +138,8 @@ def train_member(
 
 
 def plan(lengths: np.ndarray, batch: int, seed: int) -> list[np.ndarray]:
-    """Batches of pairs of about the same length, in random order (lengths are disturbed by up to a tenth before sorting)."""
+    """Batches of pairs of about the same length, in random order (lengths are disturbed by up to a tenth before
+    sorting)."""
     generator = np.random.default_rng(seed)
     order = np.argsort(lengths * (1 + generator.uniform(-_LENGTH_NOISE, _LENGTH_NOISE, len(lengths))), kind="stable")
     batches = [order[first : first + batch] for first in range(0, len(order), batch)]
@@ -157,7 +161,8 @@ def predict(member: "Member", pairs: Examples, device: Any = "cpu") -> np.ndarra
 
 
 def ranking_loss(scores: "torch.Tensor", human: "torch.Tensor") -> "torch.Tensor":
-    """Hinge loss over the ordered pairs of a batch: mean of ``max(0, margin - (s_i - s_j))`` where i was judged better than j by more.
+    """Hinge loss over the ordered pairs of a batch: mean of ``max(0, margin - (s_i - s_j))`` where i was judged better
+    than j by more.
 
     The paper proposes such a loss in its conclusions (Sec. 5).
 

@@ -1,4 +1,5 @@
-"""A small MBart that begins with an encoder's word vectors and learns to restore text of which spans are masked (Liu et al., 2020)."""
+"""A small MBart that begins with an encoder's word vectors and learns to restore text of which spans are masked (Liu et
+al., 2020)."""
 
 import logging
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ _IGNORED = -100
 def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
     """The tokenizer of a BERT encoder, and a new MBart of its width whose word vectors are the encoder's.
 
-    It has no language codes: a text is framed by [CLS] and [SEP] on both sides, so one model translates in one direction.
+    It has no language codes: a text is framed by [CLS] and [SEP] on both sides, so one model translates in one
+    direction.
 
     Args:
         folder: of the encoder.
@@ -37,7 +39,9 @@ def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
     special = {name: getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep", "mask")}
     missing = [name for name, number in special.items() if number is None]
     if missing:
-        raise ArtifactError(f"{folder}: its tokenizer has no {' and no '.join(missing)} token; a BERT encoder is needed")
+        raise ArtifactError(
+            f"{folder}: its tokenizer has no {' and no '.join(missing)} token; a BERT encoder is needed"
+        )
     vectors = encoder.get_input_embeddings().weight
     network = MBartForConditionalGeneration(
         MBartConfig(
@@ -97,7 +101,13 @@ class NoisyBatches:
     """
 
     def __init__(
-        self, ids: np.ndarray, offsets: np.ndarray, plan: list[np.ndarray], tokenizer: Any, config: DenoisingConfig, seed: int
+        self,
+        ids: np.ndarray,
+        offsets: np.ndarray,
+        plan: list[np.ndarray],
+        tokenizer: Any,
+        config: DenoisingConfig,
+        seed: int,
     ) -> None:
         self.ids, self.offsets, self.plan, self.config, self.seed = ids, offsets, plan, config, seed
         self.mask, self.padding = tokenizer.mask_token_id, tokenizer.pad_token_id
@@ -110,13 +120,22 @@ class NoisyBatches:
 
         rng = np.random.default_rng((self.seed, step))
         texts = [self.ids[self.offsets[row] : self.offsets[row + 1]] for row in self.plan[step]]
-        inputs, mask = pad([span_masked(text, self.mask, self.config.masked, self.config.span, rng) for text in texts], self.padding)
+        inputs, mask = pad(
+            [span_masked(text, self.mask, self.config.masked, self.config.span, rng) for text in texts], self.padding
+        )
         labels, _ = pad(texts, _IGNORED)
-        return {"input_ids": torch.from_numpy(inputs), "attention_mask": torch.from_numpy(mask).long(), "labels": torch.from_numpy(labels)}
+        return {
+            "input_ids": torch.from_numpy(inputs),
+            "attention_mask": torch.from_numpy(mask).long(),
+            "labels": torch.from_numpy(labels),
+        }
 
 
-def train_denoising(run: loop.Run, mono: Sequence[str], encoder: str | Path, *, config: DenoisingConfig | None = None) -> Path:
-    """Makes a small MBart from an encoder and monolingual text of both languages; `train_translation` goes on from there.
+def train_denoising(
+    run: loop.Run, mono: Sequence[str], encoder: str | Path, *, config: DenoisingConfig | None = None
+) -> Path:
+    """Makes a small MBart from an encoder and monolingual text of both languages; `train_translation` goes on from
+    there.
 
     Args:
         run: where the artifact and the checkpoints go, and the seed.

@@ -1,4 +1,5 @@
-"""An English sentence encoder as a teacher: what its vectors say of two English texts, the student is to say of source and translation."""
+"""An English sentence encoder as a teacher: what its vectors say of two English texts, the student is to say of source
+and translation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,9 +8,9 @@ import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path
 from mtmetrics.artifacts.models import model_folder
-from mtmetrics.encoders.sentence_encoder import MeanPooledEncoder, is_mean_pooled
-from mtmetrics.encoders.token_encoder import TokenEncoder
 from mtmetrics.errors import InputError
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder, is_mean_pooled
+from mtmetrics.models.token_encoder import TokenEncoder
 
 LANGUAGE = "en"
 _SAMPLE = 4000
@@ -18,8 +19,8 @@ _SAMPLE = 4000
 class SentenceTeacher:
     """Sentence vectors of a teacher, rotated and cut to the width of a student.
 
-    The rotation is a principal component analysis of a sample: centred vectors of `width` dimensions that keep most of what tells the
-    sentences apart.
+    The rotation is a principal component analysis of a sample: centred vectors of `width` dimensions that keep most of
+    what tells the sentences apart.
 
     Args:
         model: a mean-pooled sentence-transformers model; see `mtmetrics.artifacts.models.model_folder` for its name.
@@ -34,15 +35,21 @@ class SentenceTeacher:
         ArtifactError: it cannot be found or loaded.
     """
 
-    def __init__(self, model: str | Path, texts: Sequence[str], width: int, path: Path, *, seed: int = 1, bf16: bool = False) -> None:
+    def __init__(
+        self, model: str | Path, texts: Sequence[str], width: int, path: Path, *, seed: int = 1, bf16: bool = False
+    ) -> None:
         if not is_mean_pooled(model_folder(model)):
-            raise InputError(f"--teacher {model}: a sentence-transformers model is needed that averages token vectors, and does no more")
+            raise InputError(
+                f"--teacher {model}: a sentence-transformers model is needed that averages token vectors, and does no more"
+            )
         tokens = TokenEncoder(model, dtype="bfloat16" if bf16 else "float32", cache_bytes=0)
         self._encoder = MeanPooledEncoder(tokens)
         if not path.exists():
             chosen = np.random.default_rng(seed).permutation(len(texts))[:_SAMPLE]
             if min(len(chosen), tokens.dim) < width:
-                raise InputError(f"--teacher {model}: {len(chosen)} English texts of {tokens.dim} dimensions are too few for width {width}")
+                raise InputError(
+                    f"--teacher {model}: {len(chosen)} English texts of {tokens.dim} dimensions are too few for width {width}"
+                )
             sample = self._unit_vectors([texts[row] for row in chosen])
             centre = sample.mean(0)
             axes = np.linalg.svd(sample - centre, full_matrices=False)[2][:width]

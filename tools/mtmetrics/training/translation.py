@@ -1,4 +1,5 @@
-"""Fine-tunes an MBart for the translation of one language pair, and turns its translations into further training pairs."""
+"""Fine-tunes an MBart for the translation of one language pair, and turns its translations into further training
+pairs."""
 
 import logging
 from collections.abc import Sequence
@@ -7,27 +8,33 @@ from typing import Any, Literal
 
 from mtmetrics.artifacts.files import new_folder
 from mtmetrics.artifacts.models import model_folder
+from mtmetrics.models.translator import Translator, generation, open_mbart, target_frame
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import TranslationConfig
-from mtmetrics.translation import Translator, generation, open_mbart, target_frame
 
 log = logging.getLogger(__name__)
 
 
 def train_translation(
-    run: loop.Run, parallel: Sequence[str | Path], model: str | Path, lang_pair: str, *, config: TranslationConfig | None = None
+    run: loop.Run,
+    parallel: Sequence[str | Path],
+    model: str | Path,
+    lang_pair: str,
+    *,
+    config: TranslationConfig | None = None,
 ) -> Path:
     """Fine-tunes an MBart on sentence pairs, mined ones for instance (UScore, Sec. 3.1 and App. D).
 
     Args:
         run: where the artifact and the checkpoints go, and the seed.
         parallel: files of pairs, see `corpus.read_pairs`.
-        model: mBART-cc25, mBART-50, or a small MBart without language codes; see `mtmetrics.artifacts.models.model_folder` for its name.
+        model: mBART-cc25, mBART-50, or a small MBart without language codes; see
+            `mtmetrics.artifacts.models.model_folder` for its name.
         lang_pair: such as ``"de-en"``, the direction of the pairs.
         config: schedule.
 
     Returns:
-        The artifact folder, weights in float16; `mtmetrics.translation.Translator` opens it.
+        The artifact folder, weights in float16; `mtmetrics.models.translator.Translator` opens it.
 
     Raises:
         InputError: files or settings cannot be used, or the model has no code for a language.
@@ -65,7 +72,12 @@ def train_translation(
 
 
 def _trainer(
-    run: loop.Run, config: TranslationConfig, schedule: loop.Passes, folder: Path, pairs: Sequence[corpus.Pair], lang_pair: str
+    run: loop.Run,
+    config: TranslationConfig,
+    schedule: loop.Passes,
+    folder: Path,
+    pairs: Sequence[corpus.Pair],
+    lang_pair: str,
 ) -> tuple[Any, Any]:
     from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
@@ -89,11 +101,14 @@ def _trainer(
     return Seq2SeqTrainer(model=network, args=arguments, train_dataset=rows, data_collator=collator), tokenizer
 
 
-def synthetic_pairs(translator: Translator, texts: Sequence[str], side: Literal["source", "target"]) -> list[tuple[str, str]]:
+def synthetic_pairs(
+    translator: Translator, texts: Sequence[str], side: Literal["source", "target"]
+) -> list[tuple[str, str]]:
     """Pairs of texts and their machine translations, as further training data.
 
-    With ``"source"`` the texts are sources and their translations the targets: what a second round of training takes besides mined pairs.
-    With ``"target"`` they are targets, and a translator of the other direction makes the pseudo-sources (back-translation).
+    With ``"source"`` the texts are sources and their translations the targets: what a second round of training takes
+    besides mined pairs. With ``"target"`` they are targets, and a translator of the other direction makes the
+    pseudo-sources (back-translation).
 
     Args:
         translator: from the language of the texts.

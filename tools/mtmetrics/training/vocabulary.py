@@ -15,7 +15,8 @@ _SPECIAL = {
 
 
 def _plain() -> list[normalizers.Normalizer]:
-    """Compatibility form, plain quotation marks and dashes; the Turkish capital dotted I has a one-letter lower case."""
+    """Compatibility form, plain quotation marks and dashes; the Turkish capital dotted I has a one-letter lower
+    case."""
     replaced = [normalizers.Replace(old, new) for old, new in _QUOTES.items()]
     return [normalizers.NFKC(), *replaced, normalizers.Replace("İ", "i")]
 
@@ -104,7 +105,8 @@ def save_tokenizer(tokenizer: Any, folder: str | Path) -> None:
 
 
 def balanced(texts: dict[str, list[str]], characters: int, seed: int) -> Iterator[str]:
-    """Yields sentences of every language up to about `characters` each; short lists are repeated at most three times."""
+    """Yields sentences of every language up to about `characters` each; short lists are repeated at most three
+    times."""
     rng = random.Random(seed)
     for language in sorted(texts):
         sentences = list(texts[language])

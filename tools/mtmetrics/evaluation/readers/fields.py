@@ -28,7 +28,9 @@ def field_name(row: Mapping[str, Any], field: str) -> str | None:
 
 def missing(row: Mapping[str, Any], names: tuple[str, ...], where: str) -> InputError:
     """The error for a row that has no field of these names."""
-    return InputError(f"{where}: no field {' or '.join(map(repr, names))}; the row has: {', '.join(map(repr, row)) or 'no field at all'}")
+    return InputError(
+        f"{where}: no field {' or '.join(map(repr, names))}; the row has: {', '.join(map(repr, row)) or 'no field at all'}"
+    )
 
 
 def required_text(row: Mapping[str, Any], field: str, where: str) -> str:

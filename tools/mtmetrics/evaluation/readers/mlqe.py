@@ -20,7 +20,8 @@ _NAME = re.compile(rf".*\.(?P<source>[a-z]{{2}})(?P<target>[a-z]{{2}}){re.escape
 def rows(path: str | Path) -> Iterator[tuple[str, Row]]:
     """Yields place and content of every row of a ``*.df.short.tsv`` file; the language pair is that of its name.
 
-    The judgement is ``z_mean``, the mean of the annotators' z-scores; ``mean`` is the raw judgement, 0-100. There are no references.
+    The judgement is ``z_mean``, the mean of the annotators' z-scores; ``mean`` is the raw judgement, 0-100. There are
+    no references.
 
     Raises:
         InputError: the name holds no language pair; or as `table.rows`.
@@ -38,9 +39,13 @@ def archive_rows(path: str | Path) -> Iterator[tuple[str, Row]]:
         with tarfile.open(path) as archive:
             members = [member for member in archive if member.isfile() and member.name.endswith(SUFFIX)]
             if len(members) != 1:
-                raise InputError(f"{path}: holds {len(members)} files *{SUFFIX}, one is needed; unpack it and pass the files")
+                raise InputError(
+                    f"{path}: holds {len(members)} files *{SUFFIX}, one is needed; unpack it and pass the files"
+                )
             stream = archive.extractfile(members[0])
-            yield from _with_pair(f"{path}:{members[0].name}", members[0].name, decoded_lines(stream, f"{path}:{members[0].name}"))
+            yield from _with_pair(
+                f"{path}:{members[0].name}", members[0].name, decoded_lines(stream, f"{path}:{members[0].name}")
+            )
     except (OSError, EOFError, tarfile.TarError) as error:
         raise InputError(f"{path}: cannot be read as a tar archive ({error})") from None
 

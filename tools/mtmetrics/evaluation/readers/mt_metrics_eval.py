@@ -1,4 +1,5 @@
-"""Judged segments and systems of a test set in the folder layout of mt-metrics-eval, see `mtmetrics.evaluation.eval_set`."""
+"""Judged segments and systems of a test set in the folder layout of mt-metrics-eval, see
+`mtmetrics.evaluation.eval_set`."""
 
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from mtmetrics.errors import InputError
 from mtmetrics.evaluation.eval_set import EvalSet, Level, Scores, lang_pairs
 from mtmetrics.evaluation.judged import JudgedSegments, JudgedSystems
 
-# What the metrics tasks of WMT since 2019 judge by, most wanted first; where both are there, raw values for segments, z-scores for systems.
+# What the metrics tasks of WMT since 2019 judge by, most wanted first; where both are there, raw values for segments,
+# z-scores for systems.
 _STANDARD: dict[Level, tuple[str, ...]] = {
     "seg": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-raw", "wmt-z"),
     "sys": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-z", "wmt-raw"),
@@ -19,8 +21,8 @@ _RAW = "wmt-raw"
 def read_segments(root: str | Path, *, lang_pair: str | None = None) -> list[JudgedSegments]:
     """Reads the segments of every system with human scores, systems one after the other.
 
-    Translations by people are left out, as in the metrics tasks. The reference is that of `EvalSet.reference`, the item is the number of
-    the segment, and the scores of metrics are the columns.
+    Translations by people are left out, as in the metrics tasks. The reference is that of `EvalSet.reference`, the item
+    is the number of the segment, and the scores of metrics are the columns.
 
     Args:
         root: folder of the test set.
@@ -51,7 +53,9 @@ def _judged(root: str | Path, lang_pair: str | None, level: Level) -> list[tuple
     named = [(pair, _standard(pair, level)) for pair in pairs]
     found = [(pair, name) for pair, name in named if name is not None]
     if not found:
-        raise InputError(f"{root}: no human-scores/{lang_pair or 'XX-YY'}.NAME.{level}.score; there is nothing to judge")
+        raise InputError(
+            f"{root}: no human-scores/{lang_pair or 'XX-YY'}.NAME.{level}.score; there is nothing to judge"
+        )
     return found
 
 

@@ -20,8 +20,9 @@ def collect(
 
     Args:
         file: where they come from, as the user wrote it.
-        rows: place, for messages, and row; the names of its fields are those of `fields.NAMES`. A row has a source, a translation and a
-            judgement, which may be None; reference, system, item and raw judgement may be missing or None.
+        rows: place, for messages, and row; the names of its fields are those of `fields.NAMES`. A row has a source, a
+            translation and a judgement, which may be None; reference, system, item and raw judgement may be missing or
+            None.
         prediction_field: the field that holds the translation.
         lang_pair: the pair of rows that do not name one; other pairs are left out, so that nothing may be left.
 
@@ -87,14 +88,17 @@ class _Columns:
         self._add_others(row, others)
 
     def _names_in(self, row: Row, where: str) -> tuple[dict[str, str | None], list[str]]:
-        """The name that each field has in a row, and the other names in it; looked up once for all rows of the same fields."""
+        """The name that each field has in a row, and the other names in it; looked up once for all rows of the same
+        fields."""
         keys = tuple(row)
         if keys not in self._known:
             names = {field: fields.field_name(row, field) for field in fields.NAMES}
             names["translation"] = next((name for name in self._translation if name in row), None)
             for field in ("source", "translation", "human"):
                 if names[field] is None:
-                    raise fields.missing(row, self._translation if field == "translation" else fields.NAMES[field], where)
+                    raise fields.missing(
+                        row, self._translation if field == "translation" else fields.NAMES[field], where
+                    )
             self._known[keys] = names, [name for name in row if name not in names.values()]
         return self._known[keys]
 

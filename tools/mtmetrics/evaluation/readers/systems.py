@@ -1,4 +1,5 @@
-"""Judged systems in JSON Lines: ``XX-YY.jsonl`` has a judgement per system, ``XX-YY.outputs.jsonl`` what the systems wrote."""
+"""Judged systems in JSON Lines: ``XX-YY.jsonl`` has a judgement per system, ``XX-YY.outputs.jsonl`` what the systems
+wrote."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,11 @@ def find(path: str | Path) -> list[Path]:
     path = Path(path)
     if not path.is_dir():
         return [path]
-    found = [file for file in sorted(path.iterdir()) if file.name.endswith(_ENDS) and ".outputs." not in file.name and _outputs_file(file)]
+    found = [
+        file
+        for file in sorted(path.iterdir())
+        if file.name.endswith(_ENDS) and ".outputs." not in file.name and _outputs_file(file)
+    ]
     if not found:
         raise InputError(f"{path}: holds no XX-YY.jsonl with XX-YY.outputs.jsonl beside it, plain or .gz")
     return found
@@ -29,15 +34,16 @@ def find(path: str | Path) -> list[Path]:
 def read(path: Path, *, reference_field: str) -> JudgedSystems:
     """Reads one language pair.
 
-    Rows of the judgements have ``lp``, ``system`` and ``human``, a finite number; rows of the outputs have ``lp``, ``source`` and
-    ``outputs``, an object with the translation of every judged system, and may have a reference.
+    Rows of the judgements have ``lp``, ``system`` and ``human``, a finite number; rows of the outputs have ``lp``,
+    ``source`` and ``outputs``, an object with the translation of every judged system, and may have a reference.
 
     Args:
         path: the file with the judgements.
         reference_field: the field that holds the reference.
 
     Raises:
-        InputError: a file is missing or empty, a row lacks a field or holds something else, or a system has no translation.
+        InputError: a file is missing or empty, a row lacks a field or holds something else, or a system has no
+            translation.
     """
     lang_pair, human = _judgements(path)
     outputs_file = _outputs_file(path)

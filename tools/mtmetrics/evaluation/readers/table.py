@@ -11,7 +11,9 @@ from mtmetrics.evaluation.readers import fields
 from mtmetrics.evaluation.readers.rows import Row
 from mtmetrics.textio import iter_lines
 
-_TEXTS = {name for field in ("lp", "source", "translation", "reference", "system", "item") for name in fields.NAMES[field]}
+_TEXTS = {
+    name for field in ("lp", "source", "translation", "reference", "system", "item") for name in fields.NAMES[field]
+}
 _REQUIRED = {name for field in ("source", "translation") for name in fields.NAMES[field]}
 _ABSENT = {"", "None"}
 
@@ -19,13 +21,13 @@ _ABSENT = {"", "None"}
 def rows(path: str | Path) -> Iterator[tuple[str, Row]]:
     """Yields place and content of every row of a table.
 
-    The columns are separated by tabs where the header holds one, else by commas with the quoting of CSV. A tab-separated field is quoted
-    only where it holds doubled quotes between quotes, as pandas writes it; other quotes belong to the text. An empty field and ``None``
-    are no value, but for source and translation.
+    The columns are separated by tabs where the header holds one, else by commas with the quoting of CSV. A
+    tab-separated field is quoted only where it holds doubled quotes between quotes, as pandas writes it; other quotes
+    belong to the text. An empty field and ``None`` are no value, but for source and translation.
 
     Raises:
-        InputError: the header has neither a source nor a translation; a row has fewer or more fields than the header; a judgement is no
-            number; or as `mtmetrics.textio.iter_lines`.
+        InputError: the header has neither a source nor a translation; a row has fewer or more fields than the header; a
+            judgement is no number; or as `mtmetrics.textio.iter_lines`.
     """
     return parsed(path, iter_lines(path))
 

@@ -10,7 +10,8 @@ from mtmetrics.scorers.baselines import Baseline, sentence_level
 
 
 class _Kind(NamedTuple):
-    """A class of `sacrebleu.metrics`, how it is made, the factor that brings its scores to [0, 1] or below 0, and the score of a blank."""
+    """A class of `sacrebleu.metrics`, how it is made, the factor that brings its scores to [0, 1] or below 0, and the
+    score of a blank."""
 
     name: str
     options: dict[str, Any]
@@ -18,8 +19,8 @@ class _Kind(NamedTuple):
     floor: float = 0.0
 
 
-# Sentence BLEU without effective order is 0 for most texts of fewer than four words. TER counts edits: lower is better, and a translation
-# that is missing has 100 %.
+# Sentence BLEU without effective order is 0 for most texts of fewer than four words. TER counts edits: lower is better,
+# and a translation that is missing has 100 %.
 KINDS = {
     "sentbleu": _Kind("BLEU", {"effective_order": True}),
     "chrf": _Kind("CHRF", {"word_order": 0}),
@@ -33,7 +34,8 @@ def load_sacrebleu(metric: str, lang_pair: str | None = None) -> Baseline:
 
     Args:
         metric: one of `KINDS`.
-        lang_pair: such as ``"en-zh"``; BLEU takes sacrebleu's tokeniser of the target language. Without it that of mteval, 13a.
+        lang_pair: such as ``"en-zh"``; BLEU takes sacrebleu's tokeniser of the target language. Without it that of
+            mteval, 13a.
 
     Raises:
         InputError: `lang_pair` is no language pair.

@@ -8,7 +8,12 @@ from mtmetrics.scorers.loaders.common import compared_with, encoder_table, langu
 from mtmetrics.scorers.pool import ModelPool
 
 _ENCODER = {"model", "revision", "layer"}
-_TABLES: dict[str, set[str]] = {"encoder": _ENCODER, "encoders.*": _ENCODER, "score": {"against"}, "maps": {"artifact", "kind"}}
+_TABLES: dict[str, set[str]] = {
+    "encoder": _ENCODER,
+    "encoders.*": _ENCODER,
+    "score": {"against"},
+    "maps": {"artifact", "kind"},
+}
 
 
 def load_bertr(
@@ -30,7 +35,8 @@ def load_bertr(
         preset: name of a preset, or a folder with a preset.toml.
         lang_pair: such as ``"de-en"``; needed where the preset chooses the encoder by language, and for maps.
         pool: loaded models to share.
-        against: compare with the ``"reference"`` (by default) or with the ``"source"``, which needs a multilingual encoder.
+        against: compare with the ``"reference"`` (by default) or with the ``"source"``, which needs a multilingual
+            encoder.
         encoder: another encoder than the preset's.
         layer: hidden state of the encoder; the last by default.
         map: against the source, ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
@@ -54,4 +60,6 @@ def load_bertr(
     remapping = None
     if against == "source" or map not in (None, "none"):
         remapping = preset_map(bundle, pool, model, lang_pair, kind=map, maps=maps)
-    return BERTR(model, against=against, remapping=remapping, special_tokens=special_tokens, lang_pair=lang_pair, threads=threads)
+    return BERTR(
+        model, against=against, remapping=remapping, special_tokens=special_tokens, lang_pair=lang_pair, threads=threads
+    )

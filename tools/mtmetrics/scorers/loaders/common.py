@@ -3,11 +3,11 @@
 from typing import Any
 
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.encoders.base import Encoder
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, language_pair
-from mtmetrics.remap import KINDS, Level, Remapping
-from mtmetrics.scorers.maps import load_map
+from mtmetrics.maps.files import load_map
+from mtmetrics.maps.remapping import KINDS, Level, Remapping
+from mtmetrics.models.base import Encoder
 from mtmetrics.scorers.naming import AGAINST
 from mtmetrics.scorers.pool import ModelPool
 
@@ -26,12 +26,15 @@ def languages(bundle: Preset, lang_pair: str | None) -> tuple[str, str] | None:
         raise InputError(f"language pair {lang_pair}: preset {bundle.name} was made for {only} only")
     for language in pair:
         if known is not None and language not in known:
-            raise InputError(f"language pair {lang_pair}: preset {bundle.name} knows the languages {' '.join(known)}, not {language!r}")
+            raise InputError(
+                f"language pair {lang_pair}: preset {bundle.name} knows the languages {' '.join(known)}, not {language!r}"
+            )
     return pair
 
 
 def compared_with(bundle: Preset, asked: Any, *, usual: str) -> str:
-    """What translations are compared with, ``"source"`` or ``"reference"``: as asked, else as the preset says, else as usual.
+    """What translations are compared with, ``"source"`` or ``"reference"``: as asked, else as the preset says, else as
+    usual.
 
     Raises:
         InputError: neither of the two, or the preset is made for the other one.
@@ -39,12 +42,15 @@ def compared_with(bundle: Preset, asked: Any, *, usual: str) -> str:
     only = bundle.settings.get("score", {}).get("against")
     against = choice("against", asked or only or usual, tuple(AGAINST))
     if only not in (None, against):
-        raise InputError(f"against {against!r}: preset {bundle.name} compares with the {only} only; choose another preset")
+        raise InputError(
+            f"against {against!r}: preset {bundle.name} compares with the {only} only; choose another preset"
+        )
     return against
 
 
 def encoder_table(bundle: Preset, override: str | None, target: str | None = None) -> dict[str, Any]:
-    """The table of the encoder: the user's own model, else ``[encoders.LANGUAGE]`` of the target language, else ``[encoder]``.
+    """The table of the encoder: the user's own model, else ``[encoders.LANGUAGE]`` of the target language, else
+    ``[encoder]``.
 
     Raises:
         InputError: the preset chooses by language, and none is given.
@@ -62,7 +68,14 @@ def encoder_table(bundle: Preset, override: str | None, target: str | None = Non
 
 
 def preset_map(
-    bundle: Preset, pool: ModelPool, encoder: Encoder, lang_pair: str | None, *, kind: str | None, maps: str | None, level: Level = "word"
+    bundle: Preset,
+    pool: ModelPool,
+    encoder: Encoder,
+    lang_pair: str | None,
+    *,
+    kind: str | None,
+    maps: str | None,
+    level: Level = "word",
 ) -> Remapping | None:
     """The map of the source side that the preset or the user asks for.
 

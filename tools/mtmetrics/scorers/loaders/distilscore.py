@@ -25,7 +25,8 @@ def load_distilscore(
         preset: name of a preset, or a folder with a preset.toml.
         lang_pair: such as ``"de-en"``; recorded in the signature.
         pool: loaded models to share.
-        against: compare with the ``"source"`` (by default, unless the preset knows references only) or with the ``"reference"``.
+        against: compare with the ``"source"`` (by default, unless the preset knows references only) or with the
+            ``"reference"``.
         encoder: a sentence-transformers model, or an encoder whose token vectors are averaged, instead of the preset's.
         layer: hidden state of an encoder that is averaged.
 

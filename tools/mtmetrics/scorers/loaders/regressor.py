@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.models import fingerprint, fingerprint_files, loading, model_folder, model_label
 from mtmetrics.artifacts.presets import load_preset
-from mtmetrics.encoders.device import pick_devices
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
+from mtmetrics.models.device import pick_devices
 from mtmetrics.scorers.loaders.common import languages
 from mtmetrics.scorers.naming import AGAINST
 from mtmetrics.scorers.pool import ModelPool
@@ -16,7 +16,8 @@ from mtmetrics.scorers.regressor import RegressorScore
 if TYPE_CHECKING:
     from mtmetrics.regressors.regressor import Regressor
 
-# A preset has one table for each of what its networks compare translations with: [regressors.reference], [regressors.source].
+# A preset has one table for each of what its networks compare translations with: [regressors.reference],
+# [regressors.source].
 _TABLES: dict[str, set[str]] = {"regressors.*": {"model", "revision"}}
 
 
@@ -38,9 +39,11 @@ def load_regressor(
         preset: name of a preset, or a folder with a preset.toml.
         lang_pair: such as ``"de-en"``; recorded in the signature.
         pool: loaded models to share.
-        against: ``"reference"`` or ``"source"``; chooses among the regressors of a preset. One regressor can do one of them only.
+        against: ``"reference"`` or ``"source"``; chooses among the regressors of a preset. One regressor can do one of
+            them only.
         regressor: folder, bundled artifact or Hub repository of another regressor than the preset's.
-        encoder: where the regressor's encoder lies, if not under the name that the regressor records; it must be the same one.
+        encoder: where the regressor's encoder lies, if not under the name that the regressor records; it must be the
+            same one.
         threads: threads that share the computation of features.
 
     Raises:
@@ -68,7 +71,9 @@ def load_regressor(
         raise ArtifactError(f"regressor {name}: it is of the metric {network.architecture}, not {metric}")
     if against is not None and against != network.against:
         column = AGAINST[network.against]
-        raise InputError(f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor")
+        raise InputError(
+            f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor"
+        )
     try:
         model = pool.encoder(encoder or network.encoder, mix=network.mixes(), max_pieces=network.max_pieces)
     except ArtifactError as error:

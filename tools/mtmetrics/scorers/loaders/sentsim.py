@@ -4,10 +4,10 @@ from typing import Any
 
 from mtmetrics.artifacts.models import model_folder, model_size
 from mtmetrics.artifacts.presets import Preset, load_preset
-from mtmetrics.encoders.base import Encoder
-from mtmetrics.encoders.sentence_encoder import is_mean_pooled
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
+from mtmetrics.models.base import Encoder
+from mtmetrics.models.sentence_encoder import is_mean_pooled
 from mtmetrics.scorers.loaders.common import languages
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.sentsim import PARTS, SETTINGS, VARIANTS, SentSim, Setting
@@ -39,7 +39,8 @@ def load_sentsim(
         preset: name of a preset, or a folder with a preset.toml.
         lang_pair: such as ``"de-en"``; recorded in the signature.
         pool: loaded models to share.
-        setting: ``"src-mt"`` compares with the source, ``"mt-ref"`` with a reference; not needed where a preset knows one only.
+        setting: ``"src-mt"`` compares with the source, ``"mt-ref"`` with a reference; not needed where a preset knows
+            one only.
         variant: ``"bertscore"`` or ``"wmd"``, what the sentence similarity is combined with.
         parts: instead of `variant`, names among sss, bertscore, wmd and smd, joined by ``+``.
         layer: hidden state of the encoder of tokens.
@@ -95,7 +96,9 @@ def _encoders(bundle: Preset, pool: ModelPool, table: dict[str, Any], layer: int
         folder = model_folder(words, revision=revision, local_files_only=pool.local_files_only)
         if is_mean_pooled(folder) and layer <= model_size(folder)[1]:
             return pool.words_and_sentences(words, layer=layer, revision=revision)
-    return pool.encoder(words, layer=layer, revision=revision), pool.sentence_encoder(sentences, revision=sentences_revision)
+    return pool.encoder(words, layer=layer, revision=revision), pool.sentence_encoder(
+        sentences, revision=sentences_revision
+    )
 
 
 def _setting(bundle: Preset, setting: Any) -> Setting:
@@ -103,7 +106,9 @@ def _setting(bundle: Preset, setting: Any) -> Setting:
     if not known:
         raise ArtifactError(f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table")
     if setting is None and len(known) > 1:
-        raise InputError("setting is missing: pass setting='src-mt' (compare with sources) or setting='mt-ref' (with references)")
+        raise InputError(
+            "setting is missing: pass setting='src-mt' (compare with sources) or setting='mt-ref' (with references)"
+        )
     chosen = known[0] if setting is None else choice("setting", setting, tuple(SETTINGS))
     if chosen not in known:
         raise InputError(f"setting {chosen!r}: preset {bundle.name} has models for {known[0]!r} only")

@@ -18,7 +18,7 @@ _TABLES: dict[str, set[str]] = {
     "translation": {"model", "revision", "beams", "max_length"},
     "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
     "score": {"parts", "weights", "without"},
-    # Read by `mtmetrics.pipelines.uscore`, which makes presets from this one.
+    # Read by `mtmetrics.uscore`, which makes presets from this one.
     "start": {"sentences", "translation", "aligner_layer"},
 }
 
@@ -44,8 +44,8 @@ def load_uscore(
         pool: loaded models to share.
         parts: ``"wrd"``, ``"snt"`` or ``"wrd+snt"``.
         weights: ``"tuned"``, ``"+"`` or ``"++"``.
-        without: what is left out, besides what the preset leaves out: ``"translation"``, ``"language_model"`` or ``"sentences"``, or
-            several of them joined by ``+``.
+        without: what is left out, besides what the preset leaves out: ``"translation"``, ``"language_model"`` or
+            ``"sentences"``, or several of them joined by ``+``.
         map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
         maps: a map file, a folder of maps, or the name of a map artifact.
         lm: a language model, or ``"none"``, which leaves it out.
@@ -62,7 +62,11 @@ def load_uscore(
     pair = languages(bundle, lang_pair)
     score = bundle.settings.get("score", {})
     parts, weights = parts or score.get("parts", "wrd+snt"), weights or score.get("weights", "tuned")
-    gone = {*score.get("without", []), *(without.split("+") if without else []), *(["language_model"] if lm == "none" else [])}
+    gone = {
+        *score.get("without", []),
+        *(without.split("+") if without else []),
+        *(["language_model"] if lm == "none" else []),
+    }
     word_weights, level_weights = part_weights(weights, parts, gone)
     if word_weights and pair is None:
         raise InputError("language pair None: pass one such as 'de-en' (lang_pair=, or --lp)")
@@ -107,4 +111,7 @@ def _tables(bundle: Preset, target: str, lm: str | None) -> dict[str, dict[str, 
         "language_model": {"model": lm} if lm else bundle.settings.get("language_models", {}).get(target, {}),
         "sentences": bundle.settings.get("sentences", {}),
     }
-    return {name: {**table, "model": bundle.path(table["model"])} if "model" in table else {} for name, table in tables.items()}
+    return {
+        name: {**table, "model": bundle.path(table["model"])} if "model" in table else {}
+        for name, table in tables.items()
+    }

@@ -5,10 +5,10 @@ from typing import Any
 
 from mtmetrics.artifacts.presets import Preset, load_preset
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.fluency import LanguageModel
 from mtmetrics.inputs import choice
+from mtmetrics.maps.remapping import Level
 from mtmetrics.matching.weights import TokenWeights
-from mtmetrics.remap import Level
+from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.scorers.baselines import Fluency
 from mtmetrics.scorers.loaders.common import encoder_table, languages, preset_map
 from mtmetrics.scorers.pool import ModelPool
@@ -48,8 +48,9 @@ def load_xmoverscore(
         preset: name of a preset, or a folder with a preset.toml.
         lang_pair: such as ``"de-en"``; chooses map and language model.
         pool: loaded models to share.
-        encoder: an encoder, for ``similarity="cosine"`` also a sentence-transformers model; or a table of static word vectors, whose path
-            may hold ``{lang}`` for one table per language (in a shared space). The layer and the maps of the preset belong to its own
+        encoder: an encoder, for ``similarity="cosine"`` also a sentence-transformers model; or a table of static word
+            vectors, whose path may hold ``{lang}`` for one table per language (in a shared space). The layer and the
+            maps of the preset belong to its own
             encoder: with another one pass `maps`, or ``map="none"``.
         layer: hidden state of the encoder.
         similarity: ``"mover"`` or ``"cosine"``.
@@ -59,7 +60,8 @@ def load_xmoverscore(
         map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
         maps: a map file, a folder of maps, or the name of a map artifact.
         sides: ``"source"`` or ``"both"``.
-        lm: a language model, or ``"none"``. A preset without a model for the target language uses none, and the signature says so.
+        lm: a language model, or ``"none"``. A preset without a model for the target language uses none, and the
+            signature says so.
         lm_weight: weight of the language model.
         weights: ``"uniform"``, or a stored table of inverse document frequencies.
         drop_rate: share of flows that partial transport drops.
@@ -101,7 +103,9 @@ def load_xmoverscore(
     )
 
 
-def load_fluency(preset: str = "paper", lang_pair: str | None = None, pool: ModelPool | None = None, *, lm: str | None = None) -> Fluency:
+def load_fluency(
+    preset: str = "paper", lang_pair: str | None = None, pool: ModelPool | None = None, *, lm: str | None = None
+) -> Fluency:
     """The language model of a preset of XMoverScore, as a metric by itself.
 
     Args:
@@ -120,7 +124,9 @@ def load_fluency(preset: str = "paper", lang_pair: str | None = None, pool: Mode
     pair = _pair(bundle, lang_pair)
     model, _ = _language_model(bundle, pool, pair[1], lm)
     if model is None:
-        raise InputError(f"fluency needs a language model for {pair[1]!r}, and preset {bundle.name} names none; pass lm= (--lm)")
+        raise InputError(
+            f"fluency needs a language model for {pair[1]!r}, and preset {bundle.name} names none; pass lm= (--lm)"
+        )
     return Fluency(model, lang_pair=lang_pair)
 
 
@@ -147,9 +153,13 @@ def _encoders(
         layer = table.get("layer")
     if all(Path(name).is_file() for name in names):
         if layer is not None:
-            raise InputError(f"layer {layer}: {names[0]} is a table of word vectors, which have no layers; leave it out")
+            raise InputError(
+                f"layer {layer}: {names[0]} is a table of word vectors, which have no layers; leave it out"
+            )
         if similarity == "cosine":
-            raise InputError(f"similarity='cosine' needs a vector per text; {names[0]} is a table of word vectors, use similarity='mover'")
+            raise InputError(
+                f"similarity='cosine' needs a vector per text; {names[0]} is a table of word vectors, use similarity='mover'"
+            )
         return pool.static_vectors(names[0]), pool.static_vectors(names[1])
     if names[0] != names[1]:
         missing = next(name for name in names if not Path(name).is_file())
@@ -161,7 +171,9 @@ def _encoders(
     return encoder, encoder
 
 
-def _language_model(bundle: Preset, pool: ModelPool, target: str, override: str | None) -> tuple[LanguageModel | None, float]:
+def _language_model(
+    bundle: Preset, pool: ModelPool, target: str, override: str | None
+) -> tuple[LanguageModel | None, float]:
     table = bundle.settings.get("language_models", {}).get(target, {})
     if table and "model" not in table:
         raise ArtifactError(f"preset {bundle.name}: names no model in its [language_models.{target}] table")

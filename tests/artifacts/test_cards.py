@@ -1,0 +1,104 @@
+"""The metadata of cards: what is missing is named, all at once."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mtmetrics.artifacts.cards import check_model_card, check_space_card
+from mtmetrics.artifacts.catalog import catalog
+from mtmetrics.errors import ArtifactError
+from mtmetrics.layout import bundled_artifacts, metric_names, metric_scripts
+
+RESULT = {"task": {"type": "t"}, "dataset": {"type": "d", "name": "D"}, "metrics": [{"type": "pearsonr", "value": 0.5}]}
+WHOLE = {
+    "license": "mit",
+    "language": ["en", "de"],
+    "library_name": "mtmetrics",
+    "tags": ["mtmetrics"],
+    "base_model": [],
+    "datasets": ["tatoeba"],
+    "metrics": ["pearsonr"],
+    "model-index": [{"name": "m", "results": [RESULT]}],
+}
+
+
+def card(folder: Path, data: object) -> Path:
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(data)}---\n\n# Title\n\n---\nno: [metadata\n---\n")
+    return folder
+
+
+def test_all_cards_of_this_package_are_complete() -> None:
+    for name, entry in catalog().items():
+        if entry.bundled:
+            data = check_model_card(bundled_artifacts() / name)
+            assert data["model-index"][0]["name"] == name
+    for name in metric_names():
+        check_space_card(metric_scripts() / name)
+
+
+def test_a_complete_card(tmp_path: Path) -> None:
+    assert check_model_card(card(tmp_path, WHOLE)) == WHOLE
+    check_model_card(
+        card(
+            tmp_path,
+            WHOLE | {"license": "other", "license_name": "mixed", "language": "multilingual", "base_model": "a/b"},
+        )
+    )
+
+
+@pytest.mark.parametrize("key", WHOLE)
+def test_every_key_is_needed(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ArtifactError, match=f"README.md: the metadata .*: {key} is missing"):
+        check_model_card(card(tmp_path, {name: value for name, value in WHOLE.items() if name != key}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"license": "other"}, "license_name is missing"),
+        ({"license": 1.0}, "license is 1.0, not a text"),
+        ({"language": [False]}, "language holds False"),
+        ({"tags": []}, "tags is empty"),
+        ({"base_model": "plain"}, "base_model holds 'plain'"),
+        ({"model-index": [{"name": "m", "results": []}]}, "model-index is missing or names no results"),
+        ({"model-index": [{"name": "m", "results": [RESULT, RESULT | {"metrics": []}]}]}, "result 2 has no metrics"),
+        (
+            {"model-index": [{"name": "m", "results": [RESULT | {"dataset": {"type": "d"}}]}]},
+            "result 1 has no name of its dataset",
+        ),
+        ({"model-index": [{"name": "m", "results": [RESULT | {"task": "t"}]}]}, "result 1 has no task with a type"),
+        (
+            {"model-index": [{"name": "m", "results": [RESULT | {"metrics": [{"type": "pearsonr", "value": 50.0}]}]}]},
+            r"the value 50.0; a correlation in \[-1, 1\]",
+        ),
+    ],
+)
+def test_what_is_malformed(tmp_path: Path, change: dict, message: str) -> None:
+    with pytest.raises(ArtifactError, match=message):
+        check_model_card(card(tmp_path, WHOLE | change))
+
+
+def test_all_problems_at_once(tmp_path: Path) -> None:
+    with pytest.raises(
+        ArtifactError,
+        match="title is missing; .*python_version is missing; .*sdk is 'static', not 'gradio'; tags lack evaluate and metric",
+    ):
+        check_space_card(card(tmp_path, {"sdk": "static", "tags": ["x"]}))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# no metadata\n", "does not begin with metadata"),
+        ("---\na: [\n---\n", "no valid YAML"),
+        ("---\n- a\n---\n", "no table of keys"),
+    ],
+)
+def test_no_metadata(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "README.md").write_text(text)
+    with pytest.raises(ArtifactError, match=message):
+        check_model_card(tmp_path)
+    (tmp_path / "README.md").unlink()
+    with pytest.raises(ArtifactError, match="the card cannot be read"):
+        check_model_card(tmp_path)

@@ -1,0 +1,312 @@
+"""Encoded texts on disk."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mtmetrics.errors import MTMetricsError
+from mtmetrics.models import embedding_cache
+from mtmetrics.models.cache import EncodedText
+from mtmetrics.models.embedding_cache import EmbeddingCache
+from mtmetrics.models.token_encoder import TokenEncoder
+
+TEXTS = ["Das Haus ist klein.", "the dog", "", "I see the cat", "the dog", "a " * 200, "unknown 字 words"]
+
+
+def encoded(number: int, tokens: int = 3, dim: int = 4) -> EncodedText:
+    vectors = np.random.default_rng(number).normal(size=(tokens, dim)).astype(np.float32)
+    return EncodedText(vectors, np.arange(tokens) + number, np.arange(tokens) - 1, number % 2 == 1)
+
+
+def opened(folder: Path) -> EmbeddingCache:
+    return EmbeddingCache(folder, "some/model", {"layer": 1}, 4)
+
+
+def stored(cache: EmbeddingCache, keys: list[Any]) -> dict[Any, np.ndarray]:
+    return {key: vectors.copy() for key, vectors in cache.vectors(cache.find(keys))}
+
+
+def file_of(folder: Path) -> Path:
+    (path,) = folder.glob("*.sqlite")
+    return path
+
+
+def test_what_was_written_comes_back_exactly(tmp_path: Path) -> None:
+    texts = {"a": encoded(0), "b": encoded(1, tokens=0), ("a",): encoded(2), ("a", "b"): encoded(3, tokens=500)}
+    opened(tmp_path).write(texts.items())
+    cache = opened(tmp_path)
+    found = cache.find([*texts, "c", ("b",), "A"])
+    assert list(found) == list(texts)
+    assert stored(cache, ["c", ("a b",)]) == {}
+    for key, vectors in cache.vectors(found):
+        assert np.array_equal(vectors, texts[key].vectors)
+        assert vectors.dtype == np.float32
+        assert np.array_equal(found[key].token_ids, texts[key].token_ids)
+        assert np.array_equal(found[key].words, texts[key].words)
+        assert found[key].truncated == texts[key].truncated
+
+
+def test_a_second_run_reads_everything(tiny_encoder: Path, tmp_path: Path) -> None:
+    plain = TokenEncoder(tiny_encoder).encode(TEXTS)
+    first, second = (TokenEncoder(tiny_encoder, embedding_cache=tmp_path / "new" / "folder") for _ in range(2))
+    for encoder in (first, second):
+        packed = encoder.encode(TEXTS)
+        for name in ("vectors", "offsets", "weights", "token_ids", "words", "index", "truncated"):
+            assert np.array_equal(getattr(packed, name), getattr(plain, name)), name
+    assert (first.counts.loaded, first.counts.computed) == (0, 6)
+    assert (second.counts.requested, second.counts.loaded, second.counts.computed, second.counts.tokens) == (7, 6, 0, 0)
+    second.encode(TEXTS)
+    assert second.counts.loaded == 6  # from memory now
+
+
+def test_some_are_stored_and_some_are_new(tiny_encoder: Path, tmp_path: Path) -> None:
+    TokenEncoder(tiny_encoder, embedding_cache=tmp_path).encode(TEXTS[:2])
+    encoder = TokenEncoder(tiny_encoder, embedding_cache=tmp_path)
+    assert encoder.encode(TEXTS[::-1]).vectors == pytest.approx(
+        TokenEncoder(tiny_encoder).encode(TEXTS[::-1]).vectors, abs=5e-6
+    )
+    assert (encoder.counts.loaded, encoder.counts.computed) == (2, 4)
+
+
+def test_words_and_texts_are_kept_apart(tiny_encoder: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        encoder = TokenEncoder(tiny_encoder, embedding_cache=tmp_path)
+        assert encoder.encode_words([["the", "xyz"]]).words.tolist() == [-1, 0, 1, 1, 1, -1]
+        encoder.encode(["the xyz"])
+    assert (encoder.counts.loaded, encoder.counts.computed) == (2, 0)
+
+
+def test_another_model_layer_or_format_reads_nothing_old(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    copy = tmp_path / "models" / "tiny-encoder"
+    shutil.copytree(tiny_encoder, copy)
+
+    def computed(**options: Any) -> int:
+        encoder = TokenEncoder(copy, embedding_cache=tmp_path / "cache", **options)
+        encoder.encode(TEXTS)
+        return encoder.counts.computed
+
+    assert [computed(), computed()] == [6, 0]
+    assert [computed(layer=1), computed(layer=2), computed(dtype="bfloat16")] == [6, 6, 6]
+    config = copy / "config.json"
+    config.write_text(config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
+    assert [computed(), computed()] == [6, 0]
+    monkeypatch.setattr("mtmetrics.models.token_encoder.__version__", "99.0")
+    assert computed() == 6
+    assert len(list((tmp_path / "cache").iterdir())) == 6
+
+
+def test_a_file_of_other_vectors_is_refused(tmp_path: Path) -> None:
+    opened(tmp_path)
+    path = file_of(tmp_path)
+    EmbeddingCache(tmp_path / "other", "some/model", {"layer": 2}, 4).path.replace(path)
+    with pytest.raises(MTMetricsError, match=rf"{path}: damaged \(it was made for other vectors\); delete this file"):
+        opened(tmp_path)
+
+
+WRITER = """
+import sys
+import numpy as np
+from mtmetrics.models.cache import EncodedText
+from mtmetrics.models.embedding_cache import EmbeddingCache
+
+cache = EmbeddingCache(sys.argv[1], "some/model", {"layer": 1}, 4)
+for first in range(0, 200, 10):
+    numbers = range(first, first + 10)
+    known = cache.find(map(str, numbers))
+    for key, vectors in cache.vectors(known):
+        assert (vectors == int(key)).all()
+    vectors = {number: np.full((3, 4), number, dtype=np.float32) for number in numbers}
+    cache.write((str(number), EncodedText(vectors[number], np.arange(3), np.arange(3), False)) for number in numbers)
+"""
+
+
+def test_several_processes_write_at_once(tmp_path: Path) -> None:
+    processes = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    outputs = [process.communicate(timeout=60)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], outputs
+    found = stored(opened(tmp_path), [str(number) for number in range(200)])
+    assert all((found[str(number)] == number).all() for number in range(200))
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, ValueError])
+def test_an_interrupted_write_leaves_nothing_of_it(tmp_path: Path, stop: type[BaseException]) -> None:
+    def texts() -> Iterator[tuple[str, EncodedText]]:
+        for number in range(5):
+            yield str(number), encoded(number)
+        raise stop
+
+    cache = opened(tmp_path)
+    cache.write([("before", encoded(9))])
+    with pytest.raises(stop):
+        cache.write(texts())
+    keys = ["before", *map(str, range(5))]
+    assert list(stored(cache, keys)) == ["before"]
+    cache.write((key, encoded(1)) for key in keys)
+    assert list(stored(opened(tmp_path), keys)) == keys
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
+def test_a_killed_process_leaves_a_usable_file(tmp_path: Path) -> None:
+    opened(tmp_path).write([("before", encoded(9))])
+    # Far more than SQLite keeps in memory, so that a part of it is in the file already.
+    writing = WRITER.split("for first")[0] + (
+        "import os\n"
+        "def texts():\n"
+        "    for number in range(60):\n"
+        "        yield str(number), EncodedText(np.ones((20000, 4), dtype=np.float32), np.arange(20000), np.arange(20000), False)\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "cache.write(texts())\n"
+    )
+    process = subprocess.run([sys.executable, "-c", writing, str(tmp_path)], check=False)
+    assert process.returncode == -signal.SIGKILL
+    assert file_of(tmp_path).stat().st_size > 5_000_000
+    assert list(stored(opened(tmp_path), ["before", "0", "1"])) == ["before"]
+
+
+def test_an_interrupted_encoding_leaves_a_usable_file(tiny_encoder: Path, tmp_path: Path) -> None:
+    encoder = TokenEncoder(tiny_encoder, embedding_cache=tmp_path, batch_tokens=8)
+    encoder.encode(TEXTS[:2])
+    (tap, device), calls = encoder._runner.replicas[0], []
+
+    def interrupted(**inputs: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return tap(**inputs)
+
+    encoder._runner.replicas = [(interrupted, device)]
+    with pytest.raises(KeyboardInterrupt):
+        encoder.encode(TEXTS)
+    again = TokenEncoder(tiny_encoder, embedding_cache=tmp_path)
+    assert again.encode(TEXTS).vectors == pytest.approx(TokenEncoder(tiny_encoder).encode(TEXTS).vectors, abs=5e-6)
+    assert (again.counts.loaded, again.counts.computed) == (2, 4)
+
+
+def cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def overwritten(content: bytes) -> bytes:
+    return content[:1000] + bytes(len(content) - 1000)
+
+
+def no_database(content: bytes) -> bytes:
+    return b"vectors " * 1000
+
+
+def one_bit(content: bytes) -> bytes:
+    place = content.index(encoded(7).vectors.tobytes())
+    return content[: place + 5] + bytes([content[place + 5] ^ 1]) + content[place + 6 :]
+
+
+def one_token(content: bytes) -> bytes:
+    place = content.index(np.arange(7, 10, dtype="<i4").tobytes())
+    return content[:place] + b"\x09" + content[place + 1 :]
+
+
+@pytest.mark.parametrize("damage", [cut, overwritten, no_database, one_bit, one_token])
+def test_a_damaged_file_is_named(tmp_path: Path, damage: Any) -> None:
+    opened(tmp_path).write((str(number), encoded(number)) for number in range(300))
+    path = file_of(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(
+        MTMetricsError, match=rf"^embedding cache {path}: damaged \(.+\); delete this file and run again$"
+    ):
+        stored(opened(tmp_path), [str(number) for number in range(300)])
+    path.unlink()
+    assert stored(opened(tmp_path), ["1"]) == {}
+
+
+@pytest.mark.parametrize("column", ["tokens", "vectors", "checksum", "truncated"])
+@pytest.mark.parametrize("value", ["'text'", "7", "x'00'"])
+def test_values_of_another_kind_are_damage(tmp_path: Path, column: str, value: str) -> None:
+    opened(tmp_path).write([("a", encoded(0))])
+    with sqlite3.connect(file_of(tmp_path)) as connection:
+        connection.execute(f"UPDATE texts SET {column} = {value}")
+    with pytest.raises(MTMetricsError, match=r"damaged \("):
+        stored(opened(tmp_path), ["a"])
+
+
+def test_a_file_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = opened(tmp_path)
+    monkeypatch.setattr(embedding_cache, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(embedding_cache, "_NAP_SECONDS", 0.05)
+    other = sqlite3.connect(cache.path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    for call in (lambda: cache.write([("a", encoded(0))]), lambda: cache.find(["a"])):
+        started = time.monotonic()
+        with pytest.raises(MTMetricsError, match=r"another process has had it locked for .* seconds; try again"):
+            call()
+        assert time.monotonic() - started < 5
+    other.execute("ROLLBACK")
+    cache.write([("a", encoded(0))])
+    # A reader waits for a writer, and does not fail at once.
+    monkeypatch.setattr(embedding_cache, "_PATIENCE_SECONDS", 20)
+    other.execute("BEGIN EXCLUSIVE")
+    naps: list[int] = []
+    real = embedding_cache._kind
+
+    def kind(error: sqlite3.Error) -> str:
+        naps.append(1)
+        if len(naps) == 2:
+            other.execute("ROLLBACK")
+        return real(error)
+
+    monkeypatch.setattr(embedding_cache, "_kind", kind)
+    assert list(cache.find(["a"])) == ["a"]
+
+
+@pytest.mark.parametrize("limit", ["PRAGMA max_page_count = 4", "PRAGMA query_only = 1"])
+def test_no_room_or_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    cache, connect = opened(tmp_path), sqlite3.connect
+    cache.write([("a", encoded(0))])
+
+    def limited(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
+        connection.execute(limit)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", limited)
+    message = rf"^embedding cache {cache.path}: cannot be read or written \(.+\); make room or give permission there, or use another folder$"
+    with pytest.raises(MTMetricsError, match=message):
+        cache.write((str(number), encoded(number)) for number in range(1000))
+    monkeypatch.undo()
+    assert list(stored(cache, ["a", "1"])) == ["a"]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MTMetricsError, match="embedding cache .*file: the folder cannot be made"):
+        opened(tmp_path / "file")
+    with pytest.raises(MTMetricsError, match="the folder cannot be made"):
+        opened(tmp_path / "file" / "below")
+    opened(tmp_path / "folder").path.unlink()
+    opened(tmp_path / "elsewhere")
+    file_of(tmp_path / "elsewhere").unlink()
+    (tmp_path / "elsewhere" / opened(tmp_path / "folder").path.name).mkdir()
+    with pytest.raises(MTMetricsError, match="cannot be read or written"):
+        opened(tmp_path / "elsewhere")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(MTMetricsError, match="cannot be read or written"):
+        opened(tmp_path)

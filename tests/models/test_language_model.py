@@ -1,0 +1,123 @@
+"""The language-model term against single texts without padding."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.language_model import LanguageModel, length_normalised
+
+TEXTS = ["the house is small", "x", "", "the dog sleeps and sleeps and sleeps", "x", "ab" * 200]
+
+
+def loss_of(folder: Path, text: str, start: bool, end: bool = False) -> float:
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval(),
+    )
+    ids = [0] * start + tokenizer(text, add_special_tokens=False)["input_ids"][:128] + [1] * end
+    with torch.no_grad():
+        batch = torch.tensor([ids[:128]])
+        return -model(input_ids=batch, labels=batch).loss.item()
+
+
+def test_short_texts_alone_get_a_start_token(tiny_lm: Path) -> None:
+    model = LanguageModel(tiny_lm)
+    means, lengths, cut = model.score(TEXTS)
+    assert means[0] == pytest.approx(loss_of(tiny_lm, TEXTS[0], start=False), abs=1e-5)
+    assert means[1] == pytest.approx(loss_of(tiny_lm, "x", start=True), abs=1e-5)
+    assert means[2] == model.floor == pytest.approx(-np.log(258))
+    assert means[4] == means[1]
+    assert lengths.tolist() == [18, 1, 0, 36, 1, 128]
+    assert cut.tolist() == [False, False, False, False, False, True]
+
+
+def test_always_and_never(tiny_lm: Path) -> None:
+    always = LanguageModel(tiny_lm, start_token="always").score(TEXTS)[0]
+    assert always[0] == pytest.approx(loss_of(tiny_lm, TEXTS[0], start=True), abs=1e-5)
+    never = LanguageModel(tiny_lm, start_token="never").score(TEXTS)[0]
+    assert never[[1, 2]].tolist() == [0, 0]
+    assert never[0] == pytest.approx(loss_of(tiny_lm, TEXTS[0], start=False), abs=1e-5)
+
+
+def test_the_end_of_a_text_is_scored_where_it_fits(tiny_lm: Path) -> None:
+    plain, ended = (LanguageModel(tiny_lm, start_token="always", end_token=end) for end in (False, True))
+    means = ended.score(TEXTS)[0]
+    assert means[0] == pytest.approx(loss_of(tiny_lm, TEXTS[0], start=True, end=True), abs=1e-5)
+    assert means[0] != pytest.approx(plain.score(TEXTS)[0][0], abs=1e-4)
+    assert means[2] == ended.floor
+    assert means[5] == plain.score(TEXTS)[0][5]  # cut, so nobody knows that it ends there
+
+
+def test_length_power_divides_the_sum(tiny_lm: Path) -> None:
+    mean, lengths, _ = LanguageModel(tiny_lm, start_token="always").score(TEXTS)
+    scaled = LanguageModel(tiny_lm, start_token="always", length_power=0.8).score(TEXTS)[0]
+    scored = [
+        lengths[0],
+        lengths[1],
+        1,
+        lengths[3],
+        lengths[4],
+        127,
+    ]  # a blank text keeps the floor; the start takes one of 128 places
+    assert scaled == pytest.approx(mean * np.array(scored, dtype=float) ** 0.2, rel=1e-5)
+
+
+def test_signature_fields_name_what_is_not_as_published(tiny_lm: Path) -> None:
+    assert set(LanguageModel(tiny_lm).signature_fields.values()) == {None}
+    changed = LanguageModel(tiny_lm, start_token="always", end_token=True, length_power=0.9)
+    assert changed.signature_fields == {"lmstart": "always", "lmend": "yes", "lmlen": "0.9"}
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 64, 4096])
+def test_batches_and_padding_change_nothing(tiny_lm: Path, batch_tokens: int) -> None:
+    together = LanguageModel(tiny_lm, batch_tokens=batch_tokens).score(TEXTS)[0]
+    single = LanguageModel(tiny_lm)
+    assert together == pytest.approx([single.score([text])[0][0] for text in TEXTS], abs=1e-5)
+
+
+def test_a_text_that_comes_again_is_not_scored_again(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LanguageModel(tiny_lm)
+    read: list[str] = []
+    tokenizer = model.tokenizer
+    monkeypatch.setattr(model, "tokenizer", lambda texts, **options: read.extend(texts) or tokenizer(texts, **options))
+    first = model.score(TEXTS)
+    again = model.score([*TEXTS[::-1], "the cat"])
+    assert read == [*dict.fromkeys(TEXTS), "the cat"]
+    for before, after in zip(first, again, strict=True):
+        assert after[:-1].tolist() == before[::-1].tolist()
+    monkeypatch.setattr("mtmetrics.models.language_model._REMEMBERED", 1)
+    for _ in range(3):
+        read.clear()
+        assert model.score(TEXTS)[0] == pytest.approx(first[0], abs=1e-6)
+    assert read == list(dict.fromkeys(TEXTS))[:-1]  # the memory holds the last text alone
+
+
+def test_length_normalised_form() -> None:
+    values = length_normalised(np.array([-8.0, -8.0, -3.0]), np.array([2, 8, 1]))
+    assert values == pytest.approx([np.exp(-4), np.exp(-1), 0])
+
+
+def test_bad_options(tiny_lm: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="start_token 'maybe'"):
+        LanguageModel(tiny_lm, start_token="maybe")
+    with pytest.raises(InputError, match="length_power 1.5"):
+        LanguageModel(tiny_lm, length_power=1.5)
+    with pytest.raises(InputError, match="length_power '0.9'"):
+        LanguageModel(tiny_lm, length_power="0.9")
+    import json
+    import shutil
+
+    copy = tmp_path / "lm"
+    shutil.copytree(tiny_lm, copy)
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"bos_token_id": None}))
+    with pytest.raises(ArtifactError, match="names no bos_token_id"):
+        LanguageModel(copy)
+    LanguageModel(copy, start_token="never").score(["the dog"])
+    (copy / "config.json").write_text(json.dumps(config | {"eos_token_id": None}))
+    with pytest.raises(ArtifactError, match="names no eos_token_id"):
+        LanguageModel(copy, end_token=True)

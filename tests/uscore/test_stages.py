@@ -1,0 +1,160 @@
+import contextlib
+import json
+
+import pytest
+
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.uscore.stages import Stages
+
+
+class Production:
+    """Two texts, their lengths, and the sum of the lengths; it counts what it computes."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.ran = []
+
+    def stages(self):
+        return contextlib.closing(Stages(self.folder / "work", self.folder / "log.jsonl"))
+
+    def run(self, first="a.txt", second="b.txt", unit="letters", factor=1, broken=None):
+        with self.stages() as stages:
+            return self._run(stages, first, second, unit, factor, broken)
+
+    def _run(self, stages, first, second, unit, factor, broken):
+        lengths = [
+            stages.run(
+                name, self._length(name, file, unit, broken), settings={"unit": unit}, files=[self.folder / file]
+            )
+            for name, file in (("first", first), ("second", second))
+        ]
+        total = stages.run("total", self._total(lengths, factor, broken), settings={"factor": factor}, after=lengths)
+        return int((total.folder / "total.txt").read_text())
+
+    def _length(self, name, file, unit, broken):
+        def produce(folder):
+            self._begin(name, folder, broken)
+            text = (self.folder / file).read_text()
+            length = len(text if unit == "letters" else text.split())
+            (folder / "length.txt").write_text(str(length))
+            return {unit: length}
+
+        return produce
+
+    def _total(self, lengths, factor, broken):
+        def produce(folder):
+            self._begin("total", folder, broken)
+            value = factor * sum(int((stage.folder / "length.txt").read_text()) for stage in lengths)
+            (folder / "total.txt").write_text(str(value))
+            return {"total": value}
+
+        return produce
+
+    def _begin(self, name, folder, broken):
+        self.ran.append(name)
+        (folder / "half").write_text("half")
+        if name == broken:
+            raise InputError("broken")
+        (folder / "half").unlink()
+
+
+@pytest.fixture
+def production(tmp_path):
+    (tmp_path / "a.txt").write_text("one two")
+    (tmp_path / "b.txt").write_text("three")
+    return Production(tmp_path)
+
+
+def test_finished_stages_are_not_repeated(production):
+    assert production.run() == production.run() == 12
+    assert production.ran == ["first", "second", "total"]
+
+
+@pytest.mark.parametrize("broken", ["first", "second", "total"])
+def test_a_broken_run_goes_on_with_the_stage_that_broke_and_leaves_nothing_half_made(production, broken):
+    with pytest.raises(InputError):
+        production.run(broken=broken)
+    assert not list((production.folder / "work").rglob("half"))
+    finished = production.ran[:-1]
+    production.ran.clear()
+    assert production.run() == 12
+    assert production.ran == [name for name in ("first", "second", "total") if name not in finished]
+
+
+def test_a_changed_setting_invalidates_what_depends_on_it(production):
+    production.run()
+    production.ran.clear()
+    assert production.run(factor=2) == 24
+    assert production.ran == ["total"]
+
+
+def test_a_changed_file_invalidates_what_depends_on_it(production):
+    production.run()
+    production.ran.clear()
+    (production.folder / "b.txt").write_text("three four")
+    assert production.run() == 17
+    assert production.ran == ["second", "total"]
+
+
+def test_an_equal_result_of_a_repeated_stage_keeps_what_comes_after_it(production):
+    production.run()
+    production.ran.clear()
+    (production.folder / "b.txt").write_text("seven")
+    assert production.run() == 12
+    assert production.ran == ["second"]
+
+
+def test_a_stage_without_its_folder_is_repeated(production):
+    production.run()
+    (production.folder / "work" / "second" / "length.txt").unlink()
+    (production.folder / "work" / "second").rmdir()
+    production.ran.clear()
+    assert production.run() == 12
+    assert production.ran == ["second"]
+
+
+def test_every_run_of_a_stage_is_logged_with_counts_and_time(production):
+    production.run()
+    production.run(factor=2)
+    lines = [json.loads(line) for line in (production.folder / "log.jsonl").read_text().splitlines()]
+    assert [line["stage"] for line in lines] == ["first", "second", "total", "total"]
+    assert [line.get("total") for line in lines] == [None, None, 12, 24]
+    assert all(line["seconds"] >= 0 for line in lines)
+
+
+def test_stages_that_are_no_longer_wanted_are_removed(production):
+    with production.stages() as stages:
+        kept, dropped = (stages.run(name, lambda folder: {}) for name in ("kept", "dropped"))
+    with production.stages() as stages:
+        stages.run("kept", lambda folder: {})
+        stages.forget_others()
+    assert kept.folder.is_dir()
+    assert not dropped.folder.exists()
+    assert list(json.loads((production.folder / "work" / "state.json").read_text())) == ["kept"]
+
+
+def test_a_damaged_state_file_is_an_error(production):
+    production.run()
+    (production.folder / "work" / "state.json").write_text("{")
+    with pytest.raises(MTMetricsError, match=r"state\.json: cannot be read .* remove it"):
+        production.run()
+
+
+def test_a_missing_file_is_an_error(production):
+    with pytest.raises(InputError, match=r"none\.txt: cannot be read"):
+        production.run(first="none.txt")
+
+
+def test_two_processes_do_not_share_a_folder(production):
+    with production.stages(), pytest.raises(MTMetricsError, match="another process is at work there"):
+        production.stages()
+    production.run()
+
+
+def test_what_a_killed_run_left_is_removed(production):
+    work = production.folder / "work"
+    for name in (".total.abc.tmp", ".total.abc.tmp.old"):
+        (work / name).mkdir(parents=True)
+    (work / ".state.json.7-8.tmp").write_text("{")
+    production.run()
+    assert not list(work.glob(".*.tmp*"))

@@ -1,0 +1,152 @@
+"""Cards: the YAML metadata at the head of a README.md, and whether it says what the Hub and a reader need."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mtmetrics.artifacts.resolve import REPOSITORY
+from mtmetrics.errors import ArtifactError
+
+_LANGUAGE = re.compile(r"[a-z]{2,3}|multilingual")
+
+
+def check_model_card(folder: Path) -> dict[str, Any]:
+    """Reads the metadata of an artifact's card, and refuses it where something is missing.
+
+    Needed are ``license`` (with ``license_name`` where that is ``other``), ``language``, ``library_name``, ``tags``,
+    ``base_model`` (``[]`` for a model that was trained from scratch), ``datasets``, ``metrics``, and a ``model-index``
+    with the measured correlations.
+
+    Raises:
+        ArtifactError: no card, no metadata, or something in them is missing or malformed; the message names all of it.
+    """
+    return _checked(folder / "README.md", _model_problems)
+
+
+def check_space_card(folder: Path) -> dict[str, Any]:
+    """Reads the metadata of a metric's card, which configures its Space, and refuses it where something is missing.
+
+    Raises:
+        ArtifactError: as `check_model_card`.
+    """
+    return _checked(folder / "README.md", _space_problems)
+
+
+def _checked(path: Path, problems: Callable[[dict[str, Any]], Iterator[str]]) -> dict[str, Any]:
+    data = read_metadata(path)
+    found = list(problems(data))
+    if found:
+        raise ArtifactError(f"{path}: the metadata at its head cannot be published: {'; '.join(found)}")
+    return data
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """The YAML between the first two lines of ``---`` of a card.
+
+    Raises:
+        ArtifactError: no such file, no such block, or no valid YAML table in it.
+    """
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArtifactError(f"{path}: the card cannot be read ({error})") from error
+    block = re.match(r"---\r?\n(.*?)^---\s*$", text, flags=re.DOTALL | re.MULTILINE)
+    if block is None:
+        raise ArtifactError(f"{path}: the card does not begin with metadata between two lines of ---")
+    try:
+        data = yaml.safe_load(block[1])
+    except yaml.YAMLError as error:
+        raise ArtifactError(f"{path}: its metadata is no valid YAML ({error})") from error
+    if not isinstance(data, dict):
+        raise ArtifactError(f"{path}: its metadata is no table of keys and values")
+    return data
+
+
+def _model_problems(data: dict[str, Any]) -> Iterator[str]:
+    yield from _text(data, "license", "library_name")
+    if data.get("license") == "other":
+        yield from _text(data, "license_name")
+    yield from _texts(data, "language", valid=_LANGUAGE.fullmatch)
+    yield from _texts(data, "tags", "datasets", "metrics")
+    yield from _texts(data, "base_model", valid=REPOSITORY.fullmatch, empty=True)
+    yield from _index_problems(data.get("model-index"))
+
+
+def _space_problems(data: dict[str, Any]) -> Iterator[str]:
+    yield from _text(
+        data, "title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "python_version", "app_file", "license"
+    )
+    yield from _texts(data, "tags")
+    if data.get("sdk") not in (None, "gradio"):
+        yield f"sdk is {data['sdk']!r}, not 'gradio'"
+    absent = {"evaluate", "metric"} - set(_listed(data.get("tags")))
+    if absent:
+        yield f"tags lack {' and '.join(sorted(absent))}"
+
+
+def _index_problems(index: Any) -> Iterator[str]:
+    """What is wrong with the measured results; see the Hub's documentation of the ``model-index``."""
+    results = [
+        result
+        for model in _listed(index)
+        if isinstance(model, dict) and "name" in model
+        for result in _listed(model.get("results"))
+    ]
+    if not results:
+        yield "model-index is missing or names no results"
+    for number, result in enumerate(results):
+        place = f"model-index result {number + 1}"
+        if not isinstance(result, dict):
+            yield f"{place} is no table"
+            continue
+        for key in ("task", "dataset"):
+            if not isinstance(result.get(key), dict) or "type" not in result[key]:
+                yield f"{place} has no {key} with a type"
+        if not isinstance(result.get("dataset"), dict) or "name" not in result["dataset"]:
+            yield f"{place} has no name of its dataset"
+        metrics = _listed(result.get("metrics"))
+        if not metrics:
+            yield f"{place} has no metrics"
+        for metric in metrics:
+            if not isinstance(metric, dict) or not {"type", "value"} <= metric.keys():
+                yield f"{place} has a metric without type and value"
+            elif (
+                isinstance(metric["value"], bool)
+                or not isinstance(metric["value"], int | float)
+                or not -1 <= metric["value"] <= 1
+            ):
+                yield f"{place} has the value {metric['value']!r}; a correlation in [-1, 1] is needed"
+
+
+def _text(data: dict[str, Any], *keys: str) -> Iterator[str]:
+    for key in keys:
+        value = data.get(key)
+        if value is None:
+            yield f"{key} is missing"
+        elif not isinstance(value, str) or not value.strip():
+            yield f"{key} is {value!r}, not a text (numbers need quotes)"
+
+
+def _texts(
+    data: dict[str, Any], *keys: str, valid: Callable[[str], object] = bool, empty: bool = False
+) -> Iterator[str]:
+    for key in keys:
+        if key not in data or data[key] is None:
+            yield f"{key} is missing{' ([] where there is none)' if empty else ''}"
+            continue
+        values = _listed(data[key])
+        if not values and not empty:
+            yield f"{key} is empty"
+        # YAML reads the language `no` as a truth value.
+        wrong = [value for value in values if not isinstance(value, str) or not valid(value)]
+        if wrong:
+            yield f"{key} holds {', '.join(map(repr, wrong))}"
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,86 @@
+"""Metrics as Spaces: script, card, demo, and the package itself as a wheel, since no index has it yet."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from mtmetrics.artifacts.cards import check_space_card
+from mtmetrics.artifacts.files import sha256_file
+from mtmetrics.artifacts.publishing import published_files
+from mtmetrics.artifacts.push import Publication
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.layout import metric_path, source_tree
+
+# What a wheel is built from.
+_SOURCES = ("LICENSE", "README.md", "hub_artifacts", "metrics", "pyproject.toml", "setup.cfg", "tools")
+_EPOCH = "315532800"  # 1980-01-01, the first day that a wheel can name
+
+
+def space_publication(name: str, namespace: str, wheel: Path, scratch: Path) -> Publication:
+    """The Space of a metric; its requirements take `mtmetrics` from the wheel that lies in it, by the wheel's sha256.
+
+    Args:
+        name: a metric.
+        namespace: user or organisation.
+        wheel: of this package.
+        scratch: folder for files that are made for it; they are needed until it is pushed.
+
+    Raises:
+        InputError: an unknown metric, or no wheel of this package.
+        ArtifactError: its card is missing or incomplete.
+        MTMetricsError: `scratch` cannot be written.
+    """
+    from huggingface_hub import constants
+
+    if not (wheel.is_file() and wheel.name.startswith("mtmetrics-") and wheel.suffix == ".whl"):
+        raise InputError(f"--wheel {wheel}: a wheel of this package, mtmetrics-VERSION-py3-none-any.whl, is needed")
+    folder = Path(metric_path(name))
+    check_space_card(folder)
+    repository = f"{namespace}/{name}"
+    url = f"{constants.ENDPOINT}/spaces/{repository}/resolve/main/{wheel.name}#sha256={sha256_file(wheel)}"
+    requirements = scratch / f"{name}.requirements.txt"
+    try:
+        requirements.write_text(f"mtmetrics[app] @ {url}\n", encoding="utf-8")
+    except OSError as error:
+        raise MTMetricsError(f"cannot write {requirements}: {error.strerror or error}") from error
+    return Publication(
+        repository, "space", published_files(folder) | {"requirements.txt": requirements, wheel.name: wheel}
+    )
+
+
+def build_wheel(scratch: Path) -> Path:
+    """Builds the wheel of the checkout that this package runs from; equal sources give equal wheels.
+
+    Args:
+        scratch: folder to build in.
+
+    Raises:
+        InputError: the package is installed without its sources.
+        MTMetricsError: the build fails.
+    """
+    root = source_tree()
+    if root is None:
+        raise InputError("mtmetrics is installed without its sources, so its wheel cannot be built; pass --wheel FILE")
+    tree, out = scratch / "tree", scratch / "wheel"
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
+    try:
+        # A copy, since setuptools would mix in what earlier builds left in the tree.
+        tree.mkdir(parents=True)
+        for name in _SOURCES:
+            source = root / name
+            if source.is_dir():
+                shutil.copytree(source, tree / name, ignore=ignored)
+            else:
+                shutil.copyfile(source, tree / name)
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(tree)]
+        built = subprocess.run(
+            command, env=os.environ | {"SOURCE_DATE_EPOCH": _EPOCH}, capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise MTMetricsError(f"the wheel cannot be built in {scratch}: {error.strerror or error}") from error
+    wheels = list(out.glob("mtmetrics-*.whl"))
+    if built.returncode or not wheels:
+        raise MTMetricsError(f"the wheel cannot be built: {' '.join(built.stderr.split())[-500:]}; pass --wheel FILE")
+    return wheels[0]

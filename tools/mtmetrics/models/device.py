@@ -1,0 +1,75 @@
+"""Names of devices and number formats as the user gives them, checked."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mtmetrics.errors import InputError
+from mtmetrics.inputs import choice
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = ("float32", "bfloat16", "float16")
+Devices = int | str | Sequence[int | str]
+
+
+def pick_devices(device: Devices) -> "list[torch.device]":
+    """The torch devices of these names; a device that is named twice is there twice.
+
+    Args:
+        device: what `pick_device` takes, a list or tuple of that, or names joined by commas, such as
+            ``"cuda:0,cuda:1"``.
+
+    Raises:
+        InputError: no device is named, or one cannot be used on this machine.
+    """
+    named = device.split(",") if isinstance(device, str) else device if isinstance(device, list | tuple) else [device]
+    if not named:
+        raise InputError(f"device {device!r}: names no device; try 'auto' or 'cpu'")
+    return [pick_device(name) for name in named]
+
+
+def pick_device(device: int | str) -> "torch.device":
+    """The torch device of that name.
+
+    Args:
+        device: ``"auto"`` (CUDA, then MPS, then CPU, whichever is there first), a name of torch such as ``"cuda:1"``,
+            or the number of a CUDA device, as a whole number or in digits.
+
+    Raises:
+        InputError: torch knows no such device, or this machine has none.
+    """
+    import torch
+
+    name = str(device).strip()
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        chosen = torch.device(f"cuda:{name}" if name.isdecimal() else name)
+        torch.zeros(1, device=chosen).cpu()
+    except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"device {device!r} cannot be used here ({reason}); this machine has {', '.join(_present())}"
+        ) from None
+    return chosen
+
+
+def torch_dtype(name: str) -> "torch.dtype":
+    """The torch number format of that name.
+
+    Raises:
+        InputError: not one of `DTYPES`.
+    """
+    import torch
+
+    return getattr(torch, choice("dtype", name, DTYPES))
+
+
+def _present() -> list[str]:
+    import torch
+
+    found = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    return ["cpu", *found, *(["mps"] if torch.backends.mps.is_available() else [])]

@@ -1,0 +1,160 @@
+"""The language-model term: how likely a language model of the target language finds a translation."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.inputs import choice, positive
+from mtmetrics.models.device import Devices, pick_devices, torch_dtype
+from mtmetrics.models.runner import BatchRunner, replicate
+
+if TYPE_CHECKING:
+    import torch
+
+StartToken = Literal["short", "always", "never"]
+START_TOKENS: tuple[StartToken, ...] = ("short", "always", "never")
+# Texts whose likelihood is kept, for other metrics that ask for the same ones.
+_REMEMBERED = 4096
+
+
+class LanguageModel:
+    """Scores texts with a causal language model, in batches whose padding changes no value.
+
+    Args:
+        model: folder, name of a bundled artifact, or Hub repository.
+        start_token: where a start-of-text token precedes the text, so that its first token is scored too: ``"short"``
+            for texts of fewer than two tokens, which have no likelihood otherwise (longer ones are scored from their
+            second token on, as published); ``"always"``; or ``"never"``, where short texts get the published 0, which
+            is the best score there is.
+        end_token: also score that the text ends where it does, if an end-of-text token fits behind it. Only for models
+            that were trained on texts one by one.
+        length_power: the log-likelihood of the tokens is divided by their number to this power, as beam searches do: 1
+            is the mean, as published; below 1, of texts with the same mean the shorter one is better.
+        revision: Hub revision.
+        device: ``"auto"``, a device, or several of them, see `mtmetrics.models.device.pick_devices`; each of several
+            devices gets a copy of the model and its share of the batches.
+        dtype: number format of the computation.
+        batch_tokens: padded tokens per batch; fewer where memory runs out.
+        local_files_only: never ask the Hub.
+
+    Raises:
+        InputError: an unknown option, or a power outside of [0, 1].
+        ArtifactError: the model cannot be found or loaded, or has no start or end token where one is asked for.
+        MTMetricsError: the model does not fit into memory.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        start_token: StartToken = "short",
+        end_token: bool = False,
+        length_power: float = 1.0,
+        revision: str | None = None,
+        device: Devices = "auto",
+        dtype: str = "float32",
+        batch_tokens: int = 2048,
+        local_files_only: bool = False,
+    ) -> None:
+        self.name = str(model)
+        self.label = model_label(model)
+        self.start_token = choice("start_token", start_token, START_TOKENS)
+        self.end_token = end_token
+        if not isinstance(length_power, int | float) or not 0 <= length_power <= 1:
+            raise InputError(f"length_power {length_power!r}: a number from 0 to 1 is needed")
+        self.length_power = length_power
+        positive("batch_tokens", batch_tokens)
+        devices = pick_devices(device)
+        folder = model_folder(model, revision=revision, local_files_only=local_files_only)
+        self.fingerprint = fingerprint(fingerprint_files(folder))
+        self.tokenizer, network = pretrained("AutoModelForCausalLM", folder, torch_dtype(dtype))
+        described = f"language model {self.name}"
+        # What pads a text stands behind it, where a causal model cannot see it; any token will do.
+        self._runner = BatchRunner(described, replicate(described, network.eval(), devices), devices, batch_tokens)
+        self._start = network.config.bos_token_id
+        if self._start is None and start_token != "never":
+            raise ArtifactError(f"{described}: its config names no bos_token_id; use start_token='never'")
+        self._end = network.config.eos_token_id
+        if self._end is None and end_token:
+            raise ArtifactError(f"{described}: its config names no eos_token_id; leave end_token out")
+        limit = getattr(network.config, "max_position_embeddings", None) or self.tokenizer.model_max_length
+        self.max_length = int(min(limit, self.tokenizer.model_max_length))
+        # A blank text is scored as badly as a uniform guess over the vocabulary would do.
+        self.floor = -float(np.log(network.config.vocab_size))
+        self._remembered: dict[str, tuple[float, int, bool]] = {}
+
+    @property
+    def signature_fields(self) -> dict[str, str | None]:
+        """How texts are scored, where it is not as published, for the signature of a metric."""
+        return {
+            "lmstart": None if self.start_token == "short" else self.start_token,
+            "lmend": "yes" if self.end_token else None,
+            "lmlen": None if self.length_power == 1 else f"{self.length_power:g}",
+        }
+
+    def score(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean log-likelihood per token, or with another `length_power` what takes its place.
+
+        Args:
+            texts: N strings.
+
+        Returns:
+            (N,) float64 log-likelihoods in nats (at most 0; blank texts get `floor`, or 0 with
+            ``start_token="never"``), (N,) token counts, and an (N,) mask of texts cut at the model's limit.
+        """
+        known = {text: self._remembered[text] for text in texts if text in self._remembered}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        fresh = dict(zip(new, self._score(new), strict=True)) if new else {}
+        self._remembered |= fresh
+        for text in list(self._remembered)[:-_REMEMBERED]:
+            del self._remembered[text]
+        found = [known[text] if text in known else fresh[text] for text in texts]
+        means, lengths, cut = zip(*found, strict=True) if found else ((), (), ())
+        return np.array(means, dtype=np.float64), np.array(lengths, dtype=np.int64), np.array(cut, dtype=bool)
+
+    def _score(self, texts: list[str]) -> list[tuple[float, int, bool]]:
+        """Mean log-likelihood, token count and whether it was cut, of each of several distinct texts."""
+        encoded = self.tokenizer(texts, add_special_tokens=False, truncation=True, max_length=self.max_length)
+        ids = encoded["input_ids"]
+        means = np.zeros(len(ids)) if self.start_token == "never" else np.full(len(ids), self.floor)
+        rows = [self._framed(text) for text in ids]
+
+        def compute(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+            means[numbers] = _log_likelihoods(network, batch, mask, self.length_power)
+
+        # A row of one token predicts nothing.
+        self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
+        return [
+            (float(means[number]), len(row), bool(encoded.encodings[number].overflowing))
+            for number, row in enumerate(ids)
+        ]
+
+    def _framed(self, ids: list[int]) -> list[int]:
+        wanted = self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
+        row = [self._start, *ids] if wanted else ids
+        return [*row, self._end] if self.end_token and ids and len(row) < self.max_length else row[: self.max_length]
+
+
+def _log_likelihoods(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", power: float) -> np.ndarray:
+    import torch
+
+    logits = network(input_ids=batch, attention_mask=mask).logits[:, :-1].float()
+    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch[:, 1:], reduction="none")
+    counted = mask[:, 1:]
+    return -((losses * counted).sum(1) / counted.sum(1) ** power).double().cpu().numpy()
+
+
+def length_normalised(means: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """``exp(mean) ** (1 / length)``: the later published form; 0 for texts of fewer than two tokens.
+
+    It divides by the length a second time, so it tends to 1 for long texts whatever their likelihood.
+
+    Args:
+        means: (N,) mean log-likelihoods.
+        lengths: (N,) token counts.
+    """
+    return np.where(lengths > 1, np.exp(means / np.maximum(lengths, 1)), 0.0)

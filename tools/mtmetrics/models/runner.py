@@ -1,0 +1,189 @@
+"""Runs a network over texts in batches: on one or several devices, and with whatever memory they have."""
+
+import copy
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING, Any
+
+from mtmetrics.errors import MTMetricsError
+from mtmetrics.models.batching import length_batches
+
+if TYPE_CHECKING:
+    import torch
+
+    Compute = Callable[[Any, torch.Tensor, torch.Tensor, list[int]], None]
+
+# What torch raises as plain RuntimeError: on MPS, on the CPU (Linux and Windows), and where CUDA runs out beside
+# torch's own allocator.
+_OUT_OF_MEMORY = (
+    "MPS backend out of memory",
+    "DefaultCPUAllocator: can't allocate memory",
+    "DefaultCPUAllocator: not enough memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on a device or on the machine."""
+    import torch
+
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _OUT_OF_MEMORY)
+
+
+def replicate(name: str, network: Any, devices: "Sequence[torch.device]") -> list[Any]:
+    """The network on each of the devices: itself on the first, copies on the others.
+
+    Args:
+        name: what messages call the model.
+        network: a module on the CPU.
+        devices: at least one.
+
+    Raises:
+        MTMetricsError: the memory of a device does not suffice.
+    """
+    try:
+        copies = [copy.deepcopy(network).to(device) for device in devices[1:]]
+        return [network.to(devices[0]), *copies]
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        places = ", ".join(map(str, devices))
+        raise MTMetricsError(
+            f"{name} does not fit into the memory of {places}; free memory there, or pass another device"
+        ) from error
+
+
+class BatchRunner:
+    """Runs rows of token ids through a network, in batches of like length.
+
+    Several devices take batch after batch from the same supply, each in a thread of its own with its own copy of the
+    network. A batch that does not fit into memory is halved until it does, and the smaller size is kept for all later
+    batches and calls.
+
+    Args:
+        name: what messages call the model.
+        networks: one callable per device.
+        devices: where they are.
+        batch_tokens: padded tokens per batch.
+        pad: token id that fills up shorter rows.
+    """
+
+    def __init__(
+        self, name: str, networks: Sequence[Any], devices: "Sequence[torch.device]", batch_tokens: int, pad: int = 0
+    ) -> None:
+        self.batch_tokens = batch_tokens
+        self.replicas = list(zip(networks, devices, strict=True))
+        self._name = name
+        self._pad = pad
+        self._lock = threading.Lock()
+
+    def run(self, rows: Sequence[Sequence[int]], compute: "Compute") -> int:
+        """Computes all rows that are not empty, in any order.
+
+        Args:
+            rows: token ids of each text.
+            compute: called in inference mode with a network, a (batch, tokens) tensor of ids on its device, an equal
+                mask with 1 at real tokens, and the numbers of the batch's rows; it keeps the results. Calls for
+                different rows may run at the same time.
+
+        Returns:
+            Padded tokens that were computed.
+
+        Raises:
+            MTMetricsError: one row alone does not fit into memory.
+        """
+        batches = length_batches([len(row) for row in rows], lambda: self.batch_tokens)
+        stopped = threading.Event()
+
+        def work(network: Any, device: "torch.device") -> int:
+            return sum(
+                self._run_batch(network, device, rows, numbers, compute) for numbers in self._supply(batches, stopped)
+            )
+
+        if len(self.replicas) == 1:
+            return work(*self.replicas[0])
+        with ThreadPoolExecutor(len(self.replicas)) as pool:
+            try:
+                return sum(
+                    future.result()
+                    for future in as_completed([pool.submit(work, *replica) for replica in self.replicas])
+                )
+            finally:
+                stopped.set()  # after an error or Ctrl-C: the other devices finish the batch that they are at
+
+    def _supply(self, batches: Iterator[list[int]], stopped: threading.Event) -> Iterator[list[int]]:
+        while not stopped.is_set():
+            with self._lock:
+                numbers = next(batches, None)
+            if numbers is None:
+                return
+            yield numbers
+
+    def _run_batch(
+        self,
+        network: Any,
+        device: "torch.device",
+        rows: Sequence[Sequence[int]],
+        numbers: list[int],
+        compute: "Compute",
+    ) -> int:
+        import torch
+
+        pending, computed = [numbers], 0
+        while pending:
+            numbers = pending.pop()
+            width = max(len(rows[number]) for number in numbers)
+            if len(numbers) == 1 or width * len(numbers) <= self.batch_tokens:
+                try:
+                    with torch.inference_mode():
+                        compute(network, *self._padded(rows, numbers, width, device), numbers)
+                except (RuntimeError, MemoryError) as error:
+                    if not is_out_of_memory(error):
+                        raise
+                else:
+                    computed += width * len(numbers)
+                    continue
+                # Not inside `except`: there the traceback would still hold the tensors that filled the memory.
+                self._shrink(device, numbers, width)
+            half = (len(numbers) + 1) // 2
+            pending += [numbers[half:], numbers[:half]]
+        return computed
+
+    def _padded(
+        self, rows: Sequence[Sequence[int]], numbers: list[int], width: int, device: "torch.device"
+    ) -> "tuple[torch.Tensor, torch.Tensor]":
+        import torch
+
+        batch = torch.full((len(numbers), width), self._pad, dtype=torch.long)
+        mask = torch.zeros((len(numbers), width), dtype=torch.long)
+        for position, number in enumerate(numbers):
+            batch[position, : len(rows[number])] = torch.as_tensor(rows[number])
+            mask[position, : len(rows[number])] = 1
+        return batch.to(device), mask.to(device)
+
+    def _shrink(self, device: "torch.device", numbers: list[int], width: int) -> None:
+        import torch
+
+        if len(numbers) == 1:
+            raise MTMetricsError(
+                f"{self._name}: a text of {width} tokens does not fit into the memory of {device} even alone; split the text, free memory "
+                "there, or pass another device"
+            )
+        backend = getattr(torch, device.type, None)
+        if hasattr(backend, "empty_cache"):
+            backend.empty_cache()
+        padded = width * len(numbers)
+        with self._lock:
+            smaller = padded // 2 < self.batch_tokens
+            self.batch_tokens = min(self.batch_tokens, padded // 2)
+        if smaller:
+            warnings.warn(
+                f"{self._name}: a batch of {padded} tokens does not fit into the memory of {device}; going on with {padded // 2}",
+                UserWarning,
+                stacklevel=2,
+            )

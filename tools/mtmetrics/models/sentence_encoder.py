@@ -1,0 +1,143 @@
+"""One vector per text: a sentence-transformers model, or the mean of a token encoder's vectors."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, sentence_model
+from mtmetrics.errors import MTMetricsError
+from mtmetrics.models.cache import EncodedText, TextCache
+from mtmetrics.models.device import Devices, pick_devices, torch_dtype
+from mtmetrics.models.layer_view import LayerView
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.token_encoder import TokenEncoder
+
+_BATCH = 32
+_CACHE_BYTES = 32 * 2**20
+
+
+def is_sentence_transformer(folder: Path) -> bool:
+    """Whether a model folder describes a sentence-transformers pipeline."""
+    return (folder / "modules.json").is_file()
+
+
+def is_mean_pooled(folder: Path) -> bool:
+    """Whether a sentence-transformers pipeline does no more than average token vectors; their length is no matter to a
+    cosine."""
+    try:
+        modules = [
+            module["type"].rpartition(".")[2]
+            for module in json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+        ]
+        pooling = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    # Folders that sentence-transformers 6 writes name the mode; older ones have a switch for each.
+    switched = [
+        name.removeprefix("pooling_mode_")
+        for name, value in pooling.items()
+        if name.startswith("pooling_mode_") and value is True
+    ]
+    mean = pooling.get("pooling_mode") == "mean" or switched == ["mean_tokens"]
+    return mean and modules in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+
+
+class MeanPooledEncoder:
+    """The mean over all token vectors of a text, special tokens included.
+
+    Args:
+        tokens: the encoder of the tokens.
+    """
+
+    def __init__(self, tokens: TokenEncoder | LayerView) -> None:
+        self.tokens = tokens
+        self.name, self.label, self.fingerprint = tokens.name, tokens.label, tokens.fingerprint
+        self.layer: int | None = tokens.layer
+        self.depth: int | None = tokens.depth
+        self.dim, self.dtype = tokens.dim, tokens.dtype
+
+    def encode(self, texts: Sequence[str]) -> PackedTokens:
+        """One vector per distinct text."""
+        return self.pool(self.tokens.encode(texts))
+
+    def pool(self, tokens: PackedTokens) -> PackedTokens:
+        """The same from tokens that are encoded already."""
+        return PackedTokens.of_texts(tokens.means(), tokens.index, tokens.truncated)
+
+
+class SentenceTransformerEncoder:
+    """Any model of the library sentence-transformers, as its own pipeline of modules computes it.
+
+    Args:
+        model: folder, name of a bundled artifact, or Hub repository.
+        revision: Hub revision.
+        device: ``"auto"`` or a device; of several, the first.
+        dtype: number format of the computation.
+        local_files_only: never ask the Hub.
+
+    Raises:
+        InputError: an unknown device or dtype.
+        ArtifactError: the model cannot be found or loaded.
+    """
+
+    layer: int | None = None
+    depth: int | None = None
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        device: Devices = "auto",
+        dtype: str = "float32",
+        local_files_only: bool = False,
+    ) -> None:
+        self.name, self.label, self.dtype = str(model), model_label(model), dtype
+        folder = model_folder(model, revision=revision, local_files_only=local_files_only)
+        self.fingerprint = fingerprint(fingerprint_files(folder))
+        torch_dtype(dtype)  # refuses unknown names before anything is loaded
+        self._model = sentence_model(folder, str(pick_devices(device)[0]), dtype)
+        self._model.eval()
+        self.dim: int = self._model.get_embedding_dimension()
+        self._cache = TextCache(_CACHE_BYTES)
+
+    def encode(self, texts: Sequence[str]) -> PackedTokens:
+        """One vector per distinct text.
+
+        Raises:
+            MTMetricsError: the model computes values that are not finite.
+        """
+        distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        index = np.fromiter((distinct[text] for text in texts), dtype=np.int64, count=len(texts))
+        found = {text: self._cache.get(text) for text in distinct}
+        missing = [text for text, encoded in found.items() if encoded is None]
+        for text, encoded in zip(missing, self._compute(missing), strict=True):
+            found[text] = encoded
+            self._cache.put(text, encoded)
+        encoded = [text for text in found.values() if text is not None]
+        vectors = (
+            np.concatenate([text.vectors for text in encoded]) if encoded else np.zeros((0, self.dim), dtype=np.float32)
+        )
+        return PackedTokens.of_texts(vectors, index, np.array([text.truncated for text in encoded], dtype=bool))
+
+    def _compute(self, texts: list[str]) -> list[EncodedText]:
+        if not texts:
+            return []
+        vectors = (
+            self._model.encode(texts, batch_size=_BATCH, show_progress_bar=False, convert_to_tensor=True)
+            .float()
+            .cpu()
+            .numpy()
+        )
+        if not np.isfinite(vectors).all():
+            raise MTMetricsError(f"encoder {self.name}: overflows in {self.dtype}; use dtype='float32'")
+        nothing = np.zeros(0, dtype=np.int64)
+        cut = self._cut(texts)
+        return [EncodedText(vectors[row : row + 1], nothing, nothing, bool(cut[row])) for row in range(len(texts))]
+
+    def _cut(self, texts: list[str]) -> np.ndarray:
+        limit = self._model.max_seq_length
+        encoded = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit)
+        return np.array([bool(encoded.encodings[number].overflowing) for number in range(len(texts))], dtype=bool)

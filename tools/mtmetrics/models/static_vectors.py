@@ -1,0 +1,183 @@
+"""Static word vectors: one vector per word, whatever stands around it, from word2vec text or safetensors tables."""
+
+import itertools
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mtmetrics.artifacts.models import fingerprint, model_label
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.words import is_unspaced
+from mtmetrics.textio import iter_lines
+
+
+class StaticVectors:
+    """Looks words up in a table; words that it does not hold are left out.
+
+    A text is split at white space. A chunk that is no word of the table, as written or lower-cased, is split at its
+    punctuation, and where a script is written without spaces into the longest words of the table, from left to right.
+
+    Args:
+        table: word2vec text (``word 0.1 0.2 ...`` per line, with or without a first line of counts; also ``.gz``), or a
+            ``.safetensors`` file written by `save_table`.
+
+    Raises:
+        InputError: there is no such file.
+        ArtifactError: the file is no such table, or damaged.
+    """
+
+    layer: int | None = None
+    depth: int | None = None
+    dtype = "float32"
+
+    def __init__(self, table: str | Path) -> None:
+        self.name, self.label = str(table), model_label(table)
+        words, self._vectors = read_table(table)
+        self.fingerprint = fingerprint([Path(table)])
+        self.dim: int = self._vectors.shape[1]
+        self._numbers: dict[str, int] = {}
+        for number, word in enumerate(words):
+            self._numbers.setdefault(word, number)
+        self._longest = max(map(len, words))
+        self.word_table = np.ones(len(words), dtype=bool)
+        for number, word in enumerate(words):
+            self.word_table[number] = not all(map(_is_punctuation, word))
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of words."""
+        return len(self._vectors)
+
+    def encode(self, texts: Sequence[str]) -> PackedTokens:
+        """Packed vectors of the distinct texts, one row per known word."""
+        distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        ids = [[number for _, number in self._lookup(text)] for text in distinct]
+        lengths = [len(row) for row in ids]
+        flat = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int64, count=sum(lengths))
+        return PackedTokens(
+            vectors=self._vectors[flat].astype(np.float32),
+            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            weights=np.ones(len(flat)),
+            token_ids=flat,
+            words=np.fromiter(itertools.chain.from_iterable(map(range, lengths)), dtype=np.int64, count=len(flat)),
+            index=np.fromiter((distinct[text] for text in texts), dtype=np.int64, count=len(texts)),
+            truncated=np.zeros(len(ids), dtype=bool),
+        )
+
+    def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
+        """The known words of a text as they are written there, and 0, 1, 2, ... for their rows."""
+        words = [word for word, _ in self._lookup(text)]
+        return words, np.arange(len(words))
+
+    def _lookup(self, text: str) -> Iterator[tuple[str, int]]:
+        for chunk in text.split():
+            if (number := self._number(chunk)) is not None:
+                yield chunk, number
+                continue
+            for _, run in itertools.groupby(
+                chunk, key=lambda character: (_is_punctuation(character), is_unspaced(character))
+            ):
+                yield from self._longest_words("".join(run))
+
+    def _longest_words(self, run: str) -> Iterator[tuple[str, int]]:
+        if (number := self._number(run)) is not None:
+            yield run, number
+            return
+        begin = 0
+        while begin < len(run) and is_unspaced(run[begin]):
+            for end in range(min(len(run), begin + self._longest), begin, -1):
+                if (number := self._number(run[begin:end])) is not None:
+                    yield run[begin:end], number
+                    break
+            begin = end
+
+    def _number(self, word: str) -> int | None:
+        number = self._numbers.get(word)
+        return self._numbers.get(word.lower()) if number is None else number
+
+
+def read_table(path: str | Path) -> tuple[list[str], np.ndarray]:
+    """Words and their (V, d) vectors.
+
+    Raises:
+        InputError: there is no such file.
+        ArtifactError: the file is no such table, or damaged.
+    """
+    if not Path(path).is_file():
+        raise InputError(f"vectors {path}: no such file")
+    words, vectors = _read_safetensors(path) if str(path).endswith(".safetensors") else _read_text(path)
+    if not len(vectors):
+        raise ArtifactError(f"vectors {path}: holds no word")
+    if not np.isfinite(vectors).all():
+        raise ArtifactError(f"vectors {path}: holds values that are not finite")
+    return words, vectors
+
+
+def save_table(path: str | Path, words: Sequence[str], vectors: np.ndarray) -> None:
+    """Writes a table as safetensors: ``vectors`` (V, d) and ``words``, the UTF-8 bytes of the words joined by line
+    ends.
+
+    Raises:
+        MTMetricsError: the place cannot be written.
+    """
+    from safetensors.numpy import save
+
+    from mtmetrics.artifacts.files import write_atomic
+
+    joined = np.frombuffer("\n".join(words).encode("utf-8"), dtype=np.uint8)
+    write_atomic(path, save({"vectors": np.ascontiguousarray(vectors, dtype=np.float32), "words": joined}))
+
+
+def _read_safetensors(path: str | Path) -> tuple[list[str], np.ndarray]:
+    import safetensors.numpy
+
+    try:
+        table = safetensors.numpy.load_file(path)
+        words, vectors = table["words"].tobytes().decode("utf-8").split("\n"), table["vectors"]
+    except (OSError, KeyError, UnicodeDecodeError, safetensors.SafetensorError) as error:
+        raise ArtifactError(f"vectors {path}: damaged, or not a table with 'words' and 'vectors' ({error})") from error
+    if vectors.ndim != 2 or len(words) != len(vectors):
+        raise ArtifactError(f"vectors {path}: {len(words)} words, but vectors of shape {vectors.shape}")
+    return words, vectors.astype(np.float32, copy=False)
+
+
+def _read_text(path: str | Path) -> tuple[list[str], np.ndarray]:
+    lines = enumerate(iter_lines(path), 1)
+    number, first = next(lines, (1, ""))
+    head = first.split()
+    counted = len(head) == 2 and all(field.isdecimal() for field in head)
+    if not counted:
+        lines = itertools.chain([(number, first)], lines)
+    dim = int(head[1]) if counted else len(head) - 1
+    if dim < 1:
+        raise ArtifactError(
+            f"vectors {path}: no word2vec text; 'word 0.1 0.2 ...' is needed on each line, or a .safetensors table"
+        )
+    words: list[str] = []
+    rows: list[np.ndarray] = []
+    for number, line in lines:
+        if not line.strip():
+            continue
+        word, *values = line.rstrip().rsplit(" ", dim)
+        try:
+            row = np.array(values, dtype=np.float32)
+        except ValueError:
+            row = np.zeros(0)
+        if len(row) != dim:
+            raise ArtifactError(
+                f"vectors {path}, line {number}: a word and {dim} numbers are needed, separated by single spaces"
+            )
+        words.append(word)
+        rows.append(row)
+    if counted and len(words) != int(head[0]):
+        raise ArtifactError(
+            f"vectors {path}: the first line promises {head[0]} words, there are {len(words)}; was it cut?"
+        )
+    return words, np.stack(rows) if rows else np.zeros((0, dim), dtype=np.float32)
+
+
+def _is_punctuation(character: str) -> bool:
+    return unicodedata.category(character)[0] in "PS"

@@ -1,0 +1,249 @@
+"""Turns texts into packed token vectors: of one layer of a transformer encoder, or mixed from all of them."""
+
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.inputs import positive
+from mtmetrics.models.cache import EncodedText, TextCache
+from mtmetrics.models.device import Devices, pick_devices, torch_dtype
+from mtmetrics.models.embedding_cache import EmbeddingCache
+from mtmetrics.models.layers import LayerMix, LayerTap
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.runner import BatchRunner, replicate
+from mtmetrics.models.words import text_words, word_table
+from mtmetrics.version import __version__
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclasses.dataclass
+class EncodingCounts:
+    """What an encoder has done so far: texts asked for, read from disk, computed; real and padded tokens computed."""
+
+    requested: int = 0
+    loaded: int = 0
+    computed: int = 0
+    tokens: int = 0
+    padded_tokens: int = 0
+
+
+class TokenEncoder:
+    """Encodes each distinct text once and keeps no padding.
+
+    Texts are tokenised, sorted by length, and run in batches of a token budget through the layers that are used; the
+    layers above are dropped. Texts longer than the model's limit are cut there, special tokens kept, and marked as
+    truncated.
+
+    Args:
+        model: folder, name of a bundled artifact, or Hub repository of any `transformers` encoder.
+        layer: hidden state to return; 0 is the embedding layer, None the last layer.
+        mix: instead of one layer, (C, layers) weights over all layers but the embeddings: a vector is then C weighted
+            sums of them, one after the other, all from one pass. An identity matrix returns every layer.
+        max_pieces: texts are cut at that many word pieces, special tokens not counted, where the model itself reads
+            more.
+        revision: Hub revision.
+        device: ``"auto"`` (CUDA, then MPS, then CPU), a device, or several of them, see
+            `mtmetrics.models.device.pick_devices`; each of several devices gets a copy of the model and its share of
+            the batches.
+        dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``, whatever the weights are stored in.
+        batch_tokens: padded tokens per batch; fewer where memory runs out.
+        cache_bytes: bound of the cache of encoded texts in memory.
+        embedding_cache: folder where encoded texts are kept for later runs, see
+            `mtmetrics.models.embedding_cache.EmbeddingCache`; None keeps none.
+        local_files_only: never ask the Hub.
+
+    Raises:
+        InputError: an unknown layer, device or dtype, a mix of another number of layers, or a batch size below 1.
+        ArtifactError: the model cannot be found or loaded.
+        MTMetricsError: the model does not fit into memory, or the embedding cache cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        layer: int | None = None,
+        mix: np.ndarray | None = None,
+        max_pieces: int | None = None,
+        revision: str | None = None,
+        device: Devices = "auto",
+        dtype: str = "float32",
+        batch_tokens: int = 4096,
+        cache_bytes: int = 128 * 2**20,
+        embedding_cache: str | Path | None = None,
+        local_files_only: bool = False,
+    ) -> None:
+        positive("batch_tokens", batch_tokens)
+        self.dtype = dtype
+        devices = pick_devices(device)
+        self.name = str(model)
+        self.label = model_label(model)
+        folder = model_folder(model, revision=revision, local_files_only=local_files_only)
+        self.fingerprint = fingerprint(fingerprint_files(folder))
+        self.tokenizer, network = pretrained("AutoModel", folder, torch_dtype(dtype))
+        depth: int = network.config.num_hidden_layers
+        self.depth: int | None = depth
+        self.layer = depth if layer is None else layer
+        if isinstance(self.layer, bool) or not isinstance(self.layer, int) or not 0 <= self.layer <= depth:
+            raise InputError(f"layer {layer!r}: {self.name} has the layers 0 (embeddings) to {depth}")
+        self.mix = None if mix is None else np.asarray(mix, dtype=np.float64)
+        if self.mix is not None and (layer is not None or self.mix.ndim != 2 or self.mix.shape[1] != depth):
+            raise InputError(
+                f"mix: {self.name} needs rows of {depth} weights and no layer, got shape {self.mix.shape} and layer {layer}"
+            )
+        self.dim: int = network.config.hidden_size * (1 if self.mix is None else len(self.mix))
+        self.max_length = _max_length(self.tokenizer, network.config)
+        if max_pieces is not None:
+            self.max_length = min(
+                self.max_length, positive("max_pieces", max_pieces) + self.tokenizer.num_special_tokens_to_add()
+            )
+        described = f"encoder {self.name}"
+        taps = [self._tap(replica) for replica in replicate(described, network.eval(), devices)]
+        self._runner = BatchRunner(described, taps, devices, batch_tokens, pad=self.tokenizer.pad_token_id or 0)
+        self.counts = EncodingCounts()
+        self._cache = TextCache(cache_bytes)
+        self._stored = None
+        if embedding_cache is not None:
+            self._stored = EmbeddingCache(embedding_cache, self.label, self._identity(devices), self.dim)
+        self._word_table: np.ndarray | None = None
+
+    def _tap(self, network: Any) -> LayerTap | LayerMix:
+        return LayerTap(network, self.layer) if self.mix is None else LayerMix(network, self.mix)
+
+    @property
+    def word_table(self) -> np.ndarray:
+        """(V,) bool table of `mtmetrics.models.words.word_table` for this encoder's vocabulary."""
+        if self._word_table is None:
+            self._word_table = word_table(self.tokenizer)
+        return self._word_table
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids."""
+        return len(self.tokenizer)
+
+    def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
+        """The words of a text, see `mtmetrics.models.words.text_words`."""
+        return text_words(self.tokenizer, text, self.max_length)
+
+    def encode(self, texts: Sequence[str]) -> PackedTokens:
+        """Encodes texts, special tokens included.
+
+        Args:
+            texts: N strings; equal ones are encoded once.
+
+        Returns:
+            Packed vectors of the distinct texts in order of first appearance, with uniform weights 1.
+        """
+        return self._encode(texts, self._tokenise)
+
+    def encode_words(self, sentences: Sequence[Sequence[str]]) -> PackedTokens:
+        """Encodes sentences that are split into words already; `PackedTokens.words` then counts these words."""
+        keys = [tuple(words) for words in sentences]
+        return self._encode(
+            keys, lambda batch: self._tokenise([list(words) for words in batch], is_split_into_words=True)
+        )
+
+    def _encode(self, keys: Sequence[Hashable], tokenise: Callable[[list[Any]], list[EncodedText]]) -> PackedTokens:
+        position = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        found = {key: self._cache.get(key) for key in position}
+        missing = [key for key, encoded in found.items() if encoded is None]
+        stored = self._stored.find(missing) if self._stored is not None and missing else {}
+        found.update(stored)
+        new = [key for key in missing if key not in stored]
+        self.counts.requested += len(keys)
+        self.counts.loaded += len(stored)
+        self.counts.computed += len(new)
+        if new:
+            found.update(zip(new, tokenise(new), strict=True))
+        index = np.fromiter((position[key] for key in keys), dtype=np.int64, count=len(keys))
+        packed = _pack(list(found.values()), index, self.dim)
+        rows = {key: packed.rows(position[key]) for key in missing}
+        if self._stored is not None and stored:
+            for key, vectors in self._stored.vectors(stored):
+                packed.vectors[rows[key]] = vectors
+        self._compute(packed, [rows[key] for key in new])
+        if self._stored is not None and new:
+            self._stored.write((key, found[key]._replace(vectors=packed.vectors[rows[key]])) for key in new)
+        for key, row in rows.items():
+            self._cache.put(key, found[key]._replace(vectors=packed.vectors[row]))
+        return packed
+
+    def _tokenise(self, batch: list[Any], **options: Any) -> list[EncodedText]:
+        encoded = self.tokenizer(batch, truncation=True, max_length=self.max_length, **options)
+        nothing = np.zeros((0, self.dim), dtype=np.float32)
+        return [
+            EncodedText(
+                nothing,
+                np.array(encoded["input_ids"][number], dtype=np.int64),
+                np.array([-1 if word is None else word for word in encoded.word_ids(number)], dtype=np.int64),
+                bool(encoded.encodings[number].overflowing),
+            )
+            for number in range(len(batch))
+        ]
+
+    def _compute(self, packed: PackedTokens, texts: list[slice]) -> None:
+        """Fills in the vectors of texts whose tokens are there."""
+        ids = [packed.token_ids[rows] for rows in texts]
+
+        def compute(tap: LayerTap | LayerMix, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+            states = tap(input_ids=batch, attention_mask=mask).float().cpu().numpy()
+            for state, number in zip(states, numbers, strict=True):
+                vectors = state[: len(ids[number])]
+                if not np.isfinite(vectors).all():
+                    raise MTMetricsError(
+                        f"encoder {self.name}: layer {self.layer} overflows in {self.dtype}; use dtype='float32'"
+                    )
+                packed.vectors[texts[number]] = vectors
+
+        self.counts.tokens += sum(map(len, ids))
+        self.counts.padded_tokens += self._runner.run(ids, compute)
+
+    def _identity(self, devices: "list[torch.device]") -> dict[str, object]:
+        """What the vectors depend on, to the last bit, besides the text."""
+        import tokenizers
+        import torch
+        import transformers
+
+        return {
+            "model": self.fingerprint,
+            "layer": self.layer if self.mix is None else self.mix.tolist(),
+            "dtype": self.dtype,
+            "max_length": self.max_length,
+            "devices": sorted({device.type for device in devices}),
+            "versions": [__version__, torch.__version__, transformers.__version__, tokenizers.__version__],
+        }
+
+
+def _max_length(tokenizer: Any, config: Any) -> int:
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is None:
+        return int(tokenizer.model_max_length)
+    if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet", "xlm-roberta-xl"}:
+        positions -= config.pad_token_id + 1  # their position numbers start behind the padding id
+    return int(min(positions, tokenizer.model_max_length))
+
+
+def _pack(texts: list[EncodedText], index: np.ndarray, dim: int) -> PackedTokens:
+    """Packs texts; the rows of those that have no vectors yet are left for the caller to fill."""
+    lengths = [len(text.token_ids) for text in texts]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    vectors = np.empty((int(offsets[-1]), dim), dtype=np.float32)
+    for text, first in zip(texts, offsets[:-1], strict=True):
+        vectors[first : first + len(text.vectors)] = text.vectors
+    return PackedTokens(
+        vectors=vectors,
+        offsets=offsets,
+        weights=np.ones(len(vectors)),
+        token_ids=np.concatenate([text.token_ids for text in texts]) if texts else np.zeros(0, dtype=np.int64),
+        words=np.concatenate([text.words for text in texts]) if texts else np.zeros(0, dtype=np.int64),
+        index=index,
+        truncated=np.array([text.truncated for text in texts], dtype=bool),
+    )

@@ -1,0 +1,225 @@
+"""Machine translation by MBart, which gives a metric its pseudo-references."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from mtmetrics.artifacts.models import fingerprint, fingerprint_files, loading, model_folder, model_label, pretrained
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.inputs import choice, language_pair, positive
+from mtmetrics.models.device import Devices, pick_devices, torch_dtype
+from mtmetrics.models.runner import BatchRunner, replicate
+
+if TYPE_CHECKING:
+    import torch
+
+DecoderStart = Literal["trained", "language"]
+_CODE = re.compile(r"([a-z]{2,3})_[A-Z]{2}")
+_CACHED_TEXTS = 100_000
+
+
+class Translation(NamedTuple):
+    """A translation, and whether its source was cut at the model's limit."""
+
+    text: str
+    cut: bool
+
+
+class Frame(NamedTuple):
+    """What surrounds the text of a target.
+
+    Attributes:
+        start: token id that the decoder is given first.
+        forced: token id that it has to answer to that, before the text; None where the text comes at once.
+    """
+
+    start: int
+    forced: int | None
+
+
+def use_languages(tokenizer: Any, lang_pair: str) -> None:
+    """Tells a tokenizer with language codes, such as ``de_DE``, what the source and the target language are.
+
+    A tokenizer without any, such as that of a model for a single language pair, is left as it is.
+
+    Raises:
+        InputError: it has codes, but none for one of the two languages.
+    """
+    codes = {found[1]: found[0] for token in tokenizer.all_special_tokens if (found := _CODE.fullmatch(token))}
+    pair = language_pair(lang_pair)
+    for language in pair:
+        if codes and language not in codes:
+            raise InputError(
+                f"language pair {lang_pair}: the translation model has no language code for {language!r}; it has: {' '.join(sorted(codes))}"
+            )
+    if codes:
+        tokenizer.src_lang, tokenizer.tgt_lang = (codes[language] for language in pair)
+
+
+def target_frame(tokenizer: Any, end: int) -> Frame:
+    """The frame in which MBart was trained: the last token of a target moves to its front and starts the decoder.
+
+    For mBART-50 that is ``</s>``, answered by the language code; for mBART-cc25 it is the language code, answered by
+    the text.
+
+    Args:
+        tokenizer: see `use_languages`.
+        end: token id that ends a text.
+    """
+    ids = tokenizer(text_target="")["input_ids"]
+    before = ids[: ids.index(end)]
+    return Frame(ids[-1], before[0] if before else None)
+
+
+def open_mbart(folder: Path, lang_pair: str) -> tuple[Any, Any]:
+    """Tokenizer and weights (float32) of an MBart, set to a language pair.
+
+    Raises:
+        InputError: as `use_languages`.
+        ArtifactError: it cannot be loaded, or is no MBart.
+    """
+    tokenizer, network = pretrained("AutoModelForSeq2SeqLM", folder, torch_dtype("float32"))
+    _require_kind(folder, network.config)
+    use_languages(tokenizer, lang_pair)
+    return tokenizer, network
+
+
+def require_mbart(folder: Path, lang_pair: str) -> None:
+    """Refuses what `open_mbart` would refuse, by configuration and tokenizer alone.
+
+    Raises:
+        InputError: as `open_mbart`.
+        ArtifactError: as `open_mbart`.
+    """
+    import transformers
+
+    with loading(folder, "AutoModelForSeq2SeqLM"):
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    _require_kind(folder, config)
+    use_languages(tokenizer, lang_pair)
+
+
+def _require_kind(folder: Path, config: Any) -> None:
+    if config.model_type != "mbart":
+        raise ArtifactError(f"{folder}: a model of the kind {config.model_type!r}; an MBart is needed to translate")
+
+
+def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int = 200) -> Any:
+    """All that decides what a model generates, so that nothing is left to what its folder may say.
+
+    Args:
+        config: of the model.
+        frame: see `target_frame`.
+        beams: hypotheses of the beam search; 1 is greedy.
+        max_length: tokens that a translation may have, with those around the text.
+    """
+    from transformers import GenerationConfig
+
+    return GenerationConfig(
+        num_beams=beams,
+        max_length=min(max_length, config.max_position_embeddings),
+        do_sample=False,
+        decoder_start_token_id=frame.start,
+        forced_bos_token_id=frame.forced,
+        eos_token_id=config.eos_token_id,
+        forced_eos_token_id=config.eos_token_id,
+        pad_token_id=config.pad_token_id,
+        use_cache=True,
+    )
+
+
+class Translator:
+    """Translates with an MBart model: greedily or by beam search, without sampling, so that equal texts have equal
+    translations.
+
+    Args:
+        model: folder, name of a bundled artifact, or Hub repository.
+        lang_pair: such as ``"de-en"``.
+        beams: hypotheses of the beam search; 1 is greedy.
+        max_length: tokens that a translation may have, with those around the text; it is cut there.
+        start: what starts the decoder: ``"trained"``, see `target_frame`; or ``"language"``, the language code at once,
+            as the published code of UScore asks of mBART-50 too.
+        revision: Hub revision.
+        device: ``"auto"``, a device, or several of them, see `mtmetrics.models.device.pick_devices`.
+        batch_tokens: padded tokens of the sources per batch and beam; fewer where memory runs out.
+        local_files_only: never ask the Hub.
+
+    Raises:
+        InputError: an unknown option, or a language for which the model has no code.
+        ArtifactError: the model cannot be found or loaded, or is no MBart.
+        MTMetricsError: the model does not fit into memory.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        lang_pair: str,
+        *,
+        beams: int = 1,
+        max_length: int = 200,
+        start: DecoderStart = "trained",
+        revision: str | None = None,
+        device: Devices = "auto",
+        batch_tokens: int = 2048,
+        local_files_only: bool = False,
+    ) -> None:
+        self.name, self.label, self.lang_pair = str(model), model_label(model), lang_pair
+        self.beams, self.max_length = positive("beams", beams), positive("max_length", max_length)
+        choice("start", start, ("trained", "language"))
+        positive("batch_tokens", batch_tokens)
+        devices = pick_devices(device)
+        folder = model_folder(model, revision=revision, local_files_only=local_files_only)
+        self.fingerprint = fingerprint(fingerprint_files(folder))
+        self.tokenizer, network = open_mbart(folder, lang_pair)
+        described = f"translation model {self.name}"
+        frame = target_frame(self.tokenizer, network.config.eos_token_id)
+        if start == "language":
+            frame = Frame(frame.start if frame.forced is None else frame.forced, None)
+        network.generation_config = generation(network.config, frame, beams=beams, max_length=max_length)
+        self._limit = min(network.config.max_position_embeddings, self.tokenizer.model_max_length)
+        self._runner = BatchRunner(
+            described,
+            replicate(described, network.eval(), devices),
+            devices,
+            max(1, batch_tokens // beams),
+            network.config.pad_token_id,
+        )
+        self._cache: OrderedDict[str, Translation] = OrderedDict()
+
+    def translate(self, texts: Sequence[str]) -> list[Translation]:
+        """Translates texts; equal ones, and those that were translated lately, only once. A blank text has a blank
+        translation.
+
+        Args:
+            texts: N strings.
+
+        Returns:
+            N translations.
+        """
+        found = {text: self._cache.get(text) for text in dict.fromkeys(texts)}
+        missing = [text for text, translation in found.items() if translation is None]
+        found |= zip(missing, self._compute(missing), strict=True)
+        for text, translation in found.items():
+            self._cache[text] = translation
+            self._cache.move_to_end(text)
+        while len(self._cache) > _CACHED_TEXTS:
+            self._cache.popitem(last=False)
+        return [found[text] for text in texts]
+
+    def _compute(self, texts: list[str]) -> list[Translation]:
+        if not texts:
+            return []
+        encoded = self.tokenizer(texts, truncation=True, max_length=self._limit)
+        rows = [ids if text.strip() else [] for text, ids in zip(texts, encoded["input_ids"], strict=True)]
+        written = [""] * len(texts)
+
+        def compute(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+            ids = network.generate(input_ids=batch, attention_mask=mask)
+            for number, text in zip(numbers, self.tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
+                written[number] = text.strip()
+
+        self._runner.run(rows, compute)
+        return [Translation(text, bool(encoded.encodings[number].overflowing)) for number, text in enumerate(written)]

@@ -1,1 +1,0 @@
-"""Productions of several stages that can be stopped at any point and go on where they were."""

@@ -1,1 +1,0 @@
-"""Puts artifacts and metrics on the Hub."""

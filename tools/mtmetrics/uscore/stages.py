@@ -1,0 +1,171 @@
+"""Runs the stages of a long production; each one's result stays until something that it depends on changes."""
+
+import dataclasses
+import hashlib
+import json
+import logging
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, write_atomic
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.version import __version__
+
+log = logging.getLogger("mtmetrics")
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """A stage whose result is there.
+
+    Attributes:
+        name: of the stage.
+        folder: holds its files.
+        counts: what it counted and measured.
+        digest: hash over its files and counts, by which later stages notice a change.
+    """
+
+    name: str
+    folder: Path
+    counts: dict[str, Any]
+    digest: str
+
+
+class Stages:
+    """The stages of one production, in one work folder.
+
+    ``state.json`` there says for each finished stage what it depended on: settings, files, and the results of other
+    stages. A stage that depends on the same things again is not repeated; one that was cut off starts over. Times and
+    counts go to a log besides, one JSON object per line.
+
+    Args:
+        work: folder of the stages; made if it is missing. One process at a time works in it.
+        log_file: JSON Lines, to which every run of a stage adds a line.
+
+    Raises:
+        MTMetricsError: the folder cannot be written or is in use, or its state file is damaged.
+    """
+
+    def __init__(self, work: Path, log_file: Path) -> None:
+        self.work = work
+        self._log_file = log_file
+        self._asked: dict[str, None] = {}
+        make_folder(work)
+        self._lock = FileLock(work / ".lock", blocking=False)
+        try:
+            self._lock.acquire()
+        except Timeout as error:
+            raise MTMetricsError(f"{work}: another process is at work there; wait for it, or stop it") from error
+        for leftover in (*work.glob(".*.tmp"), *work.glob(".*.tmp.old")):  # of a run that was killed
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)
+        self._state_file = work / "state.json"
+        try:
+            text = self._state_file.read_text(encoding="utf-8") if self._state_file.exists() else "{}"
+            self._state: dict[str, dict[str, Any]] = json.loads(text)
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise MTMetricsError(f"{self._state_file}: cannot be read ({error}); remove it to begin again") from error
+
+    def run(
+        self,
+        name: str,
+        produce: Callable[[Path], Mapping[str, Any]],
+        *,
+        settings: Mapping[str, Any] | None = None,
+        files: Sequence[str | Path] = (),
+        after: Sequence[Finished] = (),
+    ) -> Finished:
+        """The result of a stage, which is produced only where it is not there already.
+
+        Args:
+            name: of the stage; also of its folder.
+            produce: writes files into the folder that it is given, and returns counts (JSON values). The folder becomes
+                the stage's when it returns, so that a stage is whole or absent.
+            settings: all settings that shape the result (JSON values).
+            files: input files from outside, known by their content.
+            after: the stages that it reads.
+
+        Raises:
+            InputError: as `produce`; or a file of `files` cannot be read.
+            MTMetricsError: as `produce`; or a file cannot be written.
+        """
+        self._asked[name] = None
+        key = _digest(
+            [
+                name,
+                __version__,
+                settings or {},
+                [_file_digest(path) for path in files],
+                [stage.digest for stage in after],
+            ]
+        )
+        folder = self.work / name
+        known = self._state.get(name)
+        if known is not None and known["key"] == key and folder.is_dir():
+            log.info("%s: there already", name)
+            return Finished(name, folder, known["counts"], known["digest"])
+        log.info("%s: starting", name)
+        began = time.perf_counter()
+        self._forget(name)
+        with new_folder(folder, overwrite=True) as temporary:
+            counts = dict(produce(temporary))
+        digest = _digest([counts, _contents(folder)])
+        seconds = round(time.perf_counter() - began, 3)
+        self._state[name] = {"key": key, "counts": counts, "digest": digest, "seconds": seconds}
+        self._save()
+        self._note({"stage": name, "seconds": seconds, **counts})
+        log.info("%s: done in %.0f s%s", name, seconds, "".join(f", {key} {value}" for key, value in counts.items()))
+        return Finished(name, folder, counts, digest)
+
+    def counts(self) -> dict[str, dict[str, Any]]:
+        """What the stages counted that this process asked for, by name, in the order of asking."""
+        return {name: self._state[name]["counts"] for name in self._asked if name in self._state}
+
+    def close(self) -> None:
+        """Lets other processes use the folder."""
+        self._lock.release()
+
+    def forget_others(self) -> None:
+        """Removes what is kept of stages that this process did not ask for: they are no longer part of the
+        production."""
+        for name in [name for name in self._state if name not in self._asked]:
+            self._forget(name)
+            shutil.rmtree(self.work / name, ignore_errors=True)
+
+    def _forget(self, name: str) -> None:
+        if self._state.pop(name, None) is not None:
+            self._save()
+
+    def _save(self) -> None:
+        write_atomic(self._state_file, json.dumps(self._state, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+    def _note(self, line: dict[str, Any]) -> None:
+        try:
+            with open(self._log_file, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise MTMetricsError(f"cannot write {self._log_file}: {error.strerror or error}") from error
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode("utf-8")).hexdigest()
+
+
+def _file_digest(path: str | Path) -> str:
+    try:
+        return sha256_file(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def _contents(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): sha256_file(path) for path in sorted(folder.rglob("*")) if path.is_file()
+    }
