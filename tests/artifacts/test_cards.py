@@ -23,6 +23,10 @@ WHOLE = {
 }
 
 
+def results(*rows: object) -> dict:
+    return {"model-index": [{"name": "m", "results": list(rows)}]}
+
+
 def card(folder: Path, data: object) -> Path:
     (folder / "README.md").write_text(f"---\n{yaml.safe_dump(data)}---\n\n# Title\n\n---\nno: [metadata\n---\n")
     return folder
@@ -39,12 +43,8 @@ def test_all_cards_of_this_package_are_complete() -> None:
 
 def test_a_complete_card(tmp_path: Path) -> None:
     assert check_model_card(card(tmp_path, WHOLE)) == WHOLE
-    check_model_card(
-        card(
-            tmp_path,
-            WHOLE | {"license": "other", "license_name": "mixed", "language": "multilingual", "base_model": "a/b"},
-        )
-    )
+    other = {"license": "other", "license_name": "mixed", "language": "multilingual", "base_model": "a/b"}
+    check_model_card(card(tmp_path, WHOLE | other))
 
 
 @pytest.mark.parametrize("key", WHOLE)
@@ -61,15 +61,14 @@ def test_every_key_is_needed(tmp_path: Path, key: str) -> None:
         ({"language": [False]}, "language holds False"),
         ({"tags": []}, "tags is empty"),
         ({"base_model": "plain"}, "base_model holds 'plain'"),
-        ({"model-index": [{"name": "m", "results": []}]}, "model-index is missing or names no results"),
-        ({"model-index": [{"name": "m", "results": [RESULT, RESULT | {"metrics": []}]}]}, "result 2 has no metrics"),
+        (results(), "model-index is missing or names no results"),
+        (results("text"), "result 1 is no table"),
+        (results(RESULT, RESULT | {"metrics": []}), "result 2 has no metrics"),
+        (results(RESULT | {"dataset": {"type": "d"}}), "result 1 has no name of its dataset"),
+        (results(RESULT | {"task": "t"}), "result 1 has no task with a type"),
+        (results(RESULT | {"metrics": [{"value": 0.5}]}), "result 1 has a metric without type and value"),
         (
-            {"model-index": [{"name": "m", "results": [RESULT | {"dataset": {"type": "d"}}]}]},
-            "result 1 has no name of its dataset",
-        ),
-        ({"model-index": [{"name": "m", "results": [RESULT | {"task": "t"}]}]}, "result 1 has no task with a type"),
-        (
-            {"model-index": [{"name": "m", "results": [RESULT | {"metrics": [{"type": "pearsonr", "value": 50.0}]}]}]},
+            results(RESULT | {"metrics": [{"type": "pearsonr", "value": 50.0}]}),
             r"the value 50.0; a correlation in \[-1, 1\]",
         ),
     ],
@@ -80,10 +79,8 @@ def test_what_is_malformed(tmp_path: Path, change: dict, message: str) -> None:
 
 
 def test_all_problems_at_once(tmp_path: Path) -> None:
-    with pytest.raises(
-        ArtifactError,
-        match="title is missing; .*python_version is missing; .*sdk is 'static', not 'gradio'; tags lack evaluate and metric",
-    ):
+    message = "title is missing; .*python_version is missing; .*sdk is 'static', not 'gradio'; tags lack evaluate and "
+    with pytest.raises(ArtifactError, match=message + "metric"):
         check_space_card(card(tmp_path, {"sdk": "static", "tags": ["x"]}))
 
 

@@ -38,12 +38,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     artifact.mkdir()
     (artifact / "a.bin").write_bytes(b"one")
     (artifact / "b.bin").write_bytes(b"two")
+    head = '[thing]\nkind = "maps"\nrepository = "x/thing"\nrevision = "main"\nbundled = true\n[thing.files]\n'
     lines = [f'"{name}" = "{sha256_file(artifact / name)}"' for name in ("a.bin", "b.bin")]
-    text = (
-        '[thing]\nkind = "maps"\nrepository = "x/thing"\nrevision = "main"\nbundled = true\n[thing.files]\n'
-        + "\n".join(lines)
-    )
-    (tmp_path / "catalog.toml").write_text(text)
+    (tmp_path / "catalog.toml").write_text(head + "\n".join(lines))
     return tmp_path
 
 
@@ -52,8 +49,7 @@ def test_damage_is_named(folder: Path) -> None:
     (folder / "thing" / "a.bin").write_bytes(b"onf")
     (folder / "thing" / "b.bin").unlink()
     (folder / "thing" / "c.bin").write_bytes(b"new")
-    problems = list(verify("thing"))
-    assert problems == [
+    assert list(verify("thing")) == [
         "thing/a.bin: damaged, its sha256 is not the catalog's",
         "thing/b.bin: missing",
         "thing/c.bin: not in the catalog",
@@ -82,30 +78,20 @@ def test_an_origin_instead_of_a_hub_repository(folder: Path) -> None:
     ]
 
 
-def test_the_catalog_is_plain_toml() -> None:
-    assert tomllib.loads((bundled_artifacts() / "catalog.toml").read_text(encoding="utf-8"))
-
-
 ENTRY = CatalogEntry("two", "encoder", "org/two", "v1.0.1", True, {"b": "22", "a/c d": "33"})
 
 
 def test_an_entry_is_replaced_and_all_else_stays(tmp_path: Path) -> None:
     path = tmp_path / "catalog.toml"
     first = '[two-more]\nkind = "maps"\n\n[two-more.files]\n"a" = "0"\n'
-    old = '[two]\nkind = "encoder"\nrepository = "x/two"\nrevision = "main"\nbundled = true\n\n[two.files]\n"a" = "1"\n"b" = "2"\n'
+    old = entry_toml(CatalogEntry("two", "encoder", "x/two", "main", True, {"a": "1", "b": "2"}))
     last = '# Of three.\n[three]\nkind = "maps"\n'
     path.write_text(f"{first}\n{old}\n{last}")
     assert update_catalog(path, ENTRY)
     assert path.read_text() == f"{first}\n{entry_toml(ENTRY)}\n{last}"
     assert not update_catalog(path, ENTRY)
-    table = tomllib.loads(path.read_text())["two"]
-    assert table == {
-        "kind": "encoder",
-        "repository": "org/two",
-        "revision": "v1.0.1",
-        "bundled": True,
-        "files": ENTRY.files,
-    }
+    about = {"kind": "encoder", "repository": "org/two", "revision": "v1.0.1", "bundled": True}
+    assert tomllib.loads(path.read_text())["two"] == about | {"files": ENTRY.files}
 
 
 def test_an_entry_is_added(tmp_path: Path) -> None:

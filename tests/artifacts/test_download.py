@@ -9,6 +9,7 @@ from mtmetrics.artifacts.files import git_blob_sha1
 from mtmetrics.errors import ArtifactError
 
 DATA = bytes(range(256)) * 40
+SHA256 = hashlib.sha256(DATA).hexdigest()
 
 
 @pytest.fixture
@@ -17,105 +18,79 @@ def url(origin):
     return f"{origin.url}/folder/thing.BAM"
 
 
-def get(url, git_blob=None):
-    with http_client() as client:
-        return fetch(client, url, git_blob or git_blob_sha1(DATA))
+@pytest.fixture
+def get(url, tmp_path):
+    """Fetches by one of the two ways; returns what came."""
+
+    def called(way, sha256=SHA256):
+        with http_client() as client:
+            if way == "memory":
+                return fetch(client, url, git_blob_sha1(DATA))
+            pieces = []
+            assert fetch_file(client, url, tmp_path / "thing", sha256, on_bytes=pieces.append) == SHA256
+            assert sum(pieces) >= len(DATA)
+            assert [path.name for path in tmp_path.iterdir()] == ["thing"]
+            return (tmp_path / "thing").read_bytes()
+
+    return called
 
 
-def test_git_blob_hashes():
-    # `printf 'hello\n' | git hash-object --stdin` and the empty file, known from any git repository.
-    assert git_blob_sha1(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
-    assert git_blob_sha1(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
-
-
+@pytest.mark.parametrize("way", ["memory", "file", "unknown checksum"])
 @pytest.mark.parametrize("faults", [[], ["closed"], ["503", "closed"], ["429", "500"]])
-def test_what_is_transient_is_tried_again(origin, url, faults):
+def test_what_is_transient_is_tried_again(origin, get, way, faults):
     origin.faults = list(faults)
-    assert get(url) == DATA
+    assert get(way, None if way == "unknown checksum" else SHA256) == DATA
     assert len(origin.requests) == len(faults) + 1
 
 
-def test_the_last_attempt_is_the_last(origin, url):
-    origin.faults = ["closed"] * 3
-    with pytest.raises(
-        ArtifactError, match=r"thing\.BAM: cannot be fetched, 3 attempts failed, the last with RemoteProtocol"
-    ) as error:
-        get(url)
-    assert "'mtmetrics artifacts import'" in str(error.value)
+@pytest.mark.parametrize(("fault", "last"), [("closed", "RemoteProtocol"), ("503", "503 Service Unavailable")])
+def test_the_last_attempt_is_the_last(origin, get, fault, last):
+    origin.faults = [fault] * 3
+    message = rf"thing\.BAM: cannot be fetched, 3 attempts failed, the last with {last}.*'mtmetrics artifacts import'"
+    with pytest.raises(ArtifactError, match=message):
+        get("memory")
     assert len(origin.requests) == 3
-    origin.faults = ["503"] * 3
-    with pytest.raises(ArtifactError, match="the last with 503 Service Unavailable"):
-        get(url)
 
 
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("short", "damaged or not the file: 5120 bytes with the git blob hash .*, expected " + git_blob_sha1(DATA)),
-        ("tampered", "damaged or not the file: 10240 bytes with the git blob hash"),
-        ("html", r"the answer is a web page \(of a proxy or a login\?\)"),
-        ("404", "cannot be fetched, the server answered 404 Not Found"),
-        ("403", "cannot be fetched, the server answered 403 Forbidden"),
-    ],
-)
-def test_anything_else_is_refused_at_once(origin, url, fault, message):
-    origin.faults = [fault]
-    with pytest.raises(ArtifactError, match=message) as error:
-        get(url)
-    assert "thing.BAM" in str(error.value)
-    assert "\n" not in str(error.value)
-    assert len(origin.requests) == 1
-
-
-def test_a_server_that_is_not_there(origin, url):
+def test_a_server_that_is_not_there(origin, get):
     origin.shutdown()
     origin.server_close()
     with pytest.raises(ArtifactError, match="3 attempts failed, the last with ConnectError"):
-        get(url)
+        get("memory")
 
 
-SHA256 = hashlib.sha256(DATA).hexdigest()
-
-
-@pytest.mark.parametrize("sha256", [SHA256, None])
-@pytest.mark.parametrize("faults", [[], ["closed"], ["503", "closed"]])
-def test_a_file_is_written_when_it_is_whole(origin, url, tmp_path, sha256, faults):
-    origin.faults = list(faults)
-    pieces = []
-    with http_client() as client:
-        assert fetch_file(client, url, tmp_path / "thing", sha256, on_bytes=pieces.append) == SHA256
-    assert [path.name for path in tmp_path.iterdir()] == ["thing"]
-    assert (tmp_path / "thing").read_bytes() == DATA
-    assert sum(pieces) >= len(DATA)
+WEB_PAGE = r"the answer is a web page \(of a proxy or a login\?\)"
+UNEXPECTED = "damaged or not the file: {} bytes with the {} .*, expected {}; nothing was kept"
 
 
 @pytest.mark.parametrize(
-    ("fault", "sha256", "message"),
+    ("way", "fault", "message"),
     [
-        (
-            "tampered",
-            SHA256,
-            f"damaged or not the file: 10240 bytes with the sha256 .*, expected {SHA256}; nothing was kept",
-        ),
-        ("html", SHA256, r"the answer is a web page \(of a proxy or a login\?\)"),
-        ("html", None, r"the answer is a web page \(of a proxy or a login\?\).*, expected data"),
-        ("404", None, "the server answered 404 Not Found; try again later, or get thing.BAM in another way$"),
+        ("memory", "short", UNEXPECTED.format(5120, "git blob hash", git_blob_sha1(DATA))),
+        ("memory", "tampered", UNEXPECTED.format(10240, "git blob hash", git_blob_sha1(DATA))),
+        ("memory", "html", WEB_PAGE),
+        ("memory", "404", "cannot be fetched, the server answered 404 Not Found"),
+        ("memory", "403", "cannot be fetched, the server answered 403 Forbidden"),
+        ("file", "tampered", UNEXPECTED.format(10240, "sha256", SHA256)),
+        ("file", "html", WEB_PAGE),
+        ("unknown checksum", "html", WEB_PAGE + ".*, expected data"),
+        ("file", "404", "the server answered 404 Not Found; try again later, or get thing.BAM in another way$"),
     ],
 )
-def test_nothing_is_written_of_anything_else(origin, url, tmp_path, fault, sha256, message):
+def test_anything_else_is_refused_at_once_and_not_written(origin, get, tmp_path, way, fault, message):
     origin.faults = [fault]
-    with http_client() as client, pytest.raises(ArtifactError, match=message):
-        fetch_file(client, url, tmp_path / "thing", sha256)
+    with pytest.raises(ArtifactError, match=message) as error:
+        get(way, None if way == "unknown checksum" else SHA256)
+    assert "thing.BAM" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(origin.requests) == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_of_the_environment(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "nonsense://127.0.0.1:1")
-    with (
-        pytest.raises(ArtifactError, match=r"proxy settings of the environment \(HTTPS_PROXY, ALL_PROXY\)"),
-        http_client(),
-    ):
-        pass
+    with pytest.raises(ArtifactError, match=r"proxy settings of the environment \(HTTPS_PROXY, ALL_PROXY\)"):
+        http_client()
     assert is_offline(local_files_only=True)
     for value in (False, True):
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", value)

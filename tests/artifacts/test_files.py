@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
-from mtmetrics.artifacts.files import atomic_path, in_one_order, new_folder, write_atomic
+from mtmetrics.artifacts.files import atomic_path, git_blob_sha1, in_one_order, new_folder, write_atomic
 from mtmetrics.errors import InputError, MTMetricsError
 
 
@@ -57,6 +57,12 @@ def test_folders(tmp_path: Path) -> None:
         (temporary / "b").write_text("3")
     assert os.listdir(target) == ["b"]
     assert os.listdir(target.parent) == ["folder"]
+
+
+def test_git_blob_hashes() -> None:
+    # `printf 'hello\n' | git hash-object --stdin` and the empty file, known from any git repository.
+    assert git_blob_sha1(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
+    assert git_blob_sha1(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
 def test_safetensors_metadata_in_one_order() -> None:

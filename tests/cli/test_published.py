@@ -68,10 +68,7 @@ def test_pull_pairs_into_a_folder(run, published, model, tmp_path):
     Remapping("clp", (np.eye(16),)).save(out / FILES[2])
     code, _, err = run("pull", NAME, "--out", out)
     assert code == 2
-    assert (
-        f"{out / FILES[2]} exists already and is not the published map, or damaged; remove it or choose another --out"
-        in err
-    )
+    assert f"{out / FILES[2]} exists already and is not the published map, or damaged; remove it or choose" in err
     assert files_in(out) == FILES[2:4]
 
 
@@ -153,9 +150,8 @@ def test_import_by_name(run, originals, published, model, tmp_path):
     for kind, original in zip(("clp", "umd"), originals, strict=False):
         array = np.load(original)
         expected = array if kind == "clp" else vectors - np.outer(array, array)
-        assert load_map(tmp_path / "maps", "de-en", kind, TokenEncoder(model)).apply(vectors) == pytest.approx(
-            expected, abs=1e-6
-        )
+        found = load_map(tmp_path / "maps", "de-en", kind, TokenEncoder(model)).apply(vectors)
+        assert found == pytest.approx(expected, abs=1e-6)
     assert published.requests == []
 
 
@@ -166,9 +162,8 @@ def test_import_binds_to_a_copy_of_the_model(run, originals, published, tiny_enc
     remapping = load_map(tmp_path / "raw", "de-en", "clp", encoder)
     assert (remapping.meta["encoder"], remapping.meta["encoder_fingerprint"]) == ("tiny-encoder", encoder.fingerprint)
     assert remapping.meta["origin"] == published.url
-    with pytest.raises(
-        ArtifactError, match="'mtmetrics artifacts import .* --encoder FOLDER --out DIR' binds the map to it"
-    ):
+    advice = "'mtmetrics artifacts import .* --encoder FOLDER --out DIR' binds the map to it"
+    with pytest.raises(ArtifactError, match=advice):
         load_map(NAME, "de-en", "clp", encoder)
     # What that advice does with the converted map in the cache.
     cached = next((tmp_path / "assets").rglob("*.safetensors"))
@@ -196,7 +191,7 @@ def test_import_of_files_with_other_names(run, originals, published, tiny_encode
         (
             ["bad.BAM"],
             2,
-            "bad.BAM: its name does not have the form CORPUS.XX-YY.2k.LAYER.BAM, so --layer N and --lp XX-YY and --encoder",
+            "bad.BAM: its name does not have the form CORPUS.XX-YY.2k.LAYER.BAM, so --layer N and --lp XX-YY and --enc",
         ),
         (["bad.BAM", "--layer", 3, "--lp", "fi-en", "--encoder", "ENCODER"], 1, "bad.BAM: not a whole numpy file"),
         (
@@ -227,11 +222,10 @@ def test_import_refusals_write_nothing(
     (tmp_path / "wide.npy").rename(tmp_path / "wide.fi-en.2k.3.BAM")
     (tmp_path / "copy").mkdir()
     shutil.copy(originals[0], tmp_path / "copy")
-    (tmp_path / "europarl-v7.de-en.2k.2.BAM").write_bytes(
-        published.files["/c0ffee/mapping/layer-2/europarl-v7.de-en.2k.2.BAM"]
-    )
-    places = {"ENCODER": tiny_encoder}
-    found, out, err = run("import", originals[0], *(places.get(option, option) for option in options), "--out", "OUT")
+    other = "europarl-v7.de-en.2k.2.BAM"
+    (tmp_path / other).write_bytes(published.files[f"/c0ffee/mapping/layer-2/{other}"])
+    options = [tiny_encoder if option == "ENCODER" else option for option in options]
+    found, out, err = run("import", originals[0], *options, "--out", "OUT")
     assert (found, out) == (code, "")
     assert message.replace("ENCODER", str(tiny_encoder)) in err
     assert err.count("\n") == 1

@@ -335,11 +335,10 @@ def _tree_row(path: str, content: Content) -> dict:
     row = {"type": "file", "path": path, "size": len(content.data), "oid": blob_id(content.data)}
     if content.sha256:
         # Git itself knows a large file by a pointer to it.
-        pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{content.sha256}\nsize {len(content.data)}\n".encode()
-        row |= {
-            "oid": blob_id(pointer),
-            "lfs": {"oid": content.sha256, "size": len(content.data), "pointerSize": len(pointer)},
-        }
+        size = len(content.data)
+        about = f"version https://git-lfs.github.com/spec/v1\noid sha256:{content.sha256}\nsize {size}\n"
+        large = {"oid": content.sha256, "size": size, "pointerSize": len(about)}
+        row |= {"oid": blob_id(about.encode()), "lfs": large}
     return row
 
 

@@ -40,9 +40,8 @@ def test_every_artifact_and_every_space_is_pushed(published: LoopbackHub, wheel:
     for name in bundled():
         own = bundled_artifacts() / name
         files = {path.relative_to(own).as_posix(): path.read_bytes() for path in own.rglob("*") if path.is_file()}
-        assert published[f"org/{name}"].files("v1.1.0") == files | {
-            ".gitattributes": published[f"org/{name}"].files()[".gitattributes"]
-        }
+        there = published[f"org/{name}"].files("v1.1.0")
+        assert there == files | {".gitattributes": there[".gitattributes"]}
         assert (recorded[name]["repository"], recorded[name]["revision"]) == (f"org/{name}", "v1.1.0")
         assert recorded[name]["files"] == catalog()[name].files
     for name in metric_names():
@@ -97,23 +96,8 @@ def test_only_what_changed_is_sent(client: Client, hub: LoopbackHub, folder: Pat
 
 
 def start_push(client: Client, folder: Path, catalog_file: Path) -> subprocess.Popen:
-    return client.start(
-        COMMANDS,
-        as_steps(
-            [
-                "artifacts",
-                "push",
-                folder,
-                "--namespace",
-                "org",
-                "--execute",
-                "--catalog",
-                catalog_file,
-                "--format",
-                "json",
-            ]
-        ),
-    )
+    push = ["artifacts", "push", folder, "--namespace", "org", "--execute", "--format", "json"]
+    return client.start(COMMANDS, as_steps([*push, "--catalog", catalog_file]))
 
 
 def test_an_interrupted_upload_leaves_nothing_and_goes_on(
@@ -138,19 +122,15 @@ def test_an_interrupted_upload_leaves_nothing_and_goes_on(
 
 
 def test_refusals(client: Client, hub: LoopbackHub, folder: Path) -> None:
-    push = ["artifacts", "push", str(folder), "--namespace", "org", "--execute"]
-    elsewhere = ["artifacts", "push", str(folder), "--namespace", "others", "--execute"]
+    asked = {"hf_wrong": "org", "": "org", "hf_test": "others"}
+    push = ["artifacts", "push", str(folder), "--execute", "--namespace"]
     results = client.commands(
-        {"arguments": push, "environment": {"HF_TOKEN": "hf_wrong"}},
-        {"arguments": push, "environment": {"HF_TOKEN": ""}},
-        {"arguments": elsewhere, "environment": {"HF_TOKEN": "hf_test"}},
+        *({"arguments": [*push, name], "environment": {"HF_TOKEN": token}} for token, name in asked.items())
     )
     assert [code for code, _, _ in results] == [1, 1, 1]
-    assert (
-        "the Hub refused (401): it does not know the token, or there is none; log in by 'hf auth login'"
-        in results[0][2]
-    )
-    assert "the Hub refused (401)" in results[1][2]
+    unknown = "the Hub refused (401): it does not know the token, or there is none; log in by 'hf auth login'"
+    assert unknown in results[0][2]
+    assert unknown in results[1][2]
     assert "others/my-uscore: the Hub refused (403): the token may not write there" in results[2][2]
     assert all("hf_wrong" not in err and err.count("\n") == 1 for _, _, err in results)
     assert hub.repositories == {}

@@ -105,10 +105,8 @@ def test_what_is_not_as_the_catalog_says_is_refused(client: Client, published: L
     [(code, out, err)] = client.commands(pull("org"))
     published.tampered = None
     assert (code, out) == (1, "")
-    assert (
-        "model.safetensors of the Hub repository org/mini-lm-en (revision v1.1.0) is damaged or was changed: its sha256 is"
-        in err
-    )
+    damaged = "model.safetensors of the Hub repository org/mini-lm-en (revision v1.1.0) is damaged or was changed: its "
+    assert damaged + "sha256 is" in err
     assert err.count("\n") == 1
     whole = published["org/mini-lm-en"]
     without = {path: content for path, content in whole.commits[whole.oid("main")].items() if path != "config.json"}
@@ -179,13 +177,10 @@ def test_what_other_libraries_make_of_it(client: Client, published: LoopbackHub,
     assert sentences == "SentenceTransformer: True (1, 256)"
     assert regressor == "PyTorchModelHubMixin: True esim"
     assert tokens == "TokenEncoder: True"
-    assert absent.startswith(
-        "refused: model 'org/none' was not found as a folder, as a bundled artifact, in the cache or on the Hub: "
-    )
+    assert absent.startswith("refused: model 'org/none' was not found as a folder, as a bundled artifact, in the cache")
     assert "the Hub has no such repository" in absent
     assert "the Hub repository org/mini-encoder (revision v9): the Hub has no such revision" in unknown
     assert "model.safetensors" in published["org/sentences"].files()
     assert metric == "evaluate: True True"
-    assert any(
-        request.startswith("GET /spaces/org/xmoverscore/resolve/main/xmoverscore.py") for request in published.requests
-    )
+    script = "GET /spaces/org/xmoverscore/resolve/main/xmoverscore.py"
+    assert any(request.startswith(script) for request in published.requests)

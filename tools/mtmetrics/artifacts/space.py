@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 from mtmetrics.artifacts.cards import check_space_card
-from mtmetrics.artifacts.files import sha256_file
-from mtmetrics.artifacts.publishing import published_files
-from mtmetrics.artifacts.push import Publication
+from mtmetrics.artifacts.files import sha256_file, write_atomic
+from mtmetrics.artifacts.publish import Publication, published_files
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.layout import metric_path, source_tree
 
@@ -38,23 +37,16 @@ def space_publication(name: str, namespace: str, wheel: Path, scratch: Path) -> 
         raise InputError(f"--wheel {wheel}: a wheel of this package, mtmetrics-VERSION-py3-none-any.whl, is needed")
     folder = Path(metric_path(name))
     check_space_card(folder)
-    repository = f"{namespace}/{name}"
-    url = f"{constants.ENDPOINT}/spaces/{repository}/resolve/main/{wheel.name}#sha256={sha256_file(wheel)}"
+    url = f"{constants.ENDPOINT}/spaces/{namespace}/{name}/resolve/main/{wheel.name}#sha256={sha256_file(wheel)}"
     requirements = scratch / f"{name}.requirements.txt"
-    try:
-        requirements.write_text(f"mtmetrics[app] @ {url}\n", encoding="utf-8")
-    except OSError as error:
-        raise MTMetricsError(f"cannot write {requirements}: {error.strerror or error}") from error
-    return Publication(
-        repository, "space", published_files(folder) | {"requirements.txt": requirements, wheel.name: wheel}
-    )
+    write_atomic(requirements, f"mtmetrics[app] @ {url}\n")
+    made = {"requirements.txt": requirements, wheel.name: wheel}
+    return Publication(f"{namespace}/{name}", "space", published_files(folder) | made)
 
 
 def build_wheel(scratch: Path) -> Path:
-    """Builds the wheel of the checkout that this package runs from; equal sources give equal wheels.
-
-    Args:
-        scratch: folder to build in.
+    """Builds the wheel of the checkout that this package runs from in the folder `scratch`; equal sources give equal
+    wheels.
 
     Raises:
         InputError: the package is installed without its sources.
@@ -65,19 +57,17 @@ def build_wheel(scratch: Path) -> Path:
         raise InputError("mtmetrics is installed without its sources, so its wheel cannot be built; pass --wheel FILE")
     tree, out = scratch / "tree", scratch / "wheel"
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(tree)]
     try:
         # A copy, since setuptools would mix in what earlier builds left in the tree.
         tree.mkdir(parents=True)
-        for name in _SOURCES:
-            source = root / name
+        for source in (root / name for name in _SOURCES):
             if source.is_dir():
-                shutil.copytree(source, tree / name, ignore=ignored)
+                shutil.copytree(source, tree / source.name, ignore=ignored)
             else:
-                shutil.copyfile(source, tree / name)
-        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(tree)]
-        built = subprocess.run(
-            command, env=os.environ | {"SOURCE_DATE_EPOCH": _EPOCH}, capture_output=True, text=True, check=False
-        )
+                shutil.copyfile(source, tree / source.name)
+        environment = os.environ | {"SOURCE_DATE_EPOCH": _EPOCH}
+        built = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     except OSError as error:
         raise MTMetricsError(f"the wheel cannot be built in {scratch}: {error.strerror or error}") from error
     wheels = list(out.glob("mtmetrics-*.whl"))

@@ -1,18 +1,21 @@
-"""``mtmetrics artifacts``: what the catalog lists, and whether files are whole; pull, push and import have modules of
-their own."""
+"""``mtmetrics artifacts``: lists, verifies, pulls, imports and pushes models and maps."""
 
 import argparse
 import dataclasses
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli import artifacts_import, artifacts_pull, artifacts_push
+from mtmetrics.cli.options import progress
 from mtmetrics.cli.output import print_table
-from mtmetrics.errors import InputError
+from mtmetrics.cli.space import add_push_options, pushed
+from mtmetrics.errors import ArtifactError, InputError
 
 if TYPE_CHECKING:
     from mtmetrics.artifacts.catalog import CatalogEntry
+    from mtmetrics.maps.published import PublishedMap
+    from mtmetrics.maps.remapping import Remapping
 
 
 def add_parser(subparsers: Any) -> None:
@@ -28,7 +31,8 @@ def add_parser(subparsers: Any) -> None:
     verified = actions.add_parser(
         "verify",
         help="compare files with the catalog",
-        description="Compares files with the checksums of the catalog, and prints a line per problem; the exit code is 1 if there is one.",
+        description="Compares files with the checksums of the catalog, and prints a line per problem; the exit code is "
+        "1 if there is one.",
     )
     verified.add_argument(
         "names",
@@ -38,20 +42,90 @@ def add_parser(subparsers: Any) -> None:
     )
     verified.add_argument("--folder", metavar="DIR", help="where the files of the one NAME lie, if not in the package")
     verified.set_defaults(run=run_verify)
-    for module in (artifacts_pull, artifacts_import, artifacts_push):
-        module.add_action(actions)
     for action in (shown, verified):
         action.add_argument(
             "--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)"
         )
+    _add_pull(actions)
+    _add_import(actions)
+    _add_push(actions)
+
+
+def _add_pull(actions: Any) -> None:
+    parser = actions.add_parser(
+        "pull",
+        help="fetch artifacts",
+        description="Fetches artifacts from the Hub at the revision that the catalog pins, and compares them with its "
+        "checksums; or gets the maps that the authors of XMoverScore published (xmoverscore-published), and converts "
+        "them. Prints as JSON what was fetched and what was there already. Scoring fetches what it needs by itself, "
+        "and takes what is bundled first.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="artifacts")
+    parser.add_argument("--all", action="store_true", help="all artifacts that are on the Hub")
+    parser.add_argument(
+        "--namespace",
+        metavar="ORG",
+        help="user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)",
+    )
+    parser.add_argument(
+        "--lp", nargs="+", metavar="XX-YY", help="published maps: only these language pairs (default: all)"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR (published maps: to DIR/layer-N/)",
+    )
+    parser.set_defaults(run=run_pull)
+
+
+def _add_import(actions: Any) -> None:
+    parser = actions.add_parser(
+        "import",
+        help="convert the authors' matrices to maps",
+        description="Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. What a file "
+        "is, is known by its content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the options override that.",
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="*.BAM, *.GBDD, or a map made of one, to bind it with --encoder"
+    )
+    parser.add_argument(
+        "--encoder", metavar="MODEL", help="folder or Hub repository of the model that the maps are for"
+    )
+    parser.add_argument("--layer", type=int, metavar="N", help="layer of the encoder")
+    parser.add_argument("--lp", metavar="XX-YY", help="language pair")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the maps; other maps in it stay")
+    parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
+    parser.set_defaults(run=run_import)
+
+
+def _add_push(actions: Any) -> None:
+    parser = actions.add_parser(
+        "push",
+        help="publish artifacts on the Hub",
+        description="Publishes artifacts on the Hub, one repository each: creates it, sends the files that differ, and "
+        "tags it, from v1.0.0 up. The card's metadata must be complete. Without --execute it prints what would be "
+        "done.",
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME|DIR", help="bundled artifacts, or folders; a folder 'work' in one is left out"
+    )
+    parser.add_argument("--all", action="store_true", help="all bundled artifacts")
+    parser.add_argument(
+        "--catalog",
+        metavar="FILE",
+        help="catalog to record what was published in (default: that of the checkout, for bundled artifacts; else the "
+        "entry is printed)",
+    )
+    parser.add_argument("--private", action="store_true", help="create private repositories")
+    add_push_options(parser)
+    parser.set_defaults(run=run_push)
 
 
 def run_list(args: argparse.Namespace) -> int:
     """Prints the catalog."""
     from mtmetrics.artifacts.catalog import catalog
-    from mtmetrics.layout import bundled_artifacts
 
-    rows = [_row(entry, bundled_artifacts()) for entry in catalog().values()]
+    rows = [_row(entry) for entry in catalog().values()]
     if args.format == "json":
         print(json.dumps({"artifacts": rows}, indent=1))
         return 0
@@ -60,37 +134,41 @@ def run_list(args: argparse.Namespace) -> int:
         size = "-" if row["bytes"] is None else f"{row['bytes'] / 1e6:.1f}"
         origin = row["origin"]
         place = f"{origin['url']}@{origin['commit'][:8]}" if origin else f"{row['repository']}@{row['revision']}"
-        where = "bundled" if row["bundled"] else place
-        lines.append((row["name"], row["kind"], where, str(row["files"]), size))
+        lines.append((row["name"], row["kind"], "bundled" if row["bundled"] else place, str(row["files"]), size))
     print_table(lines)
     return 0
+
+
+def _row(entry: "CatalogEntry") -> dict[str, Any]:
+    from mtmetrics.layout import bundled_artifacts
+
+    present = [path for file in entry.files if (path := bundled_artifacts() / entry.name / file).is_file()]
+    size = sum(path.stat().st_size for path in present) if entry.bundled else None
+    return dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size}
 
 
 def run_verify(args: argparse.Namespace) -> int:
     """Prints what is missing or damaged."""
     from mtmetrics.artifacts.catalog import catalog, verify
 
-    if args.folder is not None and len(args.names) != 1:
-        raise InputError(f"--folder holds one artifact; pass its NAME with it, got {len(args.names)} names")
-    if args.folder is not None and not Path(args.folder).is_dir():
-        raise InputError(f"--folder {args.folder}: no such folder")
     entries = catalog()
-    if args.folder is not None:
-        folders = {args.names[0]: Path(args.folder)}
-    else:
+    if args.folder is None:
         names = args.names or [name for name, entry in entries.items() if entry.bundled]
         folders = {name: folder for given in names for name, folder in _folders(given, entries).items()}
+    elif len(args.names) != 1:
+        raise InputError(f"--folder holds one artifact; pass its NAME with it, got {len(args.names)} names")
+    elif not Path(args.folder).is_dir():
+        raise InputError(f"--folder {args.folder}: no such folder")
+    else:
+        folders = {args.names[0]: Path(args.folder)}
     found = {name: list(verify(name, folder)) for name, folder in folders.items()}
     whole = not any(found.values())
     if args.format == "json":
         print(json.dumps({"whole": whole, "problems": found}, indent=1))
     else:
         for name, problems in found.items():
-            print(
-                "\n".join(problems)
-                if problems
-                else f"{name}: {len(entries[name].files)} files as in the catalog ({folders[name]})"
-            )
+            as_listed = f"{name}: {len(entries[name].files)} files as in the catalog ({folders[name]})"
+            print("\n".join(problems or [as_listed]))
     return 0 if whole else 1
 
 
@@ -110,16 +188,153 @@ def _folders(given: str, entries: "dict[str, CatalogEntry]") -> dict[str, Path]:
     return held
 
 
-def _row(entry: "CatalogEntry", bundled: Path) -> dict[str, Any]:
-    present = [bundled / entry.name / file for file in entry.files]
-    size = sum(path.stat().st_size for path in present if path.is_file()) if entry.bundled else None
-    return {
-        "name": entry.name,
-        "kind": entry.kind,
-        "bundled": entry.bundled,
-        "repository": entry.repository,
-        "revision": entry.revision,
-        "origin": dataclasses.asdict(entry.origin) if entry.origin else None,
-        "files": len(entry.files),
-        "bytes": size,
+def run_pull(args: argparse.Namespace) -> int:
+    """Fetches, and prints what was done."""
+    from mtmetrics.artifacts.catalog import catalog
+
+    entries = catalog()
+    if args.all == bool(args.names):
+        raise InputError("pass the NAMEs of artifacts, or --all")
+    for name in args.names:
+        if name not in entries:
+            raise InputError(f"unknown artifact {name!r}; there are: {', '.join(entries)}")
+    names = args.names or [name for name, entry in entries.items() if entry.repository]
+    maps = {name: _wanted_maps(entries[name], args.lp) for name in names if entries[name].origin}
+    others = [name for name in names if name not in maps]
+    if args.lp and others:
+        raise InputError(f"--lp: only for published maps, which {', '.join(others)} does not hold")
+    out = Path(args.out) if args.out else None
+    done = {
+        name: _pull_maps(entries[name], maps[name], out) if name in maps else _pull(name, args.namespace, out)
+        for name in names
     }
+    print(json.dumps(done, indent=1))
+    return 0
+
+
+def _pull(name: str, namespace: str | None, out: Path | None) -> dict[str, Any]:
+    from mtmetrics.artifacts.hub import hub_source, pull
+
+    source = hub_source(name, namespace=namespace)
+    folder, fetched = pull(name, source, out)
+    place = {"folder": str(folder), "repository": source.repository, "revision": source.revision}
+    return place | {"fetched": fetched, "present": sorted(source.files.keys() - fetched)}
+
+
+def _wanted_maps(entry: "CatalogEntry", pairs: list[str] | None) -> "list[PublishedMap]":
+    from mtmetrics.maps.published import published_maps
+
+    maps = list(published_maps(entry).values())
+    known = sorted({item.lang_pair for item in maps})
+    for pair in pairs or ():
+        if pair not in known:
+            raise InputError(f"--lp {pair}: {entry.name} has no map for it; it has: {', '.join(known)}")
+    return [item for item in maps if pairs is None or item.lang_pair in pairs]
+
+
+def _pull_maps(entry: "CatalogEntry", maps: "list[PublishedMap]", out: Path | None) -> dict[str, Any]:
+    from mtmetrics.artifacts.download import http_client, is_offline
+    from mtmetrics.maps.files import cache_folder, layered_file
+
+    folder = out or cache_folder(entry)
+    targets = {layered_file(folder, item): item for item in maps}
+    present = [path for path, item in targets.items() if item.is_at(path)]
+    missing = {path: item for path, item in targets.items() if path not in present}
+    for path in missing:
+        if path.exists() and out:
+            raise InputError(
+                f"{path} exists already and is not the published map, or damaged; remove it or choose another --out"
+            )
+    if missing and is_offline():
+        lacking = f"{len(missing)} of {len(maps)} maps are not in {folder}"
+        raise ArtifactError(f"{entry.name}: {lacking}, and HF_HUB_OFFLINE forbids to fetch them")
+    if missing:
+        with http_client() as client:
+            for path, item in progress(missing.items(), desc=entry.name, unit=" files"):
+                item.fetch(client, path)
+    fetched, there = ([path.relative_to(folder).as_posix() for path in paths] for paths in (missing, present))
+    return {"folder": str(folder), "fetched": fetched, "present": there}
+
+
+def run_import(args: argparse.Namespace) -> int:
+    """Converts matrices and prints what was written."""
+    from mtmetrics.artifacts.files import make_folder
+    from mtmetrics.inputs import language_pair
+    from mtmetrics.maps.files import map_file_name
+    from mtmetrics.maps.published import import_map
+
+    given: dict[str, str] = {}
+    if args.lp is not None:
+        language_pair(args.lp)
+        given["lp"] = args.lp
+    if args.layer is not None:
+        if args.layer < 0:
+            raise InputError(f"--layer {args.layer}: must be a whole number of at least 0")
+        given["layer"] = str(args.layer)
+    size = _bind(args.encoder, given) if args.encoder else None
+    targets: dict[Path, tuple[str, Remapping]] = {}
+    for file in args.files:
+        remapping = import_map(Path(file), given)
+        target = Path(args.out) / map_file_name(remapping.meta["lp"], remapping.kind, remapping.level)
+        if size:
+            _check_size(file, remapping, args.encoder, *size)
+        if target in targets:
+            both = f"{file} and {targets[target][0]} would both become {target}"
+            raise InputError(f"{both}; import them into separate folders")
+        if target.exists() and not args.overwrite:
+            raise InputError(f"{target} exists already; pass --overwrite or another --out")
+        targets[target] = (file, remapping)
+    make_folder(args.out)
+    rows = []
+    for target, (file, remapping) in targets.items():
+        remapping.save(target)
+        about = {"kind": remapping.kind, "fingerprint": remapping.fingerprint, **remapping.meta}
+        rows.append({"file": str(target), "from": file, **about})
+    print(json.dumps(rows, indent=1))
+    return 0
+
+
+def _bind(encoder: str, given: dict[str, str]) -> tuple[int, int]:
+    """Adds the encoder to the metadata; returns its width and number of layers."""
+    from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, model_size
+
+    folder = model_folder(encoder)
+    given |= {"encoder": model_label(encoder), "encoder_fingerprint": model_fingerprint(folder)}
+    return model_size(folder)
+
+
+def _check_size(file: str, remapping: "Remapping", encoder: str, width: int, layers: int) -> None:
+    own = remapping.source[0].shape[0]
+    if own != width:
+        raise InputError(f"{file}: for vectors of {own} numbers, but --encoder {encoder} gives {width}")
+    layer = remapping.meta["layer"]
+    if layer.isdigit() and int(layer) > layers:
+        raise InputError(f"{file}: for layer {layer}, but --encoder {encoder} has the layers 0 to {layers}")
+
+
+def run_push(args: argparse.Namespace) -> int:
+    """Plans or pushes, and records what was pushed."""
+    from mtmetrics.artifacts.catalog import catalog
+    from mtmetrics.artifacts.publish import artifact_folder, artifact_publication, published_entry
+
+    if args.all == bool(args.names):
+        raise InputError("pass the NAMEs or folders of artifacts, or --all")
+    names = args.names or [name for name, entry in catalog().items() if entry.bundled]
+    folders = [artifact_folder(name) for name in names]
+    publications = [artifact_publication(folder, args.namespace) for folder in folders]
+    for done, folder in zip(pushed(publications, args, private=args.private), folders, strict=True):
+        if args.execute:
+            _record(published_entry(folder, done), args.catalog)
+    return 0
+
+
+def _record(entry: "CatalogEntry", path: str | None) -> None:
+    from mtmetrics.artifacts.catalog import entry_toml, update_catalog
+    from mtmetrics.layout import bundled_artifacts, source_tree
+
+    own = bundled_artifacts() / "catalog.toml" if entry.bundled and source_tree() else None
+    target = Path(path) if path else own
+    if target is None:
+        print(f"mtmetrics: for the catalog:\n{entry_toml(entry)}", file=sys.stderr)
+    elif update_catalog(target, entry):
+        print(f"mtmetrics: {entry.name} recorded in {target}", file=sys.stderr)

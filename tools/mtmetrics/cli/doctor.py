@@ -24,7 +24,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "doctor",
         help="check the installation",
-        description="Checks the installation a line per check: ok, note (may be intended) or FAIL; the exit code is 1 after a FAIL.",
+        description="Checks the installation a line per check: ok, note (may be intended) or FAIL; the exit code is 1 "
+        "after a FAIL.",
     )
     parser.set_defaults(run=run)
 
@@ -58,15 +59,13 @@ def _packages() -> Iterator[Finding]:
 
     from packaging.requirements import Requirement
 
+    name = f"mtmetrics {mtmetrics.__version__}"
     try:
         own = metadata.metadata("mtmetrics")
     except metadata.PackageNotFoundError:
-        yield Finding(
-            "note",
-            f"mtmetrics {mtmetrics.__version__}: used from its source folder, not installed; requirements are not known",
-        )
+        yield Finding("note", f"{name}: used from its source folder, not installed; requirements are not known")
         return
-    yield Finding("ok", f"mtmetrics {mtmetrics.__version__}")
+    yield Finding("ok", name)
     requirements = [Requirement(line) for line in own.get_all("Requires-Dist") or ()]
     for requirement in requirements:
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
@@ -99,10 +98,8 @@ def _device() -> Iterator[Finding]:
 
     from mtmetrics.models.device import pick_device
 
-    yield Finding(
-        "ok",
-        f"device 'auto' is {pick_device('auto')} here (torch {torch.__version__}, {torch.get_num_threads()} threads)",
-    )
+    about = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
+    yield Finding("ok", f"device 'auto' is {pick_device('auto')} here ({about})")
 
 
 def _artifacts() -> Iterator[Finding]:
@@ -145,18 +142,16 @@ def _tried(metric: str, name: str) -> dict[Finding, list[str]]:
         options = {comparison.option: value} if comparison.option else {}
         try:
             lang_pair = load_preset(metric, name).settings.get("lang_pair", "de-en")
-            load_scorer(metric, preset=name, lang_pair=lang_pair, pool=pool, **options).score(
-                ["Guten Tag."], ["Good day."]
-            )
+            scorer = load_scorer(metric, preset=name, lang_pair=lang_pair, pool=pool, **options)
+            scorer.score(["Guten Tag."], ["Good day."])
         except MTMetricsError as error:
             must = _is_bundled(metric, name) and not isinstance(error, MissingExtraError)
+            finding = Finding("FAIL" if must else "note", f"does not load offline: {error}")
             # A preset may know one of the columns only.
             outcomes = refused if isinstance(error, InputError) else found
-            outcomes.setdefault(Finding("FAIL" if must else "note", f"does not load offline: {error}"), []).append(
-                column
-            )
         else:
-            found.setdefault(Finding("ok", "loads and scores offline"), []).append(column)
+            finding, outcomes = Finding("ok", "loads and scores offline"), found
+        outcomes.setdefault(finding, []).append(column)
     return found or refused
 
 
@@ -171,9 +166,8 @@ def _is_bundled(metric: str, name: str) -> bool:
     except MTMetricsError:
         return True
     named = list(_artifacts_of(bundle.settings))
-    return bool(named) and all(
-        bundle.path(name) != name or (name in entries and entries[name].bundled) for name in named
-    )
+    shipped = {name for name, entry in entries.items() if entry.bundled}
+    return bool(named) and all(name in shipped or bundle.path(name) != name for name in named)
 
 
 def _artifacts_of(table: dict[str, Any]) -> Iterator[str]:
@@ -192,12 +186,11 @@ def _module_cache() -> Iterator[Finding]:
         try:
             path = registered(name)
         except MTMetricsError as error:
-            yield Finding("FAIL", f"evaluate.load({name!r}): {error}")
-            continue
-        if path is None:
-            yield Finding("note", f"evaluate.load({name!r}): this version is not registered; run 'mtmetrics install'")
+            state, text = "FAIL", str(error)
         else:
-            yield Finding("ok", f"evaluate.load({name!r}): registered ({path})")
+            state = "note" if path is None else "ok"
+            text = f"registered ({path})" if path else "this version is not registered; run 'mtmetrics install'"
+        yield Finding(state, f"evaluate.load({name!r}): {text}")
 
 
 def _offline() -> Iterator[Finding]:

@@ -168,12 +168,12 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
     from mtmetrics.evaluation.agreement import judge
     from mtmetrics.evaluation.curves import save_curves
     from mtmetrics.evaluation.figures import check_plot_file
-    from mtmetrics.evaluation.heatmap import require_matplotlib
     from mtmetrics.evaluation.layers import chosen_layers, curves, render_layers
     from mtmetrics.evaluation.report import undefined
+    from mtmetrics.extras import require_extra
 
     if args.plot is not None:
-        require_matplotlib("--plot")
+        require_extra("plot", "--plot")
         check_plot_file(args.plot)
     files = _segments(args)
     pool = model_pool(args)

@@ -130,9 +130,9 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
     """The files to draw, one per segment, or none; whatever stands against it is said before any model is loaded."""
     if args.plot is None:
         return []
-    from mtmetrics.evaluation.heatmap import require_matplotlib
+    from mtmetrics.extras import require_extra
 
-    require_matplotlib("--plot")
+    require_extra("plot", "--plot")
     if args.segments is None and len(segments) > _UNASKED_PLOTS:
         raise InputError(
             f"--plot: {len(segments)} segments are many heatmaps; choose some with --segments, such as 1-{_UNASKED_PLOTS}"

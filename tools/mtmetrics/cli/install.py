@@ -9,8 +9,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "install",
         help="register the metrics with evaluate",
-        description='Registers the metrics in the module cache of evaluate, so that evaluate.load("xmoverscore", "mini") works in any '
-        "folder and without a network. To be repeated after an update of mtmetrics; doing it twice does no harm.",
+        description='Registers the metrics in the module cache of evaluate, so that evaluate.load("xmoverscore", '
+        '"mini") works in any folder and without a network. To be repeated after an update of mtmetrics; doing it '
+        "twice does no harm.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="metrics (default: all)")
     parser.set_defaults(run=run)
@@ -21,7 +22,6 @@ def run(args: argparse.Namespace) -> int:
     from mtmetrics.integrations.install import install
 
     for registration in install(args.names):
-        print(
-            f"{registration.name}: {'registered' if registration.changed else 'was registered already'} ({registration.path})"
-        )
+        what = "registered" if registration.changed else "was registered already"
+        print(f"{registration.name}: {what} ({registration.path})")
     return 0

@@ -162,12 +162,12 @@ def _judged(args: argparse.Namespace, columns: list[str], measure: "Measure", *,
     """Runs the metrics on the data, and says on standard error what is unusual."""
     from mtmetrics.evaluation.data import read_judged
     from mtmetrics.evaluation.figures import check_plot_file
-    from mtmetrics.evaluation.heatmap import require_matplotlib
     from mtmetrics.evaluation.measure import Judgements
     from mtmetrics.evaluation.metric_table import metric_table, remarks
     from mtmetrics.evaluation.scored import Entry, run_metrics
+    from mtmetrics.extras import require_extra
 
-    require_matplotlib("mtmetrics plot")
+    require_extra("plot", "mtmetrics plot")
     check_plot_file(args.out)
     specs = metric_specs(args, usual=() if columns else (USUAL_METRIC,))
     files = [

@@ -198,11 +198,11 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
             absent.
     """
     from mtmetrics.evaluation.figures import check_plot_file
-    from mtmetrics.evaluation.heatmap import require_matplotlib
+    from mtmetrics.extras import require_extra
     from mtmetrics.textio import iter_parallel, iter_table, table_keys
 
     if args.plot is not None:
-        require_matplotlib("--plot")
+        require_extra("plot", "--plot")
         check_plot_file(args.plot)
     given = [args.sources, args.references]
     if (args.file is None) != all(given) or (args.file is not None and (any(given) or modified)):

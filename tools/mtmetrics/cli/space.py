@@ -1,11 +1,17 @@
-"""``mtmetrics space``: metrics as Spaces on the Hub."""
+"""``mtmetrics space``: metrics as Spaces on the Hub; and what all pushes share."""
 
 import argparse
+import json
+import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli.publish import add_push_options, pushed
+if TYPE_CHECKING:
+    from mtmetrics.artifacts.publish import Plan, Publication
+
+_SIGNS = {"add": "+", "update": "~", "delete": "-"}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -17,8 +23,8 @@ def add_parser(subparsers: Any) -> None:
     push = actions.add_parser(
         "push",
         help="publish Spaces",
-        description="Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them. The Space installs this "
-        "package from a wheel that is uploaded with it. Without --execute it prints what would be done.",
+        description="Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them. The Space "
+        "installs this package from a wheel that is uploaded with it. Without --execute it prints what would be done.",
     )
     push.add_argument("names", nargs="+", metavar="NAME", help="metrics")
     push.add_argument("--wheel", metavar="FILE", help="wheel of mtmetrics (default: built from the checkout)")
@@ -36,3 +42,47 @@ def run_push(args: argparse.Namespace) -> int:
         for _ in pushed([space_publication(name, args.namespace, wheel, scratch) for name in args.names], args):
             pass
     return 0
+
+
+def add_push_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of a push."""
+    parser.add_argument("--namespace", required=True, metavar="ORG", help="user or organisation on the Hub")
+    parser.add_argument("--execute", action="store_true", help="do it; otherwise what would be done is printed")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)"
+    )
+
+
+def pushed(
+    publications: "Iterable[Publication]", args: argparse.Namespace, *, private: bool = False
+) -> "Iterator[Plan]":
+    """Plans or pushes one publication after the other, and shows each, as ``--execute`` and ``--format`` say."""
+    from mtmetrics.artifacts.publish import plan, push
+
+    for publication in publications:
+        done = push(publication, private=private) if args.execute else plan(publication)
+        print(_as_json(done, args.execute) if args.format == "json" else _as_text(done), flush=True)
+        yield done
+    if not args.execute:
+        print(
+            "mtmetrics: nothing was sent; --execute does it, with the token of 'hf auth login' or HF_TOKEN",
+            file=sys.stderr,
+        )
+
+
+def _as_text(plan: "Plan") -> str:
+    repository, kind, files = plan.publication
+    what = "create" if plan.created else "update" if plan.changes or not plan.tagged else "nothing to do"
+    head = f"{repository} ({kind}, {len(files)} files, {plan.tag}): {what}, {plan.size / 1e6:.1f} MB to send"
+    return "\n".join([head, *(f"  {_SIGNS[action]} {path}  {size}" for action, path, size in plan.changes)])
+
+
+def _as_json(plan: "Plan", executed: bool) -> str:
+    repository, kind, _ = plan.publication
+    row = {
+        "repository": repository,
+        "kind": kind,
+        "tag": plan.tag,
+        "changes": [item._asdict() for item in plan.changes],
+    }
+    return json.dumps(row | {"bytes": plan.size, "executed": executed})

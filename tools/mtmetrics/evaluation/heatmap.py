@@ -1,6 +1,5 @@
 """Draws how the mass of a source was moved to its translation."""
 
-import importlib.util
 import re
 import warnings
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path
-from mtmetrics.errors import MTMetricsError
 from mtmetrics.evaluation.fonts import LabelFonts, label_fonts
+from mtmetrics.extras import require_extra
 from mtmetrics.matching.plan import Alignment
 
 if TYPE_CHECKING:
@@ -39,19 +38,6 @@ _COLOURS = "Blues"
 _named: set[str] = set()
 
 
-def require_matplotlib(purpose: str) -> None:
-    """Says how to install matplotlib where it is absent.
-
-    Args:
-        purpose: what needs it, for the message.
-
-    Raises:
-        MTMetricsError: matplotlib cannot be found.
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MTMetricsError(f"{purpose} needs matplotlib; pip install 'mtmetrics[plot]'")
-
-
 def draw_alignment(
     alignment: Alignment, title: str = "", *, names: tuple[str, str] = ("source", "translation")
 ) -> "Figure":
@@ -78,7 +64,7 @@ def draw_alignment(
     Raises:
         MTMetricsError: matplotlib is absent.
     """
-    require_matplotlib("a heatmap")
+    require_extra("plot", "a heatmap")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

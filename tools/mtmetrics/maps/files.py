@@ -7,7 +7,7 @@ from typing import Protocol
 
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.download import assets_folder, http_client, is_offline
-from mtmetrics.artifacts.resolve import download_file, hub_source, is_on_hub, local_places, places_in_words
+from mtmetrics.artifacts.hub import download_file, hub_source, is_on_hub, local_places, places_in_words
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.maps.published import PublishedMap, published_maps

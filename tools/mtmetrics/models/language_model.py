@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
+from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, pretrained
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, positive
 from mtmetrics.models.device import Devices, pick_devices, torch_dtype
@@ -70,7 +70,7 @@ class LanguageModel:
         positive("batch_tokens", batch_tokens)
         devices = pick_devices(device)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
-        self.fingerprint = fingerprint(fingerprint_files(folder))
+        self.fingerprint = model_fingerprint(folder)
         self.tokenizer, network = pretrained("AutoModelForCausalLM", folder, torch_dtype(dtype))
         described = f"language model {self.name}"
         # What pads a text stands behind it, where a causal model cannot see it; any token will do.

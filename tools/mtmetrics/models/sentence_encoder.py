@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, sentence_model
+from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, sentence_model
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.cache import EncodedText, TextCache
 from mtmetrics.models.device import Devices, pick_devices, torch_dtype
@@ -96,7 +96,7 @@ class SentenceTransformerEncoder:
     ) -> None:
         self.name, self.label, self.dtype = str(model), model_label(model), dtype
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
-        self.fingerprint = fingerprint(fingerprint_files(folder))
+        self.fingerprint = model_fingerprint(folder)
         torch_dtype(dtype)  # refuses unknown names before anything is loaded
         self._model = sentence_model(folder, str(pick_devices(device)[0]), dtype)
         self._model.eval()

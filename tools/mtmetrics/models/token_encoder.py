@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder, model_label, pretrained
+from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import positive
 from mtmetrics.models.cache import EncodedText, TextCache
@@ -86,7 +86,7 @@ class TokenEncoder:
         self.name = str(model)
         self.label = model_label(model)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
-        self.fingerprint = fingerprint(fingerprint_files(folder))
+        self.fingerprint = model_fingerprint(folder)
         self.tokenizer, network = pretrained("AutoModel", folder, torch_dtype(dtype))
         depth: int = network.config.num_hidden_layers
         self.depth: int | None = depth

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, loading, model_folder, model_label, pretrained
+from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_label, pretrained
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, language_pair, positive
 from mtmetrics.models.device import Devices, pick_devices, torch_dtype
@@ -172,7 +172,7 @@ class Translator:
         positive("batch_tokens", batch_tokens)
         devices = pick_devices(device)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
-        self.fingerprint = fingerprint(fingerprint_files(folder))
+        self.fingerprint = model_fingerprint(folder)
         self.tokenizer, network = open_mbart(folder, lang_pair)
         described = f"translation model {self.name}"
         frame = target_frame(self.tokenizer, network.config.eos_token_id)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.artifacts.files import write_atomic
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_label
+from mtmetrics.artifacts.models import model_fingerprint, model_label
 
 _PACKAGES = (
     "mtmetrics",
@@ -42,7 +42,7 @@ def pinned(model: str | Path, folder: Path) -> str:
         model: as the user named it.
         folder: where it lies.
     """
-    return f"{model_label(model)}#{fingerprint(fingerprint_files(folder))}"
+    return f"{model_label(model)}#{model_fingerprint(folder)}"
 
 
 def write_record(folder: Path, record: dict[str, Any], history: list[dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from mtmetrics.artifacts.files import new_folder
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.curves import save_curves
-from mtmetrics.evaluation.heatmap import require_matplotlib
+from mtmetrics.extras import require_extra
 from mtmetrics.inputs import choice, positive
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training import loop, recording
@@ -95,7 +95,7 @@ def train_regressor(
 def draw(lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, x_label: str) -> None:
     """Draws Pearson correlations; without matplotlib, says how to get it and goes on."""
     try:
-        require_matplotlib(path.name)
+        require_extra("plot", path.name)
     except MTMetricsError as error:
         log.info("left out: %s", error)
         return

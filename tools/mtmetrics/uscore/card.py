@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.resolve import REPOSITORY
+from mtmetrics.artifacts.hub import REPOSITORY
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.evaluation.curves import save_curves
-from mtmetrics.evaluation.heatmap import require_matplotlib
 from mtmetrics.evaluation.table_styles import markdown
+from mtmetrics.extras import require_extra
 
 log = logging.getLogger("mtmetrics")
 _MODELS = {
@@ -43,7 +43,7 @@ def draw_rounds(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[
         }
         plots[f"agreement-{file}.png"] = f"Pearson's r with human judgements of {file}", levels
     try:
-        require_matplotlib("the plots of the rounds")
+        require_extra("plot", "the plots of the rounds")
     except MTMetricsError as error:
         log.warning("%s", error)
         return {}

@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, model_folder
+from mtmetrics.artifacts.models import model_fingerprint, model_folder
 from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.errors import ArtifactError
 from mtmetrics.inputs import choice, language_pair
@@ -81,7 +81,7 @@ def read_start(preset: str, lang_pair: str, without: tuple[str, ...], translatio
 
 def known_by(model: str | None, revision: str | None = None) -> str | None:
     """The fingerprint of a model's files, by which a stage notices that it is another one; None for none."""
-    return None if model is None else fingerprint(fingerprint_files(model_folder(model, revision=revision)))
+    return None if model is None else model_fingerprint(model_folder(model, revision=revision))
 
 
 def chosen(config: UScoreConfig, *prefixes: str) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Baselines that call sacrebleu."""
 
 import importlib
-import importlib.util
 from typing import Any, NamedTuple
 
 from mtmetrics.errors import MTMetricsError
+from mtmetrics.extras import require_extra
 from mtmetrics.inputs import language_pair
 from mtmetrics.scorers.baselines import Baseline, sentence_level
 
@@ -41,8 +41,7 @@ def load_sacrebleu(metric: str, lang_pair: str | None = None) -> Baseline:
         InputError: `lang_pair` is no language pair.
         MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
     """
-    if importlib.util.find_spec("sacrebleu") is None:
-        raise MTMetricsError(f"{metric} needs sacrebleu; pip install 'mtmetrics[baselines]'")
+    require_extra("baselines", metric)
     kind = KINDS[metric]
     target = None if lang_pair is None else language_pair(lang_pair)[1]
     options = kind.options | ({"trg_lang": target} if target and kind.name == "BLEU" else {})

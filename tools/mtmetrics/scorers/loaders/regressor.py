@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.artifacts.models import fingerprint, fingerprint_files, loading, model_folder, model_label
+from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_label
 from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
@@ -82,7 +82,7 @@ def load_regressor(
     return RegressorScore(
         model,
         network,
-        fingerprint=fingerprint(fingerprint_files(folder)),
+        fingerprint=model_fingerprint(folder),
         label=model_label(name),
         lang_pair=lang_pair,
         device=pick_devices(pool.device)[0],

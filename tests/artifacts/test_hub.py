@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+import httpx2
 import pytest
+from huggingface_hub import errors
 
 from mtmetrics.artifacts import catalog as catalog_module
-from mtmetrics.artifacts import resolve
+from mtmetrics.artifacts import hub
+from mtmetrics.artifacts.hub import HubSource, hub_errors, hub_source, is_on_hub, local_folder
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import load_preset
-from mtmetrics.artifacts.resolve import HubSource, hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
 
 CATALOG = """
@@ -39,7 +41,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     monkeypatch.chdir(found["here"])
     monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(found["own"]))
     monkeypatch.delenv("MTMETRICS_NAMESPACE", raising=False)
-    for module in (resolve, catalog_module):
+    for module in (hub, catalog_module):
         monkeypatch.setattr(module, "bundled_artifacts", lambda: found["bundled"])
     (found["bundled"] / "catalog.toml").write_text(CATALOG)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -63,36 +65,33 @@ def test_the_order_of_places(places: dict[str, Path]) -> None:
     (here / "config.json").write_text("")
     assert model_folder("model") == Path("model")
     assert local_folder("model", "preset.toml") is None
-
-
-def test_presets_come_from_the_same_places(places: dict[str, Path]) -> None:
     put(places["own"], "mine", "preset.toml", 'metric = "bertr"\n')
     assert load_preset("bertr", "mine").folder == places["own"] / "mine"
-    with pytest.raises(ArtifactError, match="a preset for metric 'bertr', not 'sentsim'"):
-        load_preset("sentsim", "mine")
-    with pytest.raises(InputError, match="unknown preset 'yours' for metric bertr"):
-        load_preset("bertr", "yours")
-    with pytest.raises(
-        ArtifactError, match=r"the Hub repository org/thing \(revision v1.2.0\): not whole in the cache"
-    ):
-        load_preset("bertr", "thing", local_files_only=True)
-    with pytest.raises(
-        ArtifactError, match=r"the Hub repository someone/uscore-de \(revision main\): not whole in the cache"
-    ):
-        load_preset("bertr", "someone/uscore-de", local_files_only=True)
+
+
+@pytest.mark.parametrize(
+    ("metric", "preset", "kind", "message"),
+    [
+        ("sentsim", "mine", ArtifactError, "a preset for metric 'bertr', not 'sentsim'"),
+        ("bertr", "yours", InputError, "unknown preset 'yours' for metric bertr"),
+        ("bertr", "thing", ArtifactError, r"the Hub repository org/thing \(revision v1.2.0\): not whole in the cache"),
+        ("bertr", "x/us", ArtifactError, r"the Hub repository x/us \(revision main\): not whole in the cache"),
+    ],
+)
+def test_presets_that_cannot_be_had(
+    places: dict[str, Path], metric: str, preset: str, kind: type[Exception], message: str
+) -> None:
+    put(places["own"], "mine", "preset.toml", 'metric = "bertr"\n')
+    with pytest.raises(kind, match=message):
+        load_preset(metric, preset, local_files_only=True)
 
 
 def test_the_message_names_every_place(places: dict[str, Path]) -> None:
     with pytest.raises(ArtifactError) as caught:
         model_folder("someone/model", revision="v3", local_files_only=True)
-    message = str(caught.value)
-    for part in (
-        "as a folder",
-        f"in {places['own']} (MTMETRICS_ARTIFACTS)",
-        "as a bundled artifact",
-        "someone/model (revision v3)",
-    ):
-        assert part in message
+    own = f"in {places['own']} (MTMETRICS_ARTIFACTS)"
+    for part in ("as a folder", own, "as a bundled artifact", "someone/model (revision v3)"):
+        assert part in str(caught.value)
 
 
 def test_repositories_and_revisions(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,3 +114,29 @@ def test_what_is_worth_asking_the_hub_for(places: dict[str, Path]) -> None:
     (places["here"] / "someone" / "model").mkdir(parents=True)
     for name in ("someone/model", "plain", "/tmp/x", "./x", "a/b/c", ""):
         assert not is_on_hub(name, "preset"), name
+
+
+REQUEST = httpx2.Request("GET", "http://127.0.0.1/api")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (errors.HFValidationError("a/b/c"), "org/x: that is no valid name of a repository"),
+        (errors.LocalTokenNotFoundError("hf_secret"), "org/x: no token for the Hub; log in by 'hf auth login'"),
+        (
+            errors.HfHubHTTPError("500\nmore", response=httpx2.Response(500, request=REQUEST)),
+            "org/x: the Hub refused (500): 500",
+        ),
+        (httpx2.ConnectError("refused"), "org/x: the Hub at HUB could not be asked: ConnectError: refused"),
+        (OSError(28, "No space left"), "org/x: OSError: [Errno 28] No space left"),
+    ],
+)
+def test_what_the_client_raises_becomes_one_line(error: Exception, message: str) -> None:
+    from huggingface_hub import constants
+
+    with pytest.raises(ArtifactError) as caught, hub_errors("org/x"):
+        raise error
+    assert str(caught.value).startswith(message.replace("HUB", constants.ENDPOINT))
+    assert "\n" not in str(caught.value)
+    assert "hf_secret" not in str(caught.value)

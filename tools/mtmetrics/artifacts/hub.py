@@ -1,17 +1,18 @@
-"""Where artifacts are looked for, in one order: a path, the folder MTMETRICS_ARTIFACTS, what is bundled, the Hub at a
-pinned revision."""
+"""Where artifacts are looked for (a path, the folder MTMETRICS_ARTIFACTS, what is bundled, the Hub at a pinned
+revision), and getting them from the Hub."""
 
 import contextlib
 import dataclasses
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.catalog import catalog
-from mtmetrics.artifacts.files import sha256_unchanged
-from mtmetrics.errors import ArtifactError
+from mtmetrics.artifacts.catalog import catalog, verify
+from mtmetrics.artifacts.files import new_folder, sha256_unchanged
+from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.layout import bundled_artifacts
 
 FOLDER_VARIABLE = "MTMETRICS_ARTIFACTS"
@@ -75,12 +76,8 @@ def hub_source(name: str | Path, revision: str | None = None, namespace: str | N
 
 
 def is_on_hub(name: str, kind: str) -> bool:
-    """Whether a name that is nowhere on this machine is worth asking the Hub for.
-
-    Args:
-        name: an artifact of the catalog that is of this kind, or ``ORG/NAME`` where there is no such file or folder.
-        kind: as the catalog calls it.
-    """
+    """Whether a name that is nowhere on this machine is worth asking the Hub for: an artifact of the catalog that is of
+    this kind, or ``ORG/NAME`` where there is no such file or folder."""
     entry = catalog().get(name)
     if entry is not None:
         return entry.repository is not None and entry.kind == kind
@@ -111,19 +108,12 @@ def download(source: HubSource, patterns: list[str] | None = None, *, local_file
             super().__init__(*args, **options | {"disable": options.get("disable") or None})
 
     wanted = patterns or list(source.files) or None
-    with _client_errors(str(source)):
-        folder = Path(
-            snapshot_download(
-                source.repository,
-                revision=source.revision,
-                local_files_only=local_files_only,
-                allow_patterns=wanted,
-                tqdm_class=TerminalBar,
-            )
-        )
+    options: dict[str, Any] = {"revision": source.revision, "local_files_only": local_files_only}
+    with hub_errors(str(source)):
+        snapshot = snapshot_download(source.repository, allow_patterns=wanted, tqdm_class=TerminalBar, **options)
     for file in filter_repo_objects(source.files, allow_patterns=wanted):
-        _require(folder / file, source, file)
-    return folder
+        _require(Path(snapshot, file), source, file)
+    return Path(snapshot)
 
 
 def download_file(source: HubSource, file: str, *, local_files_only: bool = False) -> Path:
@@ -136,10 +126,9 @@ def download_file(source: HubSource, file: str, *, local_files_only: bool = Fals
 
     if source.files and file not in source.files:
         raise ArtifactError(f"{source}: the catalog lists no file {file} there")
-    with _client_errors(f"{file} of {source}"):
-        path = Path(
-            hf_hub_download(source.repository, file, revision=source.revision, local_files_only=local_files_only)
-        )
+    options: dict[str, Any] = {"revision": source.revision, "local_files_only": local_files_only}
+    with hub_errors(f"{file} of {source}"):
+        path = Path(hf_hub_download(source.repository, file, **options))
     if source.files:
         _require(path, source, file)
     return path
@@ -156,30 +145,86 @@ def _require(path: Path, source: HubSource, file: str) -> None:
         path.unlink(missing_ok=True)
         blob.unlink(missing_ok=True)
         raise ArtifactError(
-            f"{file} of {source} is damaged or was changed: its sha256 is {found}, the catalog's {source.files[file]}; it was removed "
-            f"from the cache, and the next run fetches it again"
+            f"{file} of {source} is damaged or was changed: its sha256 is {found}, the catalog's {source.files[file]}; "
+            f"it was removed from the cache, and the next run fetches it again"
         )
 
 
+def pull(name: str, source: HubSource, out: Path | None = None) -> tuple[Path, list[str]]:
+    """Fetches all files that the catalog lists for an artifact, and compares them with it.
+
+    Args:
+        name: an artifact of the catalog.
+        source: where it lies, see `hub_source`.
+        out: folder of artifacts, such as `MTMETRICS_ARTIFACTS` names; the artifact becomes the folder `name` in it.
+            None keeps it in the cache of the Hub.
+
+    Returns:
+        The folder that holds the files, and which of them were not there before.
+
+    Raises:
+        InputError: `out` holds a folder of that name already, and it is not what the catalog says.
+        ArtifactError: it cannot be fetched, or is not what the catalog says.
+        MTMetricsError: `out` cannot be written.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    files = sorted(source.files)
+    if out is None:
+        cached = [try_to_load_from_cache(source.repository, file, revision=source.revision) for file in files]
+        lacking = [file for file, path in zip(files, cached, strict=True) if not isinstance(path, str)]
+        return download(source), lacking
+    target = out / name
+    if not target.exists():
+        folder = download(source)
+        try:
+            with new_folder(target) as temporary:
+                for file in files:
+                    (temporary / file).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(folder / file, temporary / file)
+            return target, files
+        except MTMetricsError:
+            if not target.exists():
+                raise  # else another process was faster
+    for problem in verify(name, target):
+        raise InputError(
+            f"{target} exists already and is not the artifact ({problem}); remove it or choose another --out"
+        )
+    return target, []
+
+
 @contextlib.contextmanager
-def _client_errors(wanted: str) -> Iterator[None]:
-    """Turns what the Hub's client raises into one message."""
+def hub_errors(wanted: str) -> Iterator[None]:
+    """Turns what the Hub's client raises into one message about `wanted`; no token is ever part of it.
+
+    Raises:
+        ArtifactError: the Hub cannot be asked, lacks it, or refuses.
+    """
     import httpx2
     from huggingface_hub import constants, errors
 
+    login = "log in by 'hf auth login' or set HF_TOKEN"
+    absent = f"not whole in the cache {constants.HF_HUB_CACHE}, and the Hub was not asked or did not answer"
     reasons = (
         (errors.HFValidationError, "that is no valid name of a repository"),
         (errors.RevisionNotFoundError, "the Hub has no such revision"),
-        (
-            errors.LocalEntryNotFoundError,
-            f"not whole in the cache {constants.HF_HUB_CACHE}, and the Hub was not asked or did not answer",
-        ),
+        (errors.LocalEntryNotFoundError, absent),
         (errors.EntryNotFoundError, "no such file there"),
         (errors.RepositoryNotFoundError, "the Hub has no such repository, or not for you ('hf auth login')"),
+        (errors.LocalTokenNotFoundError, f"no token for the Hub; {login}"),
     )
+    refusals = {
+        401: f"it does not know the token, or there is none; {login}",
+        403: "the token may not write there; it needs the right to write, and you a place in the organisation",
+    }
     try:
         yield
-    except (httpx2.HTTPError, OSError, ValueError) as error:
-        said = str(error).strip().splitlines() or [""]
-        reason = next((text for kind, text in reasons if isinstance(error, kind)), f"{type(error).__name__}: {said[0]}")
-        raise ArtifactError(f"{wanted}: {reason}") from error
+    except (httpx2.HTTPError, OSError, RuntimeError, ValueError) as error:
+        said = (str(error).strip().splitlines() or [""])[0]
+        reason = next((text for kind, text in reasons if isinstance(error, kind)), "")
+        if not reason and isinstance(error, errors.HfHubHTTPError):
+            status = error.response.status_code
+            reason = f"the Hub refused ({status}): {refusals.get(status, error.server_message or said)}"
+        elif not reason and isinstance(error, httpx2.HTTPError):
+            reason = f"the Hub at {constants.ENDPOINT} could not be asked: {type(error).__name__}: {said}"
+        raise ArtifactError(f"{wanted}: {reason or f'{type(error).__name__}: {said}'}") from error

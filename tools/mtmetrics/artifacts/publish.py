@@ -1,0 +1,304 @@
+"""Publishing: artifact folders as repositories on the Hub that hold given files and have a version tag; what is there
+already is not sent again."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from packaging.version import InvalidVersion, Version
+
+from mtmetrics.artifacts.cards import check_model_card
+from mtmetrics.artifacts.catalog import CatalogEntry, catalog
+from mtmetrics.artifacts.files import git_blob_file, sha256_unchanged
+from mtmetrics.artifacts.hub import hub_errors
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.layout import bundled_artifacts
+from mtmetrics.version import __version__
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+T = TypeVar("T")
+# What a production keeps for itself, and mined or translated text, which must not be published.
+_PRIVATE = {"work", "__pycache__"}
+# Formats that are unpickled, so that loading them may run code.
+_CODE = {".bin", ".ckpt", ".joblib", ".npy", ".npz", ".pickle", ".pkl", ".pt", ".pth", ".py"}
+# The Hub makes this one itself and needs it for large files.
+_KEPT = {".gitattributes"}
+_ATTEMPTS = 5  # against other pushes to the same repository
+_FIRST = Version("1.0.0")
+
+_KINDS: dict[str, Callable[[Path], bool]] = {
+    "preset": lambda folder: (folder / "preset.toml").is_file(),
+    "maps": lambda folder: any(folder.glob("*.clp.safetensors")) or any(folder.glob("*.umd.safetensors")),
+    "regressor": lambda folder: "encoder_fingerprint" in _config(folder),
+    "language-model": lambda folder: any(
+        name.endswith("LMHeadModel") for name in _config(folder).get("architectures", [])
+    ),
+    "encoder": lambda folder: (folder / "config.json").is_file() or (folder / "modules.json").is_file(),
+}
+
+
+class Publication(NamedTuple):
+    """What a repository, named with its namespace, is to hold: path there -> file here."""
+
+    repository: str
+    kind: Literal["model", "space"]
+    files: dict[str, Path]
+
+
+class Change(NamedTuple):
+    """One file that differs; `action` is ``"add"``, ``"update"`` or ``"delete"``, `size` in bytes."""
+
+    action: str
+    path: str
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a push would do, or has done.
+
+    Attributes:
+        publication: what is wanted.
+        head: the commit on the main branch that this was compared with; None where there is no repository.
+        changes: files that differ; none where the repository is as wanted.
+        tag: version tag that the result has.
+        tagged: whether it has it already.
+        created: whether there was no repository before.
+    """
+
+    publication: Publication
+    head: str | None
+    changes: list[Change]
+    tag: str
+    tagged: bool
+    created: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes to send, or sent."""
+        return sum(change.size for change in self.changes if change.action != "delete")
+
+
+def artifact_folder(name: str) -> Path:
+    """The folder that is published under a name: that of a bundled artifact, or one that is given by its path.
+
+    Raises:
+        InputError: neither of the two.
+    """
+    bundled = [entry.name for entry in catalog().values() if entry.bundled]
+    folder = bundled_artifacts() / name if name in bundled else Path(name)
+    if not folder.is_dir():
+        raise InputError(f"{name}: neither a folder nor a bundled artifact; those are: {', '.join(bundled)}")
+    return folder.resolve()
+
+
+def artifact_publication(folder: Path, namespace: str) -> Publication:
+    """An artifact's folder as a repository; hidden files and the folder ``work`` stay here.
+
+    Raises:
+        ArtifactError: its card is missing or incomplete, or a file is of a format that is not published.
+    """
+    check_model_card(folder)
+    files = published_files(folder)
+    code = [path for path in files if Path(path).suffix.lower() in _CODE]
+    if code:
+        raise ArtifactError(
+            f"{folder}: {', '.join(code)}: formats that may run code are not published; store weights as safetensors"
+        )
+    return Publication(f"{namespace}/{folder.name}", "model", files)
+
+
+def published_files(folder: Path) -> dict[str, Path]:
+    """The files of a folder that are published, by their path in it.
+
+    Raises:
+        ArtifactError: one is a link to a file elsewhere, whose content would be published.
+    """
+    files = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        inner = path.relative_to(folder)
+        if not any(part.startswith(".") or part in _PRIVATE for part in inner.parts):
+            files[inner.as_posix()] = path
+    links = [name for name, path in files.items() if not path.resolve().is_relative_to(folder.resolve())]
+    if links:
+        raise ArtifactError(
+            f"{folder}: {', '.join(links)}: links to files elsewhere are not published; put copies there"
+        )
+    return files
+
+
+def published_entry(folder: Path, plan: Plan) -> CatalogEntry:
+    """The entry of the catalog for a folder that was pushed.
+
+    Raises:
+        ArtifactError: it cannot be told what kind of artifact it is.
+    """
+    files = {path: sha256_unchanged(file) for path, file in plan.publication.files.items()}
+    bundled = folder.parent == bundled_artifacts().resolve()
+    return CatalogEntry(folder.name, artifact_kind(folder), plan.publication.repository, plan.tag, bundled, files)
+
+
+def artifact_kind(folder: Path) -> str:
+    """What an artifact's folder holds, as the catalog calls it.
+
+    Raises:
+        ArtifactError: none of the kinds there are.
+    """
+    for kind, holds in _KINDS.items():
+        if holds(folder):
+            return kind
+    raise ArtifactError(
+        f"{folder}: neither preset.toml, maps (XX-YY.clp.safetensors) nor config.json, so it is no artifact"
+    )
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def plan(publication: Publication) -> Plan:
+    """Compares a repository with what it is to hold; changes nothing.
+
+    Raises:
+        ArtifactError: the Hub cannot be asked, or refuses.
+    """
+    with hub_errors(publication.repository):
+        return _compared(_api(), publication)
+
+
+def push(publication: Publication, *, private: bool = False) -> Plan:
+    """Creates the repository if there is none, sends what differs as one commit, and tags it.
+
+    Versions are counted up from ``v1.0.0``, or the version of this package where that is higher. An interrupted push
+    leaves the repository as it was; the next one goes on with the files that are there. Of pushes at the same time each
+    gets a commit of its own or finds nothing to do.
+
+    Args:
+        publication: what is wanted.
+        private: create a private repository; one that exists stays as it is.
+
+    Returns:
+        What was done; `Plan.head` is the new commit.
+
+    Raises:
+        ArtifactError: the Hub cannot be asked, or refuses, for want of a token or a right.
+    """
+    name, kind, _ = publication
+    with hub_errors(name):
+        api = _api()
+        created = _compared(api, publication).created
+        if created:
+            sdk = "gradio" if kind == "space" else None
+            api.create_repo(name, repo_type=kind, private=private, space_sdk=sdk, exist_ok=True)
+        done = _settled(name, lambda: _committed(api, publication))
+        tag = _settled(name, lambda: _tagged(api, publication, done.head))
+    return dataclasses.replace(done, tag=tag, tagged=True, created=created)
+
+
+def _api() -> "HfApi":
+    from huggingface_hub import HfApi
+
+    return HfApi(library_name="mtmetrics", library_version=__version__)
+
+
+def _compared(api: "HfApi", publication: Publication) -> Plan:
+    from huggingface_hub.errors import RepositoryNotFoundError
+    from huggingface_hub.hf_api import RepoFile
+
+    name, kind, files = publication
+    try:
+        head, tags = _refs(api, publication)
+        tree = list(api.list_repo_tree(name, recursive=True, revision=head, repo_type=kind))
+    except RepositoryNotFoundError:
+        changes = [Change("add", path, file.stat().st_size) for path, file in sorted(files.items())]
+        return Plan(publication, None, changes, _next_tag({}), tagged=False, created=True)
+    remote = {item.path: item for item in tree if isinstance(item, RepoFile) and item.path not in _KEPT}
+    changes = []
+    for path in sorted(remote.keys() | files.keys()):
+        if path not in files:
+            changes.append(Change("delete", path, remote[path].size))
+        elif path not in remote or not _same(files[path], remote[path]):
+            changes.append(Change("update" if path in remote else "add", path, files[path].stat().st_size))
+    own = [tag for tag, commit in tags.items() if commit == head and not changes]
+    return Plan(publication, head, changes, own[-1] if own else _next_tag(tags), tagged=bool(own), created=False)
+
+
+def _same(file: Path, remote: Any) -> bool:
+    """Whether a file here has the content of one there, whose sha256 (large ones) or git blob hash is known."""
+    if file.stat().st_size != remote.size:
+        return False
+    return sha256_unchanged(file) == remote.lfs.sha256 if remote.lfs else git_blob_file(file) == remote.blob_id
+
+
+def _refs(api: "HfApi", publication: Publication) -> tuple[str, dict[str, str]]:
+    """The head of the main branch, and the commits of the version tags from v1.0.0 up in ascending order."""
+    refs = api.list_repo_refs(publication.repository, repo_type=publication.kind)
+    heads = {branch.name: branch.target_commit for branch in refs.branches}
+    if "main" not in heads:
+        raise ArtifactError(f"{publication.repository}: has no branch main")
+    tags = sorted((_version(tag.name), tag.name, tag.target_commit) for tag in refs.tags)
+    return heads["main"], {name: commit for version, name, commit in tags if version >= _FIRST}
+
+
+def _version(tag: str) -> Version:
+    """The version that a tag names; 0 where it names none."""
+    try:
+        return Version(tag.removeprefix("v") if tag.startswith("v") else "0")
+    except InvalidVersion:
+        return Version("0")
+
+
+def _next_tag(tags: dict[str, str]) -> str:
+    """The tag for a new commit: the version of the package, or the one after the last tag."""
+    lowest = max(_FIRST, Version(Version(__version__).base_version))
+    last = _version([*tags][-1]) if tags else None
+    return f"v{lowest}" if last is None or last < lowest else f"v{last.major}.{last.minor}.{last.micro + 1}"
+
+
+def _settled(repository: str, attempt: Callable[[], T]) -> T:
+    """What `attempt` returns, tried again where another push was faster."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    for _ in range(_ATTEMPTS):
+        try:
+            return attempt()
+        except HfHubHTTPError as error:
+            if error.response.status_code not in (409, 412):  # a tag of that name, another head of the branch
+                raise
+    raise ArtifactError(f"{repository}: others kept changing it meanwhile; try again")
+
+
+def _committed(api: "HfApi", publication: Publication) -> Plan:
+    """Sends what differs as one commit upon the head that it was compared with."""
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    name, kind, files = publication
+    wanted = _compared(api, publication)
+    if not wanted.changes:
+        return wanted
+    operations = [
+        CommitOperationAdd(path, files[path]) if path in files else CommitOperationDelete(path)
+        for _, path, _ in wanted.changes
+    ]
+    message = f"{wanted.tag} (mtmetrics {__version__})"
+    options: dict[str, Any] = {"commit_message": message, "repo_type": kind, "parent_commit": wanted.head}
+    return dataclasses.replace(wanted, head=api.create_commit(name, operations, **options).oid)
+
+
+def _tagged(api: "HfApi", publication: Publication, head: str) -> str:
+    """The version tag of a commit, made if it has none."""
+    _, tags = _refs(api, publication)
+    own = [tag for tag, commit in tags.items() if commit == head]
+    if own:
+        return own[-1]
+    tag = _next_tag(tags)
+    api.create_tag(publication.repository, tag=tag, revision=head, repo_type=publication.kind)
+    return tag
