@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mtmetrics.cli.main import main
-from mtmetrics.evaluation.word_order import random_order
+from mtmetrics.evaluation.probes import random_order
 from mtmetrics.scorers.load import load_scorer
 
 SOURCES = ["das haus ist klein", "der hund schläft nicht", "ich sehe die katze", "ein baum steht dort"]

@@ -10,10 +10,10 @@ import pytest
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson, spearman
-from mtmetrics.evaluation.weight_report import best_weights, render_weights
-from mtmetrics.evaluation.weights import mean_grid, simplex, weight_grid
+from mtmetrics.evaluation.weights import best_weights, draw_weights, mean_grid, render_weights, simplex, weight_grid
 
 HUMAN = [0.0, 1.0, 2.0, 3.0]
+DRAWN = np.linspace(-1.0, 1.0, 21)
 
 
 def test_the_points_are_all_ways_to_share_one() -> None:
@@ -105,3 +105,53 @@ def test_reports() -> None:
 def test_all_weight_on_one_part_is_that_part() -> None:
     part = np.array([0.3, 0.1, 0.7, 0.5])
     assert weight_grid({"a": part, "b": -part}, HUMAN, 1).correlations[0] == pearson(part, HUMAN)
+
+
+def test_three_weights_make_a_triangle_with_the_best_cell_framed() -> None:
+    generator = np.random.default_rng(1)
+    parts = {
+        name: share * DRAWN + generator.normal(size=21) for name, share in (("wmd", 1.0), ("pseudo", 2.0), ("lm", 1.0))
+    }
+    grid = weight_grid(parts, DRAWN, 4)
+    figure = draw_weights(grid, title="uscore", label="Pearson's r")
+    axes, bar = figure.axes
+    cells = axes.images[0].get_array()
+    assert cells.shape == (5, 5)
+    assert np.ma.count(np.ma.masked_invalid(cells)) == 15
+    for (_, pseudo, lm), correlation in zip(grid.points, grid.correlations, strict=True):
+        assert cells[round(4 * lm), round(4 * pseudo)] == correlation.value
+    assert (axes.get_xlabel(), axes.get_ylabel(), bar.get_ylabel()) == (
+        "weight of pseudo",
+        "weight of lm",
+        "Pearson's r",
+    )
+    assert axes.get_title(loc="left") == "uscore\nweight of wmd: what is left of 1"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.25", "0.5", "0.75", "1"]
+    (frame,) = [patch for patch in axes.patches if not patch.get_fill()]
+    _, pseudo, lm = grid.points[grid.best]
+    assert (frame.get_x() + 0.5, frame.get_y() + 0.5) == (4 * pseudo, 4 * lm)
+    assert len(axes.texts) == 15
+
+
+def test_fine_grids_have_no_numbers() -> None:
+    grid = weight_grid({name: DRAWN + i for i, name in enumerate("abc")}, DRAWN, 20)
+    axes = draw_weights(grid, title="", label="r").axes[0]
+    assert not axes.texts
+    assert len(axes.get_xticks()) == 11
+
+
+def test_two_weights_make_a_line() -> None:
+    grid = weight_grid({"mover": DRAWN, "lm": np.cos(DRAWN)}, DRAWN, 5)
+    figure = draw_weights(grid, title="xmoverscore", label="r")
+    (axes,) = figure.axes
+    x, y = axes.lines[0].get_data()
+    assert x == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert y == pytest.approx([correlation.value for correlation in grid.correlations], nan_ok=True)
+    assert axes.collections[0].get_offsets().tolist() == [[0.0, 1.0]]
+    assert axes.get_xlabel() == "weight of lm"
+
+
+def test_four_weights_cannot_be_drawn() -> None:
+    grid = weight_grid(dict.fromkeys("abcd", DRAWN), DRAWN, 1)
+    with pytest.raises(InputError, match="a, b, c, d given"):
+        draw_weights(grid, title="", label="r")

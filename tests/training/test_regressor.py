@@ -288,7 +288,7 @@ def test_a_network_knows_nothing_of_judgements_that_it_was_not_given(
 def test_without_matplotlib_the_plot_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mtmetrics.evaluation.heatmap.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("mtmetrics.evaluation.figures.importlib.util.find_spec", lambda name: None)
     with caplog.at_level("INFO"):
         draw({"a": {1: 0.5}}, tmp_path / "curve.png", title="t", x_label="x")
     assert "mtmetrics[plot]" in caplog.text

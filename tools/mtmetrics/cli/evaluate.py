@@ -166,15 +166,13 @@ def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
 
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> int:
     from mtmetrics.evaluation.agreement import judge
-    from mtmetrics.evaluation.curves import save_curves
-    from mtmetrics.evaluation.figures import check_plot_file
-    from mtmetrics.evaluation.heatmap import require_matplotlib
+    from mtmetrics.evaluation.figures import check_plot_file, save_figure
     from mtmetrics.evaluation.layers import chosen_layers, curves, render_layers
+    from mtmetrics.evaluation.plots import draw_curves
     from mtmetrics.evaluation.report import undefined
 
     if args.plot is not None:
-        require_matplotlib("--plot")
-        check_plot_file(args.plot)
+        check_plot_file(args.plot, "--plot")
     files = _segments(args)
     pool = model_pool(args)
     depth = next(iter(_scorers(spec, files, pool).values())).depth
@@ -191,7 +189,8 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
             for name, layers in curves(studies, parts=args.parts).items()
         }
         title = f"{spec.metric}, preset {spec.preset}: mean of {len(files)} file{'s' if len(files) > 1 else ''}"
-        save_curves(lines, args.plot, title=title, x_label="layer", y_label=f"{measure.label} with human judgements")
+        y_label = f"{measure.label} with human judgements"
+        save_figure(draw_curves(lines, title=title, x_label="layer", y_label=y_label), args.plot)
     return 0
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from mtmetrics.artifacts.presets import preset_names
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.evaluation.fonts import label_fonts
+from mtmetrics.evaluation.figures import label_fonts
 from mtmetrics.evaluation.heatmap import draw_alignment
 from mtmetrics.evaluation.significance import Interval, bootstrap_interval
 from mtmetrics.inputs import check
