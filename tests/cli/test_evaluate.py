@@ -303,7 +303,6 @@ def test_the_published_sentence_bleu(capsys):
             "the paper's numbers are pearson of each segment",
         ),
         (["--recipe", "zhao2020-table1", "--level", "system"], "the paper's numbers are pearson of each segment"),
-        (["--column", "sentbleu", "--data-root", "x"], "--data-root belongs to --cards"),
         (["--column", "sentbleu", "--level", "system", "--field", "mt"], "--field mt: is of judged segments"),
         (["--column", "nothing"], "no column of numbers 'nothing'; there are: sentbleu"),
         (["--recipe", "nothing"], "recipe 'nothing': must be one of"),
@@ -324,17 +323,7 @@ def test_tables_that_cannot_be_made(table, arguments, message):
     assert err.count("\n") == 1
 
 
-def test_cards_need_the_data(capsys):
-    assert main(["evaluate", "--cards", "bertr"]) == 2
-    assert "--data-root" in capsys.readouterr().err
-
-
-def test_cards_name_their_own_metrics(capsys, tmp_path):
-    assert main(["evaluate", "--cards", "bertr", "--data-root", str(tmp_path), "--metric", "chrf"]) == 2
-    assert "leave out --metric" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("arguments", [[], ["--data"], ["--data", "x", "--format", "html"], ["--data", "x", "--cards"]])
+@pytest.mark.parametrize("arguments", [[], ["--data"], ["--data", "x", "--format", "html"]])
 def test_bad_usage(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["evaluate", *arguments])

@@ -1,6 +1,7 @@
 """``mtmetrics plot`` in process: what is handed to the plots, what is printed, what is refused."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -46,9 +47,8 @@ def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], m
     monkeypatch.setattr(
         plots, "draw_scatter", lambda panels, draw=plots.draw_scatter: drawn.append(panels) or draw(panels)
     )
-    assert plot(
-        "scatter", "--data", "de-en.jsonl", "fi-en.jsonl", "--metric", "xmoverscore", "--column", "sentbleu"
-    ) == (0, "", "")
+    argv = ["--data", "de-en.jsonl", "fi-en.jsonl", "--metric", "xmoverscore", "--column", "sentbleu"]
+    assert plot("scatter", *argv) == (0, "", "")
     (panels,) = drawn
     assert list(panels) == ["de-en", "fi-en"]
     assert list(panels["de-en"]) == ["xmoverscore", "sentbleu (column)"]
@@ -76,11 +76,8 @@ def test_bars_are_correlations_with_intervals_and_their_mean(
     drawn.clear()
     assert plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu", "--coefficient", "kendall-b")[0] == 0
     (((bars, groups), labels),) = drawn
-    assert (list(bars), groups, labels["y_label"]) == (
-        ["sentbleu (column)"],
-        ["de-en"],
-        "kendall-b with human judgements",
-    )
+    assert (list(bars), groups) == (["sentbleu (column)"], ["de-en"])
+    assert labels["y_label"] == "kendall-b with human judgements"
 
 
 def test_weights_are_printed_with_the_best_and_a_warning(plot, parts: dict[str, np.ndarray]) -> None:
@@ -132,19 +129,10 @@ def test_bad_usage_is_one_line_and_leaves_no_file(plot, argv: list[str], message
 
 
 def test_scores_that_are_constant_are_named(plot) -> None:
-    rows = (
-        Path("de-en.jsonl")
-        .read_text()
-        .replace('"sentbleu": 0', '"sentbleu": 1')
-        .replace('"sentbleu": 2', '"sentbleu": 1')
-    )
-    Path("de-en.jsonl").write_text(rows.replace('"sentbleu": 3', '"sentbleu": 1'))
+    Path("de-en.jsonl").write_text(re.sub('"sentbleu": [0-9]', '"sentbleu": 1', Path("de-en.jsonl").read_text()))
     code, _, err = plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu")
-    assert code == 0
-    assert (
-        err
-        == "mtmetrics: warning: de-en.jsonl (de-en): no correlation for sentbleu (column): the scores are constant\n"
-    )
+    problem = "de-en.jsonl (de-en): no correlation for sentbleu (column): the scores are constant"
+    assert (code, err) == (0, f"mtmetrics: warning: {problem}\n")
 
 
 @pytest.mark.parametrize("argv", [["plot"], ["plot", "pie"], ["plot", "bars"], ["plot", "bars", "--data", "x"]])

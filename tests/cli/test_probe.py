@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mtmetrics.cli.main import main
-from mtmetrics.evaluation.word_order import random_order
+from mtmetrics.evaluation.probes import random_order
 from mtmetrics.scorers.load import load_scorer
 
 SOURCES = ["das haus ist klein", "der hund schläft nicht", "ich sehe die katze", "ein baum steht dort"]
@@ -97,18 +97,8 @@ def test_parts_tables_and_drawing(probe, files, tmp_path):
     )
     assert code == 0
     assert [line.split(" | ")[1] for line in out.splitlines()[2:]] == ["score", "mover", "lm"]
-    code, out, _ = probe(
-        "matching",
-        files["rows.tsv"],
-        "--at",
-        "2",
-        "1",
-        "--parts",
-        "--format",
-        "markdown",
-        "--plot",
-        str(tmp_path / "m.png"),
-    )
+    options = ["--parts", "--format", "markdown", "--plot", str(tmp_path / "m.png")]
+    code, out, _ = probe("matching", files["rows.tsv"], "--at", "2", "1", *options)
     assert code == 0
     assert out.splitlines()[0] == "| measure | P@1 | P@2 |"
     assert [line.split(" | ")[0] for line in out.splitlines()[2:]] == ["| score", "| mover", "| lm"]

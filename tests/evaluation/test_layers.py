@@ -6,7 +6,6 @@ import pytest
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.agreement import Agreement
 from mtmetrics.evaluation.correlation import Correlation
-from mtmetrics.evaluation.curves import draw_curves, save_curves
 from mtmetrics.evaluation.layers import chosen_layers, render_layers
 from mtmetrics.inputs import InputReport
 
@@ -42,23 +41,3 @@ def test_json_holds_null_where_nothing_is_defined() -> None:
     text = render_layers(STUDIES, {"metric": "m"}, "json", parts=False)
     assert '"mean": 0.30000000000000004' in text
     assert '"mean": null' in text
-
-
-def test_curves(tmp_path) -> None:
-    pytest.importorskip("matplotlib")
-    lines = {"score": {0: 0.1, 1: 0.3, 2: 0.2}, "part": {0: 0.0, 1: float("nan"), 2: 0.4}}
-    [axes] = draw_curves(lines, title="T", x_label="layer", y_label="r").axes
-    assert axes.lines[0].get_ydata().tolist() == [0.1, 0.3, 0.2]
-    assert axes.get_xticks().tolist() == [0, 1, 2]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["score", "part"]
-    save_curves(lines, tmp_path / "c.png", title="T", x_label="layer", y_label="r")
-    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_noise_does_not_fill_a_plot() -> None:
-    lines = {"r": {0: 0.500, 1: 0.501}}
-    [axes] = draw_curves(lines, title="T", x_label="round", y_label="r", least_span=0.2).axes
-    assert axes.get_ylim() == pytest.approx((0.4005, 0.6005))
-    [axes] = draw_curves({"r": {0: 0.1, 1: 0.9}}, title="T", x_label="round", y_label="r", least_span=0.2).axes
-    assert axes.get_ylim()[0] < 0.1
-    assert axes.get_ylim()[1] > 0.9

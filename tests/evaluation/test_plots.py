@@ -1,16 +1,11 @@
 """What the plots show."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.evaluation.curves import draw_curves
-from mtmetrics.evaluation.figures import check_plot_file
-from mtmetrics.evaluation.plots import Bar, draw_bars, draw_scatter, draw_weights, save_bars
-from mtmetrics.evaluation.weights import weight_grid
+from mtmetrics.evaluation.plots import Bar, draw_bars, draw_curves, draw_preferences, draw_scatter
+from mtmetrics.evaluation.probes import Preference
 
 HUMAN = np.linspace(-1.0, 1.0, 21)
 
@@ -78,76 +73,48 @@ def test_more_metrics_than_colours_are_hatched() -> None:
     assert len(looks) == len(set(looks)) == 9
 
 
-def test_three_weights_make_a_triangle_with_the_best_cell_framed() -> None:
-    generator = np.random.default_rng(1)
-    parts = {
-        name: share * HUMAN + generator.normal(size=21) for name, share in (("wmd", 1.0), ("pseudo", 2.0), ("lm", 1.0))
-    }
-    grid = weight_grid(parts, HUMAN, 4)
-    figure = draw_weights(grid, title="uscore", label="Pearson's r")
-    axes, bar = figure.axes
-    cells = axes.images[0].get_array()
-    assert cells.shape == (5, 5)
-    assert np.ma.count(np.ma.masked_invalid(cells)) == 15
-    for (_, pseudo, lm), correlation in zip(grid.points, grid.correlations, strict=True):
-        assert cells[round(4 * lm), round(4 * pseudo)] == correlation.value
-    assert (axes.get_xlabel(), axes.get_ylabel(), bar.get_ylabel()) == (
-        "weight of pseudo",
-        "weight of lm",
-        "Pearson's r",
-    )
-    assert axes.get_title(loc="left") == "uscore\nweight of wmd: what is left of 1"
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.25", "0.5", "0.75", "1"]
-    (frame,) = [patch for patch in axes.patches if not patch.get_fill()]
-    _, pseudo, lm = grid.points[grid.best]
-    assert (frame.get_x() + 0.5, frame.get_y() + 0.5) == (4 * pseudo, 4 * lm)
-    assert len(axes.texts) == 15
-
-
-def test_fine_grids_have_no_numbers() -> None:
-    grid = weight_grid({name: HUMAN + i for i, name in enumerate("abc")}, HUMAN, 20)
-    axes = draw_weights(grid, title="", label="r").axes[0]
-    assert not axes.texts
-    assert len(axes.get_xticks()) == 11
-
-
-def test_two_weights_make_a_line() -> None:
-    grid = weight_grid({"mover": HUMAN, "lm": np.cos(HUMAN)}, HUMAN, 5)
-    figure = draw_weights(grid, title="xmoverscore", label="r")
-    (axes,) = figure.axes
-    x, y = axes.lines[0].get_data()
-    assert x == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
-    assert y == pytest.approx([correlation.value for correlation in grid.correlations], nan_ok=True)
-    assert axes.collections[0].get_offsets().tolist() == [[0.0, 1.0]]
-    assert axes.get_xlabel() == "weight of lm"
-
-
-def test_four_weights_cannot_be_drawn() -> None:
-    grid = weight_grid(dict.fromkeys("abcd", HUMAN), HUMAN, 1)
-    with pytest.raises(InputError, match="a, b, c, d given"):
-        draw_weights(grid, title="", label="r")
-
-
-def test_labels_are_no_formulas_and_have_fonts_with_their_characters(tmp_path: Path) -> None:
-    figure = draw_bars({"$x_1$ 中": [Bar(0.1)], "b": [Bar(0.2)]}, ["zh-en"], title="", y_label="r")
-    (first, _) = figure.axes[0].get_legend().get_texts()
-    assert not first.get_parse_math()
-    assert first.get_fontfamily()[0] == "DejaVu Sans"
-    save_bars({"a": [Bar(0.1)]}, ["zh-en"], tmp_path / "bars.png", title="", y_label="r")
-    assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
+def test_groups_that_no_font_can_write_are_marked() -> None:
+    with pytest.warns(UserWarning, match="U\\+12000"):
+        figure = draw_bars({"a": [Bar(0.1)]}, ["𒀀-en"], title="", y_label="r")
+    figure.canvas.draw()
+    assert figure.axes[0].get_xticklabels()[0].get_text() == "�-en"
 
 
 def test_curves_are_lines_with_gaps() -> None:
-    figure = draw_curves({"a": {1: 0.1, 2: np.nan}, "b": {1: 0.2, 2: 0.3}}, title="t", x_label="layer", y_label="r")
-    (axes,) = figure.axes
-    assert [line.get_label() for line in axes.lines] == ["a", "b"]
-    assert axes.lines[1].get_ydata().tolist() == [0.2, 0.3]
-    assert axes.get_xticks().tolist() == [1, 2]
+    lines = {"a": {0: 0.1, 1: np.nan, 2: 0.2}, "b": {0: 0.2, 1: 0.3, 2: 0.4}}
+    [axes] = draw_curves(lines, title="T", x_label="layer", y_label="r").axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
+    assert axes.lines[0].get_ydata() == pytest.approx([0.1, np.nan, 0.2], nan_ok=True)
+    assert axes.lines[1].get_ydata().tolist() == [0.2, 0.3, 0.4]
+    assert axes.get_xticks().tolist() == [0, 1, 2]
+    assert (axes.get_title(loc="left"), axes.get_xlabel(), axes.get_ylabel()) == ("T", "layer", "r")
 
 
-@pytest.mark.parametrize(
-    ("name", "message"), [("plot.pdf", "must end in .png"), ("none/plot.png", "there is no folder")]
-)
-def test_names_that_no_plot_can_have(tmp_path: Path, name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        check_plot_file(tmp_path / name)
+@pytest.mark.parametrize(("last", "expected"), [(0.501, (0.4005, 0.6005)), (0.9, (0.48, 0.92))])
+def test_noise_does_not_fill_a_plot(last: float, expected: tuple[float, float]) -> None:
+    lines = {"r": {0: 0.500, 1: last}}
+    [axes] = draw_curves(lines, title="T", x_label="round", y_label="r", least_span=0.2).axes
+    assert axes.get_ylim() == pytest.approx(expected)
+
+
+def test_histograms_count_every_difference_but_0_on_its_side() -> None:
+    found = [
+        Preference(modification, measure, np.array(differences))
+        for modification, differences in {"a": [-0.5, -0.1, 0.0, 0.3], "b": [0.0, 0.0, 0.0, 0.3]}.items()
+        for measure in ("score", "lm")
+    ]
+    figure = draw_preferences(found, title="t")
+    assert len(figure.axes) == 4
+    first = figure.axes[0]
+    assert first.get_title() == "a\n25.0% preferred, 25.0% equal"
+    bars = [(bar.get_x(), bar.get_width(), bar.get_height()) for bar in first.patches if bar.get_height()]
+    assert sorted((x < 0, height) for x, _, height in bars) == [(False, 1), (True, 1), (True, 1)]
+    # No bin holds both sides of 0.
+    assert all(x >= -1e-12 or x + width <= 1e-12 for x, width, _ in bars)
+    assert first.get_xlabel() == "d (score)"
+    assert figure.axes[2].get_xlabel() == "d (lm)"
+
+
+def test_histogram_of_a_metric_without_preferences() -> None:
+    figure = draw_preferences([Preference("a", "score", np.zeros(3))], title="t")
+    assert figure.axes[0].get_title() == "a\n0.0% preferred, 100.0% equal"

@@ -58,8 +58,7 @@ def test_some_numbers_of_the_papers() -> None:
     assert number("belouadi2023-table5", "DistilScore", "cs-en") == 0.4642
     assert number("belouadi2023-table6", "SentSim (BERTScore)", "en-de") == 0.0615
 
-
-def test_what_could_not_be_read_is_left_out() -> None:
+    # What could not be read is left out.
     row = next(row for row in load_recipe("zhao2020-table5").rows if row.title == "Cosine + CLP(LASER)")
     assert set(row.published) == {"cs-en", "de-en", "fi-en", "lv-en", "zh-en"}
     assert all(row.published == {} for row in load_recipe("song2021-table4").rows)

@@ -10,10 +10,10 @@ import pytest
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson, spearman
-from mtmetrics.evaluation.weight_report import best_weights, render_weights
-from mtmetrics.evaluation.weights import mean_grid, simplex, weight_grid
+from mtmetrics.evaluation.weights import best_weights, draw_weights, mean_grid, render_weights, simplex, weight_grid
 
 HUMAN = [0.0, 1.0, 2.0, 3.0]
+DRAWN = np.linspace(-1.0, 1.0, 21)
 
 
 def test_the_points_are_all_ways_to_share_one() -> None:
@@ -43,6 +43,8 @@ def test_every_point_is_the_correlation_of_the_weighted_sum() -> None:
     for (a, b, c), found in zip(grid.points, grid.correlations, strict=True):
         assert found == spearman(a * parts["a"] + b * parts["b"] + c * parts["c"], human)
     assert {found.left_out for found in grid.correlations} == {1}
+    # All weight on one part is that part.
+    assert weight_grid({"a": parts["a"], "b": parts["b"]}, human, 1).correlations[0] == pearson(parts["a"], human)
 
 
 def test_a_constant_part_is_undefined_alone_and_best_elsewhere() -> None:
@@ -62,6 +64,9 @@ def test_the_mean_over_files_decides() -> None:
     assert [correlation.value for correlation in whole.correlations] == pytest.approx(expected)
     assert whole.best == 1
     assert first.best == 0
+    other = weight_grid({"a": rising, "c": falling}, HUMAN, 1)
+    with pytest.raises(InputError, match="same parts and steps"):
+        mean_grid({"first": first, "other": other})
 
 
 @pytest.mark.parametrize(
@@ -75,12 +80,6 @@ def test_the_mean_over_files_decides() -> None:
 def test_refusals(parts: dict, options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         weight_grid(parts, HUMAN, **options)
-
-
-def test_grids_of_different_parts_have_no_mean() -> None:
-    grids = {name: weight_grid({"a": np.array(HUMAN), name: np.array(HUMAN)}, HUMAN, 1) for name in "bc"}
-    with pytest.raises(InputError, match="same parts and steps"):
-        mean_grid(grids)
 
 
 def test_reports() -> None:
@@ -102,6 +101,42 @@ def test_reports() -> None:
     assert "no weights are best" in best_weights(weight_grid({"a": np.ones(4), "b": np.ones(4)}, HUMAN, 1))
 
 
-def test_all_weight_on_one_part_is_that_part() -> None:
-    part = np.array([0.3, 0.1, 0.7, 0.5])
-    assert weight_grid({"a": part, "b": -part}, HUMAN, 1).correlations[0] == pearson(part, HUMAN)
+def test_three_weights_make_a_triangle_with_the_best_cell_framed() -> None:
+    generator = np.random.default_rng(1)
+    shares = {"wmd": 1.0, "pseudo": 2.0, "lm": 1.0}
+    grid = weight_grid({name: share * DRAWN + generator.normal(size=21) for name, share in shares.items()}, DRAWN, 4)
+    figure = draw_weights(grid, title="uscore", label="Pearson's r")
+    axes, bar = figure.axes
+    cells = axes.images[0].get_array()
+    assert cells.shape == (5, 5)
+    assert np.ma.count(np.ma.masked_invalid(cells)) == 15
+    for (_, pseudo, lm), correlation in zip(grid.points, grid.correlations, strict=True):
+        assert cells[round(4 * lm), round(4 * pseudo)] == correlation.value
+    labels = [axes.get_xlabel(), axes.get_ylabel(), bar.get_ylabel()]
+    assert labels == ["weight of pseudo", "weight of lm", "Pearson's r"]
+    assert axes.get_title(loc="left") == "uscore\nweight of wmd: what is left of 1"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.25", "0.5", "0.75", "1"]
+    (frame,) = [patch for patch in axes.patches if not patch.get_fill()]
+    _, pseudo, lm = grid.points[grid.best]
+    assert (frame.get_x() + 0.5, frame.get_y() + 0.5) == (4 * pseudo, 4 * lm)
+    assert len(axes.texts) == 15
+
+
+def test_fine_grids_have_no_numbers_and_four_parts_no_picture() -> None:
+    grid = weight_grid({name: DRAWN + i for i, name in enumerate("abc")}, DRAWN, 20)
+    axes = draw_weights(grid, title="", label="r").axes[0]
+    assert not axes.texts
+    assert len(axes.get_xticks()) == 11
+    with pytest.raises(InputError, match="a, b, c, d given"):
+        draw_weights(weight_grid(dict.fromkeys("abcd", DRAWN), DRAWN, 1), title="", label="r")
+
+
+def test_two_weights_make_a_line() -> None:
+    grid = weight_grid({"mover": DRAWN, "lm": np.cos(DRAWN)}, DRAWN, 5)
+    figure = draw_weights(grid, title="xmoverscore", label="r")
+    (axes,) = figure.axes
+    x, y = axes.lines[0].get_data()
+    assert x == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert y == pytest.approx([correlation.value for correlation in grid.correlations], nan_ok=True)
+    assert axes.collections[0].get_offsets().tolist() == [[0.0, 1.0]]
+    assert axes.get_xlabel() == "weight of lm"

@@ -30,22 +30,13 @@ def add_parser(subparsers: Any) -> None:
         "gives a row per file and the mean. Several metrics, a column of the data, a recipe, systems, intervals or a test give a table as "
         "the papers print it: rows metrics, columns language pairs, average, the best in bold.",
     )
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
+    parser.add_argument(
         "--data",
         nargs="+",
+        required=True,
         metavar="FILE",
         help="JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables with a header, MLQE-PE, folders of "
         "files, mt-metrics-eval; for --level system judgements XX-YY.jsonl beside XX-YY.outputs.jsonl, or a folder of them",
-    )
-    what.add_argument(
-        "--cards",
-        nargs="*",
-        metavar="METRIC",
-        help="measure the tables of the metrics' cards again and write them (all metrics by default)",
-    )
-    parser.add_argument(
-        "--data-root", metavar="DIR", help="with --cards: the folder that the file names in the cards start at"
     )
     parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
     parser.add_argument(
@@ -107,10 +98,6 @@ def run(args: argparse.Namespace) -> int:
     """Reads all files, runs the metrics with shared models, and prints the agreement."""
     from mtmetrics.evaluation.measure import Measure
 
-    if args.cards is not None:
-        return _write_cards(args)
-    if args.data_root is not None:
-        raise InputError("--data-root belongs to --cards; --data takes whole paths")
     if args.plot is not None and args.layers is None:
         raise InputError("--plot draws the correlation against the layer; pass --layers too")
     measure = Measure(args.coefficient, args.group)
@@ -166,15 +153,13 @@ def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
 
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> int:
     from mtmetrics.evaluation.agreement import judge
-    from mtmetrics.evaluation.curves import save_curves
-    from mtmetrics.evaluation.figures import check_plot_file
+    from mtmetrics.evaluation.figures import check_plot_file, save_figure
     from mtmetrics.evaluation.layers import chosen_layers, curves, render_layers
+    from mtmetrics.evaluation.plots import draw_curves
     from mtmetrics.evaluation.report import undefined
-    from mtmetrics.extras import require_extra
 
     if args.plot is not None:
-        require_extra("plot", "--plot")
-        check_plot_file(args.plot)
+        check_plot_file(args.plot, "--plot")
     files = _segments(args)
     pool = model_pool(args)
     depth = next(iter(_scorers(spec, files, pool).values())).depth
@@ -191,7 +176,8 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
             for name, layers in curves(studies, parts=args.parts).items()
         }
         title = f"{spec.metric}, preset {spec.preset}: mean of {len(files)} file{'s' if len(files) > 1 else ''}"
-        save_curves(lines, args.plot, title=title, x_label="layer", y_label=f"{measure.label} with human judgements")
+        y_label = f"{measure.label} with human judgements"
+        save_figure(draw_curves(lines, title=title, x_label="layer", y_label=y_label), args.plot)
     return 0
 
 
@@ -248,19 +234,3 @@ def _entries(args: argparse.Namespace, specs: "list[MetricSpec]", recipe: "Recip
     if recipe is not None:
         return [row.entry(args.preset) for row in recipe.rows]
     return [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
-
-
-def _write_cards(args: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from mtmetrics.evaluation.cards import write_cards
-
-    if args.data_root is None:
-        raise InputError("--cards: pass --data-root DIR, the folder that holds the judged sets")
-    if args.metric or args.column or args.recipe or args.layers:
-        raise InputError(
-            "--cards measures what the tables of the cards name; leave out --metric, --column, --recipe and --layers"
-        )
-    for card in write_cards(args.cards, Path(args.data_root), model_pool(args), wrap=progress):
-        print(card)
-    return 0

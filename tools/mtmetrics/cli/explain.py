@@ -35,8 +35,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "explain",
         help="show which words were matched with which",
-        description="Prints, for every segment, its score, the parts of the score, and the alignment behind it: the words of both sides, "
-        "how much of the mass moves from word to word (flow), and how far (cost). Only the chosen segments are scored.",
+        description="Prints, for every segment, its score, the parts of the score, and the alignment behind it: the "
+        "words of both sides, how much of the mass moves from word to word (flow), and how far (cost). Only the chosen "
+        "segments are scored.",
     )
     add_row_options(parser)
     parser.add_argument(
@@ -51,7 +52,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--plot",
         metavar="DIR",
-        help=f"also draw heatmaps, DIR/segment-0001.png and so on; more than {_UNASKED_PLOTS} only where --segments asks for them",
+        help=f"also draw heatmaps, DIR/segment-0001.png and so on; more than {_UNASKED_PLOTS} only where --segments "
+        "asks for them",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace heatmaps that exist already")
     add_metric_options(parser)
@@ -135,7 +137,8 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
     require_extra("plot", "--plot")
     if args.segments is None and len(segments) > _UNASKED_PLOTS:
         raise InputError(
-            f"--plot: {len(segments)} segments are many heatmaps; choose some with --segments, such as 1-{_UNASKED_PLOTS}"
+            f"--plot: {len(segments)} segments are many heatmaps; "
+            f"choose some with --segments, such as 1-{_UNASKED_PLOTS}"
         )
     folder = Path(args.plot)
     paths = [folder / f"segment-{segment.number:04d}.png" for segment in segments]
@@ -155,9 +158,10 @@ def _explain(
     for index, (segment, alignment) in enumerate(zip(segments, _alignments(scorer, segments), strict=True)):
         score = result.segments[index].item()
         if plots:
-            from mtmetrics.evaluation.heatmap import save_alignment
+            from mtmetrics.evaluation.figures import save_figure
+            from mtmetrics.evaluation.heatmap import draw_alignment
 
-            save_alignment(alignment, plots[index], f"Segment {segment.number}: score {score:.4f}")
+            save_figure(draw_alignment(alignment, f"Segment {segment.number}: score {score:.4f}"), plots[index])
         yield {
             "segment": segment.number,
             scorer.compares.removesuffix("s"): segment.other,

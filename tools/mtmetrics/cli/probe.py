@@ -13,9 +13,6 @@ from mtmetrics.cli.options import add_metric_options, metric_options, model_pool
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from mtmetrics.models.base import Encoder
     from mtmetrics.scorers.base import MetricResult, Scorer
     from mtmetrics.scorers.pool import ModelPool
 
@@ -33,9 +30,10 @@ def add_parser(subparsers: Any) -> None:
     preference = probes.add_parser(
         "preference",
         help="does the metric prefer modified sentences to references?",
-        description="Compares the scores of modified sentences with those of the references: words in random order, word-by-word "
-        "translations, and files of your own (Sec. 5.1 of Zhao et al., 2020). Prints the share of modified sentences that the metric "
-        "prefers, which for word-by-word translations is the W2W statistic, and the score differences d.",
+        description="Compares the scores of modified sentences with those of the references: words in random order, "
+        "word-by-word translations, and files of your own (Sec. 5.1 of Zhao et al., 2020). Prints the share of "
+        "modified sentences that the metric prefers, which for word-by-word translations is the W2W statistic, and "
+        "the score differences d.",
     )
     _add_pair_options(preference, "reference")
     preference.add_argument(
@@ -64,9 +62,9 @@ def add_parser(subparsers: Any) -> None:
     matching = probes.add_parser(
         "matching",
         help="does the metric find the translation of a sentence among others?",
-        description="For every source ranks its translation and other targets by their scores, and prints Precision@N: the share of "
-        "sources whose translation is among the first N (Sec. 4.1 of Belouadi and Eger, 2023). A metric that compares with references "
-        "is given the source in their place.",
+        description="For every source ranks its translation and other targets by their scores, and prints Precision@N: "
+        "the share of sources whose translation is among the first N (Sec. 4.1 of Belouadi and Eger, 2023). A metric "
+        "that compares with references is given the source in their place.",
     )
     _add_pair_options(matching, "target")
     matching.add_argument(
@@ -109,43 +107,36 @@ def _add_pair_options(parser: argparse.ArgumentParser, other: str) -> None:
 
 
 def _run_preference(args: argparse.Namespace) -> int:
-    from mtmetrics.evaluation.preference import preference_table, preferences
-    from mtmetrics.evaluation.word_order import Dictionary, coverage, random_order
+    from mtmetrics.evaluation import figures, plots, probes
 
     sources, references, *own = map(list, zip(*_drawn(_read(args, args.predictions), args), strict=True))
-    modified = {"random order": [random_order(text, args.seed) for text in references]}
+    modified = {"random order": [probes.random_order(text, args.seed) for text in references]}
     about = _about(args) | {"sentences": len(sources)}
     pool = model_pool(args)
     word_pairs = _word_pairs(args, pool)
     if word_pairs:
-        dictionary = Dictionary(word_pairs, references)
+        dictionary = probes.Dictionary(word_pairs, references)
         literal = [dictionary.translate(text) for text in sources]
         modified["word by word"] = [translation.text for translation in literal]
-        about["coverage"] = coverage(literal)
+        about["coverage"] = probes.coverage(literal)
         print(
             f"{about['coverage']:.1%} of the words of the sources have a translation; the others stay as they are",
             file=sys.stderr,
         )
     modified |= zip(args.predictions, own, strict=True)
-    found, result = preferences(_scorer(args, pool), sources, references, modified)
+    found, result = probes.preferences(_scorer(args, pool), sources, references, modified)
     found = [preference for preference in found if _is_shown(preference.measure, args)]
-    _print(
-        args, about | {"preferences": [preference.as_dict() for preference in found]}, result, preference_table(found)
-    )
+    about["preferences"] = [preference.as_dict() for preference in found]
+    _print(args, about, result, probes.preference_table(found))
     if args.plot is not None:
-        from mtmetrics.evaluation.histograms import save_preferences
-
-        save_preferences(
-            found,
-            args.plot,
-            title=f"{_name(args)}, {len(sources)} sentences: d > 0 where the modified one is preferred",
-        )
+        title = f"{_name(args)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
+        figures.save_figure(plots.draw_preferences(found, title=title), args.plot)
     return 0
 
 
 def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
     """Words and their translations, from lists and from parallel text."""
-    from mtmetrics.evaluation.word_order import bare_words, read_word_pairs
+    from mtmetrics.evaluation.probes import bare_words, read_word_pairs
 
     found = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
     if args.parallel:
@@ -160,32 +151,24 @@ def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, 
 
 
 def _run_matching(args: argparse.Namespace) -> int:
-    from mtmetrics.evaluation.retrieval import (
-        distinct_pairs,
-        match,
-        matching_table,
-        nearest_candidates,
-        random_candidates,
-    )
+    from mtmetrics.evaluation import figures, plots, probes
 
-    sources, targets = map(list, zip(*_drawn(distinct_pairs(_read(args)), args), strict=True))
+    sources, targets = map(list, zip(*_drawn(probes.distinct_pairs(_read(args)), args), strict=True))
     pool = model_pool(args)
     if args.nearest is None:
-        candidates = random_candidates(len(sources), args.candidates, args.seed)
+        candidates = probes.random_candidates(len(sources), args.candidates, args.seed)
     else:
-        encoder = pool.sentence_encoder(args.nearest)
-        candidates = nearest_candidates(*(_vectors(encoder, texts) for texts in (sources, targets)), args.candidates)
+        packed = [pool.sentence_encoder(args.nearest).encode(texts) for texts in (sources, targets)]
+        candidates = probes.nearest_candidates(*(side.vectors[side.index] for side in packed), args.candidates)
     wrap = functools.partial(progress, total=candidates.size, desc="matching", unit=" pairs")
-    found = match(_scorer(args, pool), sources, targets, candidates, sorted(set(args.at)), wrap=wrap)
-    precision = {name: values for name, values in found.precision.items() if _is_shown(name, args)}
+    precision, result = probes.match(_scorer(args, pool), sources, targets, candidates, sorted(set(args.at)), wrap=wrap)
+    precision = {name: values for name, values in precision.items() if _is_shown(name, args)}
     about = _about(args) | {"sentences": len(sources), "candidates": candidates.shape[1], "nearest": args.nearest}
-    _print(args, about | {"precision": precision}, found.result, matching_table(precision))
-    found.result.report.warn()
+    _print(args, about | {"precision": precision}, result, probes.matching_table(precision))
+    result.report.warn()
     if args.plot is not None:
-        from mtmetrics.evaluation.curves import save_curves
-
         title = f"{_name(args)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
-        save_curves(precision, args.plot, title=title, x_label="N", y_label="Precision@N")
+        figures.save_figure(plots.draw_curves(precision, title=title, x_label="N", y_label="Precision@N"), args.plot)
     return 0
 
 
@@ -197,13 +180,12 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
         InputError: the arguments name no or contradicting files, or a file cannot be read or is empty; matplotlib is
             absent.
     """
-    from mtmetrics.evaluation.figures import check_plot_file
-    from mtmetrics.extras import require_extra
     from mtmetrics.textio import iter_parallel, iter_table, table_keys
 
     if args.plot is not None:
-        require_extra("plot", "--plot")
-        check_plot_file(args.plot)
+        from mtmetrics.evaluation.figures import check_plot_file
+
+        check_plot_file(args.plot, "--plot")
     given = [args.sources, args.references]
     if (args.file is None) != all(given) or (args.file is not None and (any(given) or modified)):
         raise InputError(
@@ -213,9 +195,8 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
         rows = iter_parallel([*given, *modified])
     else:
         keys = table_keys(args.file)
-        rows = iter_table(
-            args.file, ("source", "target" if keys is not None and "reference" not in keys else "reference")
-        )
+        other = "target" if keys is not None and "reference" not in keys else "reference"
+        rows = iter_table(args.file, ("source", other))
     # The sets of people's judgements have a row for each translation of a source.
     distinct = list(dict.fromkeys(map(tuple, rows)))
     if not distinct:
@@ -243,12 +224,6 @@ def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "Scorer":
     compared = comparison.choose(args.metric, ["sources"], asked)[1] if "sources" in comparison.values else {}
     options = metric_options(args) | compared
     return load_scorer(options.pop("metric"), pool=pool, **options)
-
-
-def _vectors(encoder: "Encoder", texts: list[str]) -> "np.ndarray":
-    """(n, d) sentence vectors."""
-    packed = encoder.encode(texts)
-    return packed.vectors[packed.index]
 
 
 def _about(args: argparse.Namespace) -> dict[str, Any]:

@@ -1,22 +1,65 @@
-"""What the plots have in common: colours, axes, fonts, and files that are whole or absent."""
+"""What all pictures have in common: colours, axes, fonts that have the characters of the labels, and PNG files that are
+whole or absent."""
 
+import contextlib
+import functools
+import importlib.util
+import unicodedata
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.fonts import LabelFonts
+from mtmetrics.extras import require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontProperties
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 INK, QUIET, LINE = "#1f2933", "#7b8794", "#dfe3e8"
 TITLE_SIZE = 11
 _DPI = 150
+_BASE = "DejaVu Sans"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_NAMED_AT_MOST = 10
+_UPRIGHT = {("normal", weight) for weight in (400, "normal", "regular", "book")}
+
+_named: set[str] = set()
+
+
+def check_plot_file(path: str | Path, purpose: str) -> None:
+    """Refuses, before anything is scored, a file that no plot can be written to.
+
+    Args:
+        path: of the file.
+        purpose: what draws it, for messages.
+
+    Raises:
+        MissingExtraError: matplotlib is absent.
+        InputError: the name does not end in ``.png``, or the folder does not exist.
+    """
+    require_extra("plot", purpose)
+    if Path(path).suffix.lower() != ".png":
+        raise InputError(f"{path}: plots are PNG files; the name must end in .png")
+    if not Path(path).parent.is_dir():
+        raise InputError(f"{path}: there is no folder {Path(path).parent}")
+
+
+def save_figure(figure: "Figure", path: str | Path) -> None:
+    """Writes a figure as a PNG file, which is whole or absent.
+
+    Raises:
+        MTMetricsError: the file cannot be written.
+    """
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi="figure")
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -37,37 +80,152 @@ def plain_axes(axes: "Axes") -> None:
         axes.spines[side].set_visible(False)
 
 
-def set_fonts(figure: "Figure", fonts: LabelFonts) -> None:
-    """Gives all texts of a figure these fonts; a ``$`` in them is no formula.
+def finished(figure: "Figure") -> "Figure":
+    """The figure with fonts that have the characters of its texts; a ``$`` in them is no formula.
 
     Warns:
-        UserWarning: no font has some of the characters.
+        UserWarning: as `LabelFonts.warn`.
     """
     from matplotlib.text import Text
 
-    if fonts.advice:
-        warnings.warn(fonts.advice, UserWarning, stacklevel=3)
-    for text in figure.findobj(Text):
-        text.set(fontfamily=fonts.families, parse_math=False)
+    texts = figure.findobj(Text)
+    fonts = label_fonts(text.get_text() for text in texts)
+    fonts.warn(stacklevel=4)
+    for text in texts:
+        text.set(text=fonts.shown(text.get_text()), fontfamily=fonts.families, parse_math=False)
+    return figure
 
 
-def check_plot_file(path: str | Path) -> None:
-    """Refuses, before anything is scored, a file that no plot can be written to.
+def shortened(label: str, longest: int) -> str:
+    """The label without its middle where it has more than `longest` characters."""
+    half = longest // 2
+    return label if len(label) <= longest else f"{label[:half]}…{label[1 - half :]}"
 
-    Raises:
-        InputError: the name does not end in ``.png``, or the folder does not exist.
+
+class LabelFonts(NamedTuple):
+    """Fonts for the labels of one figure.
+
+    Attributes:
+        families: font families, from the first of which that has it matplotlib takes a glyph; DejaVu Sans, which comes
+            with matplotlib, is the first.
+        missing: characters that no family has a glyph for.
     """
-    if Path(path).suffix.lower() != ".png":
-        raise InputError(f"{path}: plots are PNG files; the name must end in .png")
-    if not Path(path).parent.is_dir():
-        raise InputError(f"{path}: there is no folder {Path(path).parent}")
+
+    families: list[str]
+    missing: frozenset[str]
+
+    def shown(self, label: str) -> str:
+        """The label with U+FFFD in place of every missing character; invisible ones (joiners, marks of direction) are
+        dropped."""
+        replaced = {character: "" if _is_invisible(character) else _REPLACEMENT for character in self.missing}
+        return "".join(replaced.get(character, character) for character in label)
+
+    @property
+    def advice(self) -> str:
+        """One line that names what is missing and says what mends it, or an empty string."""
+        visible = sorted(character for character in self.missing if not _is_invisible(character))
+        if not visible:
+            return ""
+        named = " ".join(f"{character} (U+{ord(character):04X})" for character in visible[:_NAMED_AT_MOST])
+        more = f" and {len(visible) - _NAMED_AT_MOST} more" if len(visible) > _NAMED_AT_MOST else ""
+        mend = "install a font that has them, such as the Noto font of the script"
+        if _packaged_font() is None:
+            mend += ", or, for Chinese, pip install 'mtmetrics[plot]'"
+        return f"no font here has the characters {named}{more} (drawn as {_REPLACEMENT}); {mend}"
+
+    def warn(self, stacklevel: int) -> None:
+        """Gives the advice, unless a warning has named all these characters before: a hundred pictures need it once.
+
+        Warns:
+            UserWarning: no font has some of the characters.
+        """
+        if self.advice and not self.missing <= _named:
+            _named.update(self.missing)
+            warnings.warn(self.advice, UserWarning, stacklevel)
+
+    def properties(self, size: float) -> "FontProperties":
+        """The families, upright and of normal weight, whatever matplotlib's settings say; the size is in points."""
+        from matplotlib.font_manager import FontProperties
+
+        return FontProperties(
+            family=self.families, style="normal", variant="normal", weight="normal", stretch="normal", size=size
+        )
 
 
-def save_figure(figure: "Figure", path: str | Path) -> None:
-    """Writes a figure as a PNG file, which is whole or absent.
+def label_fonts(labels: Iterable[str]) -> LabelFonts:
+    """The fonts that matplotlib is to fall back on: DejaVu Sans, then, as far as characters are left, Noto Sans SC
+    (simplified Chinese, from the distribution ``zhplot`` of the extra ``plot``), installed sans serifs, and others.
 
-    Raises:
-        MTMetricsError: the file cannot be written.
+    Whether right-to-left text and scripts such as Devanagari or Arabic are shaped is up to matplotlib: 3.11 and newer
+    join and order the signs of a label; older ones set them apart, one by one, from left to right. Colour fonts (emoji)
+    cannot be drawn.
+
+    Args:
+        labels: texts; white space needs no glyph.
     """
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png")
+    families, missing = _fallbacks(frozenset(char for label in labels for char in label if not char.isspace()))
+    return LabelFonts([*families], missing)
+
+
+@functools.lru_cache(maxsize=256)
+def _fallbacks(missing: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The families that have characters which those before them lack, and the characters that are left."""
+    chosen = [_BASE]
+    missing -= _held(_BASE, missing)
+    for family in _families() if missing else ():
+        if held := _held(family, missing):
+            chosen.append(family)
+            missing -= held
+        if not missing:
+            break
+    return tuple(chosen), missing
+
+
+@functools.cache
+def _families() -> list[str]:
+    """Families with an upright face of normal weight: the one of zhplot, sans serifs, others."""
+    from matplotlib import font_manager
+
+    manager = font_manager.fontManager
+    for path in sorted(set(font_manager.findSystemFonts()) - {entry.fname for entry in manager.ttflist}):
+        # matplotlib keeps its list of fonts for good: what was installed since is not on it, nor what it cannot read.
+        with contextlib.suppress(OSError, RuntimeError, ValueError, LookupError):
+            manager.addfont(path)
+    packaged, first = _packaged_font(), None
+    if packaged is not None:
+        manager.addfont(packaged)
+        first = font_manager.get_font(packaged).family_name
+    # The fonts of last resort have a glyph for everything: a box.
+    names = {
+        entry.name
+        for entry in manager.ttflist
+        if (entry.style, entry.weight) in _UPRIGHT and "resort" not in entry.name.lower()
+    }
+    return sorted(names, key=lambda name: (name != first, "sans" not in name.lower(), name))
+
+
+def _packaged_font() -> Path | None:
+    """The font file of zhplot, which is not imported: that would change matplotlib's settings for the whole process."""
+    spec = importlib.util.find_spec("zhplot")
+    path = Path(spec.origin).parent / "fonts" / "NotoSansSC-Regular.ttf" if spec is not None and spec.origin else None
+    return path if path is not None and path.is_file() else None
+
+
+def _held(family: str, characters: frozenset[str]) -> set[str]:
+    """Those of the characters that a family has glyphs for."""
+    codes = np.array([*map(ord, characters)], dtype=np.int64)
+    return set(map(chr, codes[np.isin(codes, _codes(family))].tolist()))
+
+
+@functools.cache
+def _codes(family: str) -> np.ndarray:
+    """(k,) code points that the font file which matplotlib takes for a family has glyphs for; none for colour fonts."""
+    from matplotlib import font_manager, ft2font
+
+    font = font_manager.get_font(font_manager.findfont(LabelFonts([family], frozenset()).properties(10)))
+    codes = () if font.face_flags & ft2font.FaceFlags.COLOR else font.get_charmap()
+    return np.fromiter(codes, dtype=np.int64)
+
+
+def _is_invisible(character: str) -> bool:
+    return unicodedata.category(character) in {"Cc", "Cf"}

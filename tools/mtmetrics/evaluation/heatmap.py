@@ -1,14 +1,11 @@
 """Draws how the mass of a source was moved to its translation."""
 
 import re
-import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtmetrics.artifacts.files import atomic_path
-from mtmetrics.evaluation.fonts import LabelFonts, label_fonts
+from mtmetrics.evaluation.figures import INK, LINE, QUIET, LabelFonts, label_fonts, shortened
 from mtmetrics.extras import require_extra
 from mtmetrics.matching.plan import Alignment
 
@@ -32,10 +29,7 @@ _NEAR = 30
 _DARK = 0.55
 _LONGEST_LABEL = 24
 _SPECIAL = re.compile(r"\[[A-Z]+\]|</?[a-z]+>|<\|[a-z]+\|>")
-_INK, _QUIET, _LINE = "#1f2933", "#7b8794", "#dfe3e8"
 _COLOURS = "Blues"
-
-_named: set[str] = set()
 
 
 def draw_alignment(
@@ -47,7 +41,7 @@ def draw_alignment(
     receive at least a tenth of their row's mass or half of their column's show the distance that it moves. Special
     tokens are grey, long words are cut. The size follows the number of words, up to a bound, so that labels become hard
     to read above some 300; large figures have them on both sides. Words keep the order of the text, from left to right
-    for every script; see `mtmetrics.evaluation.fonts.label_fonts` for what matplotlib can write.
+    for every script; see `mtmetrics.evaluation.figures.label_fonts` for what matplotlib can write.
 
     Args:
         alignment: of n and m words; where either is 0, the figure says so.
@@ -59,7 +53,7 @@ def draw_alignment(
         draw side by side.
 
     Warns:
-        UserWarning: no font has some of the characters; names those that no warning has named before.
+        UserWarning: as `mtmetrics.evaluation.figures.LabelFonts.warn`.
 
     Raises:
         MTMetricsError: matplotlib is absent.
@@ -71,10 +65,10 @@ def draw_alignment(
     figure = Figure(dpi=_DPI, facecolor="white")
     FigureCanvasAgg(figure)
     fonts = label_fonts([title, *names, *alignment.source, *alignment.prediction])
-    _warn_once(fonts)
-    heading = _write(figure, title, fonts, _LARGE, _INK)
+    fonts.warn(stacklevel=3)
+    heading = _write(figure, title, fonts, _LARGE, INK)
     if not alignment.flow.size:
-        note = _write(figure, "Nothing to align: one side has no words.", fonts, _NORMAL, _QUIET)
+        note = _write(figure, "Nothing to align: one side has no words.", fonts, _NORMAL, QUIET)
         _place(figure, heading, note, (0.0, 0.0), (0.0, 0.0))
         return figure
     words = max(alignment.flow.shape)
@@ -86,29 +80,9 @@ def draw_alignment(
     if with_costs:
         _write_costs(axes, alignment, fonts, cell)
     meaning = "\nNumber in a cell: distance that this mass moves" if with_costs else ""
-    note = _write(figure, f"Distance in all: {alignment.distance:.3f}{meaning}", fonts, _SMALL, _QUIET)
+    note = _write(figure, f"Distance in all: {alignment.distance:.3f}{meaning}", fonts, _SMALL, QUIET)
     _lay_out(figure, axes, heading, note, fonts, cell)
     return figure
-
-
-def save_alignment(
-    alignment: Alignment, path: str | Path, title: str = "", *, names: tuple[str, str] = ("source", "translation")
-) -> None:
-    """Writes the heatmap of `draw_alignment` as a PNG file, which is whole or absent.
-
-    Raises:
-        MTMetricsError: the file cannot be written, or matplotlib is absent.
-    """
-    figure = draw_alignment(alignment, title, names=names)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=_DPI)
-
-
-def _warn_once(fonts: LabelFonts) -> None:
-    # A hundred heatmaps in one script would otherwise give the same advice a hundred times.
-    if fonts.advice and not fonts.missing <= _named:
-        _named.update(fonts.missing)
-        warnings.warn(fonts.advice, UserWarning, stacklevel=3)
 
 
 def _write(figure: "Figure", text: str, fonts: LabelFonts, size: float, colour: str) -> "Text":
@@ -123,10 +97,10 @@ def _paint(axes: "Axes", alignment: Alignment, cell: float) -> None:
     axes.imshow(_shares(alignment), cmap=_COLOURS, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
-    axes.grid(which="minor", color=_LINE, linewidth=cell / 40)
+    axes.grid(which="minor", color=LINE, linewidth=cell / 40)
     axes.tick_params(which="both", length=0)
     for spine in axes.spines.values():
-        spine.set(color=_LINE)
+        spine.set(color=LINE)
 
 
 def _shares(alignment: Alignment) -> np.ndarray:
@@ -140,13 +114,13 @@ def _label(axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: La
     rows, columns = alignment.flow.shape
     axes.tick_params(labeltop=True, labelbottom=rows > _NEAR, labelleft=True, labelright=columns > _NEAR, pad=_GAP)
     for axis, words in ((axes.xaxis, alignment.prediction), (axes.yaxis, alignment.source)):
-        axis.set_ticks(range(len(words)), [fonts.shown(_cut(word)) for word in words])
+        axis.set_ticks(range(len(words)), [fonts.shown(shortened(word, _LONGEST_LABEL)) for word in words])
         for tick, word in zip(axis.get_major_ticks(), words, strict=True):
             quiet = _SPECIAL.fullmatch(word) is not None
             for label in (tick.label1, tick.label2):
                 label.set(
                     fontproperties=fonts.properties(0.85 * size if quiet else size),
-                    color=_QUIET if quiet else _INK,
+                    color=QUIET if quiet else INK,
                     parse_math=False,
                 )
     if max(_extent(tick.label2)[0] for tick in axes.xaxis.get_major_ticks()) > 0.95 * cell:
@@ -163,13 +137,8 @@ def _label(axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: La
         textcoords="offset points",
         ha="right",
         fontproperties=fonts.properties(_SMALL),
-        color=_QUIET,
+        color=QUIET,
     )
-
-
-def _cut(word: str) -> str:
-    half = _LONGEST_LABEL // 2
-    return word if len(word) <= _LONGEST_LABEL else f"{word[:half]}…{word[-half + 1 :]}"
 
 
 def _write_costs(axes: "Axes", alignment: Alignment, fonts: LabelFonts, cell: float) -> None:
@@ -178,7 +147,7 @@ def _write_costs(axes: "Axes", alignment: Alignment, fonts: LabelFonts, cell: fl
     received = alignment.flow.sum(0, keepdims=True)
     noticeable = (shares >= _NOTICEABLE) | ((alignment.flow > 0) & (alignment.flow >= _MOST * received))
     for row, column in np.argwhere(noticeable):
-        colour = "white" if shares[row, column] > _DARK else _INK
+        colour = "white" if shares[row, column] > _DARK else INK
         # Adding 0.0 turns -0.00 into 0.00.
         cost = round(float(alignment.cost[row, column]), 2) + 0.0
         axes.text(column, row, f"{cost:.2f}", ha="center", va="center_baseline", fontproperties=font, color=colour)
@@ -205,9 +174,9 @@ def _lay_out(figure: "Figure", axes: "Axes", heading: "Text", note: "Text", font
     axes.set_position((origin[0] / width, (origin[1] - grid[1]) / height, grid[0] / width, grid[1] / height))
     place = (origin[0] + grid[0] + beside, origin[1] - _BAR_HEIGHT, _BAR_WIDTH, _BAR_HEIGHT)
     bar = figure.add_axes((place[0] / width, place[1] / height, place[2] / width, place[3] / height))
-    figure.colorbar(image, cax=bar, ticks=[0, 0.5, 1], format="%g").outline.set(color=_LINE)
-    bar.tick_params(length=0, pad=_GAP / 2, labelcolor=_QUIET, labelfontfamily=fonts.families, labelsize=_SMALL)
-    bar.set_ylabel("share of the row's mass", fontproperties=fonts.properties(_SMALL), color=_QUIET)
+    figure.colorbar(image, cax=bar, ticks=[0, 0.5, 1], format="%g").outline.set(color=LINE)
+    bar.tick_params(length=0, pad=_GAP / 2, labelcolor=QUIET, labelfontfamily=fonts.families, labelsize=_SMALL)
+    bar.set_ylabel("share of the row's mass", fontproperties=fonts.properties(_SMALL), color=QUIET)
 
 
 def _place(

@@ -1,15 +1,31 @@
-"""Agreement with people as a function of the weights of a score's parts (Fig. 4 of Belouadi and Eger, 2023)."""
+"""Agreement with people as a function of the weights of a score's parts (Fig. 4 of Belouadi and Eger, 2023): computed,
+printed and drawn."""
 
 import dataclasses
 import itertools
+import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.columns import Numbers
 from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, mean
+from mtmetrics.evaluation.figures import COLOURS, INK, finished, new_figure, plain_axes
+from mtmetrics.evaluation.table_styles import STYLES, rounded, three_decimals
 from mtmetrics.inputs import choice, positive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# In inches.
+_CELL = 0.52
+# Above so many steps the cells of a grid are too small for numbers.
+_STEPS_WITH_NUMBERS = 12
+_GRID_COLOURS = "cividis"
+_MIDDLE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +49,10 @@ class WeightGrid:
         """Index of the highest correlation, the first of equal ones; None where none is defined."""
         values = np.array([correlation.value for correlation in self.correlations])
         return None if np.isnan(values).all() else int(np.nanargmax(values))
+
+    def weights(self, point: int) -> dict[str, float]:
+        """Part -> its weight at a point."""
+        return dict(zip(self.parts, self.points[point].tolist(), strict=True))
 
 
 def weight_grid(
@@ -83,7 +103,110 @@ def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
     if len({(grid.parts, grid.steps) for grid in grids.values()}) != 1:
         raise InputError("grids: one or several of the same parts and steps are needed for a mean")
     first = next(iter(grids.values()))
-    means = [
-        mean({name: grid.correlations[point] for name, grid in grids.items()}) for point in range(len(first.points))
-    ]
-    return dataclasses.replace(first, correlations=means)
+    at_points = zip(*(grid.correlations for grid in grids.values()), strict=True)
+    return dataclasses.replace(first, correlations=[mean(dict(zip(grids, row, strict=True))) for row in at_points])
+
+
+def render_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str], style: str) -> str:
+    """A row per point of the grid: the weights, the correlation on each file, and the mean, without a final line end.
+
+    Args:
+        grids: file -> its grid, all of the same parts and steps.
+        about: what was weighed and how, for JSON alone.
+        style: ``json`` (full precision), or a style of tables (three decimals).
+    """
+    whole = mean_grid(grids)
+    columns = {file: grid.correlations for file, grid in grids.items()} | {"mean": whole.correlations}
+    points = range(len(whole.points))
+    if style == "json":
+        rows: list[dict[str, Any]] = [
+            {
+                "weights": whole.weights(point),
+                "correlations": {name: values[point].known for name, values in columns.items()},
+            }
+            for point in points
+        ]
+        document = {**about, "parts": whole.parts, "best": None if whole.best is None else rows[whole.best]}
+        return json.dumps(document | {"grid": rows}, indent=2, ensure_ascii=False, allow_nan=False)
+    table = [[*whole.parts, *columns]]
+    for point in points:
+        correlations = [rounded(values[point]) for values in columns.values()]
+        table.append([*(f"{weight:.3g}" for weight in whole.points[point]), *correlations])
+    return STYLES[style](table, range(len(table[0])))
+
+
+def best_weights(grid: WeightGrid) -> str:
+    """One line that names the best weights."""
+    if grid.best is None:
+        return f"no weights are best: {grid.correlations[0].reason}"
+    weights = ", ".join(f"{name} {weight:.3g}" for name, weight in grid.weights(grid.best).items())
+    return f"best weights: {weights} ({rounded(grid.correlations[grid.best])})"
+
+
+def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
+    """The agreement at the weights of two or three parts; the best point is framed.
+
+    Three parts make a triangle: the second part's weight to the right, the third one's upwards, and what is left is the
+    first one's. Two parts make a line.
+
+    Args:
+        grid: of two or three parts.
+        title: over the plot.
+        label: what the correlation is.
+
+    Raises:
+        InputError: the grid has more parts.
+    """
+    if len(grid.parts) > 3:
+        raise InputError(f"parts: {', '.join(grid.parts)} given; a plot of weights shows two or three")
+    first, *others = grid.parts
+    side = _CELL * (min(grid.steps, _STEPS_WITH_NUMBERS) + 1)
+    figure = new_figure(6.4, 4.2) if len(others) == 1 else new_figure(side + 2.2, side + 1.1)
+    axes = figure.add_subplot()
+    axes.set_title(f"{title}\nweight of {first}: what is left of 1", loc="left", fontsize=10, color=INK)
+    axes.set_xlabel(f"weight of {others[0]}")
+    if len(others) == 1:
+        axes.set_ylabel(label)
+        _draw_line(axes, grid)
+    else:
+        axes.set_ylabel(f"weight of {others[1]}")
+        _draw_triangle(axes, grid)
+        bar = figure.colorbar(axes.images[0], ax=axes, shrink=0.8, label=label)
+        bar.outline.set_visible(False)
+    return finished(figure)
+
+
+def _draw_line(axes: "Axes", grid: WeightGrid) -> None:
+    values = [correlation.value for correlation in grid.correlations]
+    axes.plot(grid.points[:, 1], values, color=COLOURS[0], marker="o", markersize=5, linewidth=1.8)
+    plain_axes(axes)
+    if grid.best is not None:
+        best = (grid.points[grid.best, 1], values[grid.best])
+        axes.scatter(*best, s=130, facecolors="none", edgecolors=COLOURS[1], linewidths=2.0, zorder=3)
+        axes.annotate(three_decimals(best[1]), best, (0, 12), textcoords="offset points", ha="center")
+        axes.margins(y=0.18)
+
+
+def _draw_triangle(axes: "Axes", grid: WeightGrid) -> None:
+    from matplotlib.patches import Rectangle
+
+    count = grid.steps + 1
+    cells = np.full((count, count), np.nan)
+    columns, rows = np.rint(grid.points[:, 1:] * grid.steps).astype(int).T
+    cells[rows, columns] = [correlation.value for correlation in grid.correlations]
+    image = axes.imshow(cells, origin="lower", cmap=_GRID_COLOURS)
+    ticks = range(0, count, max(1, grid.steps // 10))
+    names = [f"{tick / grid.steps:.3g}" for tick in ticks]
+    axes.set_xticks(ticks, names)
+    axes.set_yticks(ticks, names)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    if grid.steps <= _STEPS_WITH_NUMBERS:
+        for row, column in zip(rows, columns, strict=True):
+            value = cells[row, column]
+            colour = "white" if not np.isnan(value) and image.norm(value) < _MIDDLE else "black"
+            shown = "n/a" if np.isnan(value) else f"{value:.2f}".replace("0.", ".", 1)
+            axes.text(column, row, shown, ha="center", va="center", fontsize=8, color=colour)
+    if grid.best is not None:
+        place = (columns[grid.best] - 0.5, rows[grid.best] - 0.5)
+        axes.add_patch(Rectangle(place, 1, 1, fill=False, edgecolor=COLOURS[1], linewidth=2.5))

@@ -12,7 +12,7 @@ import numpy as np
 
 from mtmetrics.artifacts.presets import preset_names
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.evaluation.fonts import label_fonts
+from mtmetrics.evaluation.figures import label_fonts
 from mtmetrics.evaluation.heatmap import draw_alignment
 from mtmetrics.evaluation.significance import Interval, bootstrap_interval
 from mtmetrics.inputs import check
@@ -194,13 +194,20 @@ def build_demo(
         return _table(scored, fields), _summary(scored), scored.result.signature, 1, gradio.Column(visible=True), scored
 
     def score_text(
-        first: str, second: str, lang_pair: str, preset: str, progress: gradio.Progress = gradio.Progress()  # noqa: B008
+        first: str,
+        second: str,
+        lang_pair: str,
+        preset: str,
+        progress: gradio.Progress = gradio.Progress(),  # noqa: B008
     ) -> tuple[Any, ...]:
         """Scores text with a segment per line."""
         return score(lambda: backend.rows_of_text(first, second), lang_pair, preset, progress)
 
     def score_file(
-        path: str | None, lang_pair: str, preset: str, progress: gradio.Progress = gradio.Progress()  # noqa: B008
+        path: str | None,
+        lang_pair: str,
+        preset: str,
+        progress: gradio.Progress = gradio.Progress(),  # noqa: B008
     ) -> tuple[Any, ...]:
         """Scores the rows of a file."""
         return score(lambda: backend.rows_of_file(path), lang_pair, preset, progress)

@@ -16,6 +16,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.evaluation.judged import JudgedSegments
+from mtmetrics.evaluation.probes import precision_at
 from mtmetrics.matching.sentences import cosines
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import DistilConfig
@@ -313,9 +314,8 @@ def evaluate_student(
         source, target = (side[groups == name] for side in sides)
         similarity = _units(source) @ _units(target).T
         truth = np.arange(len(similarity))
-        result[f"pooled_p1_{name}"] = float(
-            ((similarity.argmax(1) == truth).mean() + (similarity.argmax(0) == truth).mean()) / 2
-        )
+        both_ways = (precision_at(scores, 1, truth) for scores in (similarity, similarity.T))
+        result[f"pooled_p1_{name}"] = sum(both_ways) / 2
     result["pooled_p1"] = _mean(result, "pooled_p1_")
     for test in tests:
         similarity = cosines(_encode(student, test.sources), _encode(student, test.predictions))

@@ -10,7 +10,8 @@ import numpy as np
 
 from mtmetrics.artifacts.files import new_folder
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.evaluation.curves import save_curves
+from mtmetrics.evaluation.figures import save_figure
+from mtmetrics.evaluation.plots import draw_curves
 from mtmetrics.extras import require_extra
 from mtmetrics.inputs import choice, positive
 from mtmetrics.models.token_encoder import TokenEncoder
@@ -99,7 +100,8 @@ def draw(lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, 
     except MTMetricsError as error:
         log.info("left out: %s", error)
         return
-    save_curves(lines, path, title=title, x_label=x_label, y_label="Pearson's r on the validation")
+    y_label = "Pearson's r on the validation"
+    save_figure(draw_curves(lines, title=title, x_label=x_label, y_label=y_label), path)
 
 
 class TrainingData:

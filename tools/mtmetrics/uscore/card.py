@@ -7,7 +7,8 @@ from typing import Any
 
 from mtmetrics.artifacts.hub import REPOSITORY
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.evaluation.curves import save_curves
+from mtmetrics.evaluation.figures import save_figure
+from mtmetrics.evaluation.plots import draw_curves
 from mtmetrics.evaluation.table_styles import markdown
 from mtmetrics.extras import require_extra
 
@@ -53,9 +54,9 @@ def draw_rounds(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[
             for level, rounds in levels.items()
             if rounds
         }
-        save_curves(
-            lines, folder / name, title=lang_pair, x_label="round (0: before the first)", y_label=label, least_span=0.2
-        )
+        x_label = "round (0: before the first)"
+        figure = draw_curves(lines, title=lang_pair, x_label=x_label, y_label=label, least_span=0.2)
+        save_figure(figure, folder / name)
     return {name: label for name, (label, _) in plots.items()}
 
 

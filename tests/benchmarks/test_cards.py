@@ -1,19 +1,19 @@
-"""Tables of cards: defined once, measured once, written wherever they are shown."""
+"""Tables of cards: defined once, measured once, written wherever they are shown, and what was measured."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
 
+import cards
 import pytest
 
 import mtmetrics.artifacts.catalog
-import mtmetrics.evaluation.cards as cards
 from mtmetrics.artifacts.files import sha256_file
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.evaluation.card_tables import load_tables
-from mtmetrics.evaluation.measurements import Measurement, load_measurements, save_measurements
 from mtmetrics.scorers.pool import ModelPool
 
+SHOWING = [path for path in cards.cards() if cards.tables_in(path.read_text(encoding="utf-8"))]
 TABLES = """
 [lengths]
 head = "set"
@@ -83,7 +83,7 @@ def test_measures_stores_and_writes(tree: Path) -> None:
     assert lines[7] == "| **mean** | **0.000** | **0.000** |  |"
     assert lines[8] == "| the paper | 0.500 | 0.250 | 0.125 |"
     assert lines[9:] == ["<!-- end of table -->", "", "after"]
-    stored = load_measurements(tree / "metrics/thing")
+    stored = cards.load_measurements(tree / "metrics/thing")
     assert set(stored) == {
         ("prediction_length", "a/de-en.jsonl"),
         ("prediction_length", "a/fi-en.jsonl"),
@@ -98,10 +98,8 @@ def test_measures_stores_and_writes(tree: Path) -> None:
 def test_nothing_is_measured_twice(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cards.write_cards([], tree / "data", ModelPool())
     scored = []
-    real = mtmetrics.evaluation.measurements.score_together
-    monkeypatch.setattr(
-        mtmetrics.evaluation.measurements, "score_together", lambda s, f: scored.extend(s) or real(s, f)
-    )
+    real = cards.score_together
+    monkeypatch.setattr(cards, "score_together", lambda s, f: scored.extend(s) or real(s, f))
     assert cards.write_cards([], tree / "data", ModelPool()) == []
     assert scored == []
     [first, *_] = (tree / "data/a/fi-en.jsonl").read_text().splitlines()
@@ -115,24 +113,31 @@ def test_nothing_is_measured_twice(tree: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_measurement_with_another_signature_is_made_again(tree: Path) -> None:
     cards.write_cards([], tree / "data", ModelPool())
     folder = tree / "metrics/thing"
-    good = load_measurements(folder)
-    stale = [Measurement(**{**vars(row), "signature": "old", "pearson": {"score": 0.5}}) for row in good.values()]
-    save_measurements(folder, stale)
+    good = cards.load_measurements(folder)
+    stale = {key: dataclasses.replace(row, signature="old", pearson={"score": 0.5}) for key, row in good.items()}
+    cards.save_measurements(folder, stale)
     cards.write_cards([], tree / "data", ModelPool())
-    assert load_measurements(folder) == good
+    assert cards.load_measurements(folder) == good
 
 
 def test_what_was_measured_survives_an_interruption(tree: Path) -> None:
     (tree / "data/a/fi-en.jsonl").unlink()
     with pytest.raises(InputError, match="fi-en.jsonl"):
         cards.write_cards([], tree / "data", ModelPool())
-    assert {file for _, file in load_measurements(tree / "metrics/thing")} == {"a/de-en.jsonl"}
+    assert {file for _, file in cards.load_measurements(tree / "metrics/thing")} == {"a/de-en.jsonl"}
     assert (tree / "README.md").read_text(encoding="utf-8") == CARD
 
 
-def test_unknown_metrics(tree: Path) -> None:
-    with pytest.raises(InputError, match=r"--cards other: has no tables.toml; those with one are: thing"):
-        cards.write_cards(["other"], tree / "data", ModelPool())
+def test_from_the_command_line(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["--data-root", str(tree / "data"), "--device", "cpu"]
+    assert cards.main(["other", *data]) == 2
+    assert capsys.readouterr() == ("", "cards.py: other: has no tables.toml; those with one are: thing\n")
+    assert cards.main(["thing", *data]) == 0
+    assert [Path(line).parent.name for line in capsys.readouterr().out.splitlines()] == ["thing", "model", tree.name]
+    path = tree / "metrics/thing/tables.toml"
+    path.write_text(path.read_text().replace('metric = "chrf"', 'metric = "chrf", part = "lm"'))
+    assert cards.main(data) == 1
+    assert capsys.readouterr().err == "cards.py: chrf: no part 'lm'; there are: score\n"
 
 
 @pytest.mark.parametrize(
@@ -148,23 +153,14 @@ def test_definitions_that_cannot_be_used(tree: Path, old: str, new: str, message
     path = tree / "metrics/thing/tables.toml"
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     with pytest.raises(ArtifactError, match=message):
-        load_tables(path.parent)
-
-
-def test_a_part_that_the_metric_does_not_have(tree: Path) -> None:
-    path = tree / "metrics/thing/tables.toml"
-    path.write_text(
-        path.read_text(encoding="utf-8").replace('metric = "chrf"', 'metric = "chrf", part = "lm"'), encoding="utf-8"
-    )
-    with pytest.raises(ArtifactError, match="chrf: no part 'lm'; there are: score"):
-        cards.write_cards([], tree / "data", ModelPool())
+        cards.load_tables(path.parent)
 
 
 def test_a_measurement_that_two_metrics_show_is_stored_with_both(tree: Path) -> None:
     shutil.copytree(tree / "metrics/thing", tree / "metrics/other")
     (tree / "metrics/other/README.md").write_text(CARD.replace("thing", "other"), encoding="utf-8")
     cards.write_cards(["thing"], tree / "data", ModelPool())
-    assert load_measurements(tree / "metrics/other") == load_measurements(tree / "metrics/thing") != {}
+    assert cards.load_measurements(tree / "metrics/other") == cards.load_measurements(tree / "metrics/thing") != {}
     assert "old" not in (tree / "metrics/other/README.md").read_text(encoding="utf-8")
 
 
@@ -177,11 +173,35 @@ def test_tables_that_nobody_defines_stay_as_they_are() -> None:
     )
 
 
-def test_folders_without_tables_or_measurements(tree: Path) -> None:
-    shutil.rmtree(tree / "metrics/thing")
-    (tree / "metrics/thing").mkdir()
-    assert load_tables(tree / "metrics/thing") == {}
-    assert load_measurements(tree / "metrics/thing") == {}
-    (tree / "metrics/thing/results.json").write_text("{")
+def test_folders_without_measurements(tree: Path) -> None:
+    folder = tree / "metrics/thing"
+    assert cards.load_measurements(folder) == {}
+    (folder / "results.json").write_text("{")
     with pytest.raises(ArtifactError, match="cannot be read as measurements"):
-        load_measurements(tree / "metrics/thing")
+        cards.load_measurements(folder)
+
+
+@pytest.mark.parametrize("card", SHOWING, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_tables_are_what_was_measured(card: Path) -> None:
+    """If this fails: ``python tests/benchmarks/cards.py --data-root DIR`` writes the tables."""
+    tables, stored = known()
+    for name, text in cards.tables_in(card.read_text(encoding="utf-8")).items():
+        assert name in tables, name
+        assert text == tables[name].render(stored), name
+
+
+def test_every_table_is_shown_and_only_what_is_needed_is_stored() -> None:
+    shown = {name for card in SHOWING for name in cards.tables_in(card.read_text(encoding="utf-8"))}
+    assert shown == set(known()[0])
+    for folder in cards.table_folders():
+        needed = set().union(*(table.needs() for table in cards.load_tables(folder).values()))
+        assert set(cards.load_measurements(folder)) == needed, folder.name
+
+
+def known() -> tuple[dict, dict]:
+    """All tables by name, and all stored measurements."""
+    tables, stored = {}, {}
+    for folder in cards.table_folders():
+        tables |= cards.load_tables(folder)
+        stored |= cards.load_measurements(folder)
+    return tables, stored

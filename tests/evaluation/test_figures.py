@@ -1,0 +1,134 @@
+"""What all pictures share: fonts that have the characters, and files that are whole or absent."""
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from matplotlib import font_manager
+
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.evaluation import figures
+from mtmetrics.evaluation.figures import LabelFonts, check_plot_file, finished, label_fonts, new_figure, save_figure
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch):
+    """Leaves these families and their characters, in this order."""
+
+    def set_families(**families: str) -> None:
+        monkeypatch.setattr(figures, "_families", lambda: list(families))
+        known = {"DejaVu Sans": "abc�", **families}
+        monkeypatch.setattr(figures, "_codes", lambda family: [*map(ord, known[family])])
+        figures._fallbacks.cache_clear()
+
+    yield set_families
+    figures._fallbacks.cache_clear()
+
+
+def test_latin_cyrillic_and_greek_need_one_family() -> None:
+    assert label_fonts(["Größe", "дом", "σπίτι", " \n"]) == LabelFonts(["DejaVu Sans"], frozenset())
+
+
+def test_chinese_gets_a_font_that_has_it() -> None:
+    chosen = label_fonts(["他昨天没有去学校。", "house"])
+    assert chosen.families[0] == "DejaVu Sans"
+    assert (chosen.missing, chosen.advice) == (frozenset(), "")
+    held = set()
+    for family in chosen.families:
+        path = font_manager.findfont(font_manager.FontProperties(family=family))
+        held |= set(font_manager.get_font(path).get_charmap())
+    assert set(map(ord, "他昨天没有去学校。house")) <= held
+
+
+def test_families_follow_as_long_as_they_have_what_is_missing(only) -> None:
+    only(one="xy", two="y", three="yz", four="w")
+    assert label_fonts(["a", "xyz"]).families == ["DejaVu Sans", "one", "three"]
+    assert label_fonts(["y"]).families == ["DejaVu Sans", "one"]
+
+
+def test_what_nobody_has_is_named_once_and_replaced(only, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(one="x")
+    chosen = label_fonts(["axq", "q\u200d!"])
+    assert chosen.missing == {"q", "!", "\u200d"}
+    assert chosen.shown("axq\u200d!") == "ax��"
+    advice = "no font here has the characters ! (U+0021) q (U+0071) (drawn as �); install a font"
+    assert chosen.advice.startswith(advice)
+    assert label_fonts(["\u200d"]).advice == ""
+    assert "j (U+006A) and 4 more" in LabelFonts([], frozenset("abcdefghijklmn")).advice
+    monkeypatch.setattr(figures, "_named", set())
+    with pytest.warns(UserWarning, match="no font here") as caught:
+        chosen.warn(stacklevel=2)
+    assert [(str(warning.message), warning.filename) for warning in caught] == [(chosen.advice, __file__)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        label_fonts(["q"]).warn(stacklevel=2)
+
+
+def test_advice_without_the_packaged_font(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ("pip" in LabelFonts([], frozenset("中")).advice) == (figures._packaged_font() is None)
+    monkeypatch.setattr(figures, "_packaged_font", lambda: None)
+    assert "for Chinese, pip install 'mtmetrics[plot]'" in LabelFonts([], frozenset("中")).advice
+
+
+def test_families_have_upright_faces_and_no_boxes() -> None:
+    figures._families.cache_clear()
+    families = figures._families()
+    assert "DejaVu Sans" in families
+    assert not [name for name in families if "resort" in name.lower()]
+    if figures._packaged_font() is not None:
+        assert families[0] == "Noto Sans SC"
+
+
+def test_zhplot_is_not_imported() -> None:
+    program = (
+        "import sys, matplotlib; before = matplotlib.rcParams.copy();"
+        "from mtmetrics.evaluation.figures import label_fonts; label_fonts(['中']);"
+        "print('zhplot' in sys.modules, matplotlib.rcParams.copy() == before, 'matplotlib.pyplot' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["False", "True", "False"]
+
+
+def test_texts_are_no_formulas_and_have_fonts_with_their_characters(only) -> None:
+    only(one="x")
+    figure = new_figure(2.0, 1.0)
+    figure.add_subplot().set_title("$x_1$")
+    with pytest.warns(UserWarning, match=r"has the characters \$ \(U\+0024\) 1 \(U\+0031\) _"):
+        title = finished(figure).axes[0].title
+    assert (title.get_text(), title.get_parse_math()) == ("�x���", False)
+    assert title.get_fontfamily() == ["DejaVu Sans", "one"]
+
+
+def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    save_figure(new_figure(2.0, 1.0), tmp_path / "one.png")
+    with Image.open(tmp_path / "one.png") as image:
+        image.load()
+        assert image.size == (300, 150)
+
+    def fail(self, path: Path, **_) -> None:
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", fail)
+    with pytest.raises(MTMetricsError, match="No space left"):
+        save_figure(new_figure(2.0, 1.0), tmp_path / "two.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["one.png"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("plot.pdf", "must end in .png"), ("none/plot.png", "there is no folder")]
+)
+def test_names_that_no_plot_can_have(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_plot_file(tmp_path / name, "a plot")
+
+
+def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MTMetricsError, match=r"--plot needs matplotlib; pip install 'mtmetrics\[plot\]'"):
+        check_plot_file(tmp_path / "plot.png", "--plot")

@@ -1,0 +1,395 @@
+"""What a metric does without human judgements: whether it prefers sentences that no translator writes to human
+references (Sec. 5.1 of Zhao et al., 2020), and whether it finds the translation of a sentence among others (Sec. 4.1 of
+Belouadi and Eger, 2023)."""
+
+import dataclasses
+import itertools
+import random
+import string
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.scored import SCORE
+from mtmetrics.evaluation.table_styles import markdown, three_decimals
+from mtmetrics.inputs import check, positive
+from mtmetrics.models.words import is_unspaced
+from mtmetrics.scorers.base import MetricResult, Scorer, chunked
+from mtmetrics.textio import iter_table
+
+_PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"
+# What batching changes in a float32 score is no preference.
+_NOISE = 1e-6
+_ROWS_AT_ONCE = 512
+
+
+def words(text: str) -> list[str]:
+    """The words of a text with their punctuation: what white space separates; in scripts that know none, each
+    character.
+
+    Example:
+        >>> words("To be, or 是不是")
+        ['To', 'be,', 'or', '是', '不', '是']
+    """
+    return "".join(f" {character} " if _stands_alone(character) else character for character in text).split()
+
+
+def bare_words(text: str) -> list[str]:
+    """The words of a text without the punctuation around them.
+
+    Example:
+        >>> bare_words('To be, "or" - not.')
+        ['To', 'be', 'or', 'not']
+    """
+    return [bare for word in words(text) if (bare := word.strip(_PUNCTUATION))]
+
+
+def random_order(text: str, seed: int) -> str:
+    """The words of a text in an order that depends on the text and the seed alone; it may be the old one where there
+    are few words."""
+    shuffled = words(text)
+    random.Random(f"{seed} {text}").shuffle(shuffled)
+    return _joined(shuffled)
+
+
+class Literal(NamedTuple):
+    """A word-by-word translation.
+
+    Attributes:
+        text: the translation.
+        found: words of the source that were translated.
+        words: words of the source that have letters.
+    """
+
+    text: str
+    found: int
+    words: int
+
+
+class Dictionary:
+    """Translates word by word, left to right, without regard to the context.
+
+    A word is looked up without the punctuation around it, as it is written and then in lower case; one that is not
+    found, or is a number, stays as it is. The paper takes the first translation that a web service offers. Word lists
+    are in no such order, so of several translations the one counts whose pair is listed most often (word pairs mined
+    from text repeat themselves), then the one whose words are the most frequent in `texts`, then the first.
+
+    Args:
+        pairs: words and their translations; entries of several words on the source side are used for scripts without
+            spaces alone.
+        texts: text in the target language.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[str, str]], texts: Iterable[str] = ()) -> None:
+        frequency = Counter(word.lower() for text in texts for word in bare_words(text))
+        listed: dict[str, Counter[str]] = defaultdict(Counter)
+        for source, target in pairs:
+            listed[source][target] += 1
+
+        def rank(entry: tuple[str, int]) -> tuple[int, int]:
+            target, count = entry
+            return count, min(frequency[word.lower()] for word in words(target))
+
+        # `max` keeps the first of equals, and a Counter the order of the file.
+        self._best = {source: max(targets.items(), key=rank)[0] for source, targets in listed.items()}
+        self._longest = max((len(source) for source in self._best if is_unspaced(source[0])), default=1)
+
+    def translate(self, text: str) -> Literal:
+        """The word-by-word translation of a text; it begins with a capital letter where the text does."""
+        rest = words(text)
+        translated: list[str] = []
+        found = total = 0
+        while rest:
+            size, target = self._look_up(rest)
+            counted = sum(map(_has_letter, rest[:size]))
+            total += counted
+            found += 0 if target is None else counted
+            translated.append(rest[0] if target is None else target)
+            rest = rest[size:]
+        result = _joined(translated)
+        return Literal(result[:1].upper() + result[1:] if text.strip()[:1].isupper() else result, found, total)
+
+    def _look_up(self, rest: list[str]) -> tuple[int, str | None]:
+        """How many of the words the longest entry covers, and its translation with the punctuation of the source around
+        it."""
+        for size in range(min(self._longest, len(rest)) if is_unspaced(rest[0][0]) else 1, 0, -1):
+            whole = "".join(rest[:size])
+            bare = whole.strip(_PUNCTUATION)
+            target = self._best.get(bare, self._best.get(bare.lower()))
+            if target is not None and _has_letter(bare):
+                begin = whole.index(bare)
+                return size, whole[:begin] + target + whole[begin + len(bare) :]
+        return 1, None
+
+
+def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
+    """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read.
+
+    Raises:
+        InputError: the file cannot be read or is empty, or a line has fewer than two words.
+    """
+    pairs = []
+    for number, (word, translation) in enumerate(iter_table(path, ("word", "translation"), jsonl=False), 1):
+        if not word.strip() or not translation.strip():
+            raise InputError(f"{path}, line {number}: a word and its translation are needed, one of them is blank")
+        pairs.append((word.strip(), translation.strip()))
+    if not pairs:
+        raise InputError(f"{path}: empty; there are no word pairs")
+    return pairs
+
+
+def coverage(literals: Sequence[Literal]) -> float:
+    """The share of the source's words that a dictionary knew; 0 where there is no word."""
+    total = sum(literal.words for literal in literals)
+    return sum(literal.found for literal in literals) / total if total else 0.0
+
+
+def _joined(pieces: list[str]) -> str:
+    """One text, with spaces but between characters of a script that knows none."""
+    glued = [_stands_alone(left[-1]) and _stands_alone(right[0]) for left, right in itertools.pairwise(pieces)]
+    return "".join(piece + ("" if glue else " ") for piece, glue in zip(pieces, [*glued, True], strict=False))
+
+
+def _has_letter(word: str) -> bool:
+    return any(map(str.isalpha, word))
+
+
+def _stands_alone(character: str) -> bool:
+    """Whether a character is of a script without spaces, or full-width punctuation."""
+    return is_unspaced(character) or unicodedata.east_asian_width(character) in "WF"
+
+
+@dataclasses.dataclass(frozen=True)
+class Preference:
+    """How a metric ranks modified sentences y~ and references y* of the same sources x.
+
+    Attributes:
+        modification: what was done to the sentences.
+        measure: ``"score"``, or a part of it.
+        differences: (n,) ``d(y~, y*; x) = m(x, y~) - m(x, y*)`` (Eq. 1), above 0 where the modified sentence is
+            preferred; 0 where the two differ by rounding noise alone.
+    """
+
+    modification: str
+    measure: str
+    differences: np.ndarray
+
+    @property
+    def preferred(self) -> float:
+        """The share of modified sentences that the metric prefers; for word-by-word translations the W2W statistic (Eq.
+        2)."""
+        return float((self.differences > 0).mean())
+
+    @property
+    def equal(self) -> float:
+        """The share of sentences of which the metric prefers neither."""
+        return float((self.differences == 0).mean())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The statistics and the differences, as plain numbers."""
+        return {
+            "modification": self.modification,
+            "measure": self.measure,
+            "preferred": self.preferred,
+            "equal": self.equal,
+            "mean": float(self.differences.mean()),
+            "median": float(np.median(self.differences)),
+            "differences": self.differences.tolist(),
+        }
+
+
+def preferences(
+    scorer: Scorer, sources: Sequence[str], references: Sequence[str], modified: Mapping[str, Sequence[str]]
+) -> tuple[list[Preference], MetricResult]:
+    """Compares modified sentences with the references.
+
+    Everything is scored in one call, so that metrics that scale their scores by the extremes of a call put all on one
+    scale.
+
+    Args:
+        scorer: a metric that compares translations with the source.
+        sources: n source segments.
+        references: their n human translations.
+        modified: modification -> n sentences.
+
+    Returns:
+        One preference per modification and measure (the score, then its parts), and the scores of all texts.
+
+    Raises:
+        InputError: the metric compares with references, there is no modification, or the columns are empty or of
+            unequal length.
+    """
+    if scorer.compares != "sources":
+        raise InputError(
+            "preferences: the metric compares with references, which would be compared with themselves; "
+            "use a reference-free one"
+        )
+    if not modified:
+        raise InputError("modified: empty; there is nothing to compare the references with")
+    columns = check(sources=sources, references=references, **modified)
+    texts = columns[1:]
+    # A source and all its translations stand together, so that it is encoded once.
+    result = scorer.score(
+        [source for source in columns[0] for _ in texts],
+        [text for row in zip(*texts, strict=True) for text in row],
+    )
+    found = []
+    for number, modification in enumerate(modified, 1):
+        for measure, values in _measures(result).items():
+            of_texts = values.reshape(-1, len(texts))
+            differences = of_texts[:, number] - of_texts[:, 0]
+            found.append(Preference(modification, measure, np.where(abs(differences) <= _NOISE, 0.0, differences)))
+    return found, result
+
+
+def preference_table(found: Sequence[Preference]) -> str:
+    """The statistics as a Markdown table, three decimals."""
+    rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
+    for statistics in (preference.as_dict() for preference in found):
+        values = [three_decimals(statistics[name]) for name in ("preferred", "equal", "mean", "median")]
+        rows.append([statistics["modification"], statistics["measure"], str(len(statistics["differences"])), *values])
+    return markdown(rows, range(2, 7))
+
+
+def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The first pair of each source and of each target, since a second right answer would count as a wrong one.
+
+    Raises:
+        InputError: fewer than two are left.
+    """
+    kept: dict[str, str] = {}
+    targets: set[str] = set()
+    for source, target in pairs:
+        if source not in kept and target not in targets:
+            kept[source] = target
+            targets.add(target)
+    if len(kept) < 2:
+        raise InputError(f"sentence pairs: at least 2 with different sources and targets are needed, got {len(kept)}")
+    return list(kept.items())
+
+
+def random_candidates(pairs: int, candidates: int, seed: int) -> np.ndarray:
+    """For each source the target that belongs to it, and others drawn at random without repetition.
+
+    Args:
+        pairs: n, the number of sentence pairs.
+        candidates: k, the number of targets that a source is compared with; all where there are not so many.
+        seed: of the draw.
+
+    Returns:
+        (n, min(k, n)) numbers of targets; the first column holds the right ones.
+    """
+    others = min(positive("candidates", candidates), pairs) - 1
+    generator = np.random.default_rng(seed)
+    drawn = np.array([generator.choice(pairs - 1, size=others, replace=False) for _ in range(pairs)], dtype=np.int64)
+    own = np.arange(pairs)[:, None]
+    # The numbers from the own one up are moved by one, which leaves it out.
+    return np.hstack([own, drawn + (drawn >= own)])
+
+
+def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int) -> np.ndarray:
+    """For each source the target that belongs to it, and the others that are nearest by cosine: the hardest to tell
+    apart.
+
+    Args:
+        sources: (n, d) sentence vectors, such as the means of token vectors.
+        targets: (n, d) sentence vectors in the same space.
+        candidates: as `random_candidates`.
+
+    Returns:
+        As `random_candidates`. The right target is there wherever it is ranked, so that the metric is judged and not
+        the vectors.
+    """
+    count = min(positive("candidates", candidates), len(sources))
+    left, right = (
+        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12) for vectors in (sources, targets)
+    )
+    found = []
+    for first in range(0, len(left), _ROWS_AT_ONCE):
+        cosines = left[first : first + _ROWS_AT_ONCE] @ right.T
+        rows = np.arange(len(cosines))
+        cosines[rows, first + rows] = np.inf
+        found.append(np.argsort(-cosines, axis=1, kind="stable")[:, :count])
+    return np.concatenate(found)
+
+
+def match(
+    scorer: Scorer,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    candidates: np.ndarray,
+    cutoffs: Sequence[int] = (1, 5, 10),
+    *,
+    wrap: Callable[[Iterator[tuple[str, str]]], Iterable[tuple[str, str]]] = iter,
+) -> tuple[dict[str, dict[int, float]], MetricResult]:
+    """Ranks for every source the candidates by the metric's score.
+
+    Args:
+        scorer: any metric. One that compares with references is given the source in their place: overlap of characters
+            finds names and numbers without knowing a language.
+        sources: n sentences.
+        targets: their n translations.
+        candidates: (n, k) numbers of targets, the right one first, see `random_candidates` and `nearest_candidates`.
+            Precision among k candidates is at least what it would be among all.
+        cutoffs: each N of Precision@N, below k.
+        wrap: wraps the iteration over all n * k pairs of texts, for a progress bar.
+
+    Returns:
+        ``"score"``, and each part of it -> N -> Precision@N; and the scores of all candidates, source by source.
+
+    Raises:
+        InputError: the columns are empty or of unequal length, or there is no such cutoff.
+    """
+    most = candidates.shape[1] - 1
+    for cutoff in cutoffs:
+        if positive("cutoff", cutoff) > most:
+            raise InputError(
+                f"cutoff {cutoff}: among {most + 1} candidates all translations are found by then; at most {most}"
+            )
+    checked = check(sources=sources, targets=targets)
+    rows = ((checked[0][source], checked[1][target]) for source, row in enumerate(candidates) for target in row)
+    [result] = scorer.score_stream(chunked(wrap(rows)))
+    precision = {
+        name: {cutoff: precision_at(values.reshape(candidates.shape), cutoff) for cutoff in cutoffs}
+        for name, values in _measures(result).items()
+    }
+    return precision, result
+
+
+def precision_at(scores: np.ndarray, cutoff: int, right: np.ndarray | int = 0) -> float:
+    """Precision@N: the share of sources whose translation is among the N candidates with the highest scores (Guo et
+    al., 2018).
+
+    Equal scores are ranked in every order at once: a translation that shares the ranks 1 and 2 with another candidate
+    counts 1/2 for N = 1.
+
+    Args:
+        scores: (n, k) scores of the candidates.
+        cutoff: N, at least 1.
+        right: the column, or (n,) the columns, of the translations.
+
+    Example:
+        >>> precision_at(np.array([[0.9, 0.1, 0.2], [0.5, 0.7, 0.5]]), 1), precision_at(np.array([[0.5, 0.7, 0.5]]), 2)
+        (0.5, 0.5)
+    """
+    own = scores[np.arange(len(scores)), right][:, None]
+    better, sharing = (scores > own).sum(1), (scores == own).sum(1)
+    return float(np.clip((cutoff - better) / sharing, 0.0, 1.0).mean())
+
+
+def matching_table(precision: Mapping[str, Mapping[int, float]]) -> str:
+    """Measure -> N -> Precision@N as a Markdown table, three decimals."""
+    cutoffs = list(next(iter(precision.values())))
+    rows = [["measure", *(f"P@{cutoff}" for cutoff in cutoffs)]]
+    rows += [[name, *map(three_decimals, values.values())] for name, values in precision.items()]
+    return markdown(rows, range(1, len(rows[0])))
+
+
+def _measures(result: MetricResult) -> dict[str, np.ndarray]:
+    """The score and its parts."""
+    return {SCORE: result.segments, **result.parts}
