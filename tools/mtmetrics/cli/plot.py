@@ -11,9 +11,8 @@ from mtmetrics.cli.output import print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.evaluation.measure import Measure
-    from mtmetrics.evaluation.metric_table import MetricTable
-    from mtmetrics.evaluation.scored import Entry, Run
+    from mtmetrics.evaluation.run import Entry, MetricRuns
+    from mtmetrics.evaluation.table import Measure, MetricTable
 
 _FORMATS = ("json", "markdown", "latex", "csv", "tsv")
 _COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c")
@@ -93,20 +92,21 @@ def _add_plot(kinds: Any, name: str, what: str, run: Callable[[argparse.Namespac
 class _Judged(NamedTuple):
     """The metrics on the data, and a table of their agreement, which names the files and holds the judgements."""
 
-    result: "Run"
+    result: "MetricRuns"
     entries: "list[Entry]"
     table: "MetricTable"
 
 
 def _scatter(args: argparse.Namespace) -> int:
-    from mtmetrics.evaluation.measure import Measure
     from mtmetrics.evaluation.plots import save_scatter
+    from mtmetrics.evaluation.table import Measure
 
     judged = _judged(args, args.column, Measure())
     rows = zip(judged.table.labels, judged.table.columns, strict=True)
     panels = {
         label: {
-            row.scored.entry.title: (column.take(row.scored.scores[number]), column.human) for row in judged.table.rows
+            row.scored.entry.title: (column.take(row.scored.scores[number]), column.judgements["human"])
+            for row in judged.table.rows
         }
         for number, (label, column) in enumerate(rows)
     }
@@ -115,8 +115,8 @@ def _scatter(args: argparse.Namespace) -> int:
 
 
 def _bars(args: argparse.Namespace) -> int:
-    from mtmetrics.evaluation.measure import Measure
     from mtmetrics.evaluation.plots import Bar, save_bars
+    from mtmetrics.evaluation.table import Measure
 
     measure = Measure(args.coefficient)
     table = _judged(args, args.column, measure, intervals=True).table
@@ -133,8 +133,8 @@ def _bars(args: argparse.Namespace) -> int:
 
 
 def _weights(args: argparse.Namespace) -> int:
-    from mtmetrics.evaluation.measure import Measure
     from mtmetrics.evaluation.plots import save_weight_heatmap
+    from mtmetrics.evaluation.table import Measure
     from mtmetrics.evaluation.weight_report import best_weights, render_weights
     from mtmetrics.evaluation.weights import mean_grid, weight_grid
     from mtmetrics.inputs import positive
@@ -148,7 +148,7 @@ def _weights(args: argparse.Namespace) -> int:
     grids = {}
     for number, (label, column) in enumerate(zip(judged.table.labels, judged.table.columns, strict=True)):
         values = {part.title: column.take(judged.result.scored(part).scores[number]) for part in parts}
-        grids[label] = weight_grid(values, column.human, args.steps, coefficient=args.coefficient)
+        grids[label] = weight_grid(values, column.judgements["human"], args.steps, coefficient=args.coefficient)
     whole = mean_grid(grids)
     print(render_weights(grids, {"metric": judged.entries[0].title, "coefficient": args.coefficient}, args.format))
     title = f"{judged.entries[0].title}: " + (f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids)))
@@ -163,9 +163,8 @@ def _judged(args: argparse.Namespace, columns: list[str], measure: "Measure", *,
     from mtmetrics.evaluation.data import read_judged
     from mtmetrics.evaluation.figures import check_plot_file
     from mtmetrics.evaluation.heatmap import require_matplotlib
-    from mtmetrics.evaluation.measure import Judgements
-    from mtmetrics.evaluation.metric_table import metric_table, remarks
-    from mtmetrics.evaluation.scored import Entry, run_metrics
+    from mtmetrics.evaluation.run import Entry, run_metrics
+    from mtmetrics.evaluation.table import metric_table, remarks
 
     require_matplotlib("mtmetrics plot")
     check_plot_file(args.out)
@@ -181,7 +180,7 @@ def _judged(args: argparse.Namespace, columns: list[str], measure: "Measure", *,
     result = run_metrics(specs.values(), files, model_pool(args), wrap=progress)
     entries = [*(Entry(name, spec) for name, spec in specs.items()), *map(Entry.of_column, columns)]
     scored = [result.scored(entry) for entry in entries]
-    table = metric_table(scored, [Judgements.of(file) for file in files], measure, intervals=intervals)
+    table = metric_table(scored, files, measure, intervals=intervals)
     print_warnings([*result.notes(), *remarks(table)])
     return _Judged(result, entries, table)
 

@@ -12,8 +12,7 @@ import numpy as np
 from mtmetrics.errors import ArtifactError
 from mtmetrics.evaluation.correlation import Correlation
 from mtmetrics.evaluation.measurements import Key, Measurement
-from mtmetrics.evaluation.scored import SCORE
-from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.evaluation.run import SCORE, MetricSpec
 from mtmetrics.evaluation.table_styles import Cell, Marked, markdown, rounded
 
 TABLES = "tables.toml"

@@ -10,7 +10,7 @@ from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.card_tables import TABLES, CardTable, load_tables
 from mtmetrics.evaluation.measurements import Key, Measurement, load_measurements, measure, save_measurements
-from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.layout import bundled_artifacts, metric_scripts
 from mtmetrics.scorers.pool import ModelPool
 

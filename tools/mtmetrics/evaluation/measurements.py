@@ -10,9 +10,7 @@ from mtmetrics.artifacts.files import sha256_file, write_atomic
 from mtmetrics.errors import ArtifactError
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.evaluation.measure import Judgements
-from mtmetrics.evaluation.scored import SCORE, score_together
-from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.evaluation.run import SCORE, MetricSpec, score_together
 from mtmetrics.scorers.pool import ModelPool
 
 RESULTS = "results.json"
@@ -111,16 +109,16 @@ def measure(
             or (stored[name, file].signature, stored[name, file].sha256) != (scorer.signature, checksum)
         }
         results = [system for [system] in score_together(list(missing.values()), segments)]
-        judgements = Judgements.of(segments)
+        human = segments.judgements["human"]
         measured = []
         for name, result in zip(missing, results, strict=True):
             values = {
-                part: pearson(judgements.take(scores), judgements.human)
+                part: pearson(segments.take(scores), human)
                 for part, scores in ({SCORE: result.segments} | result.parts).items()
             }
             known = {
                 part: None if found.reason is not None else round(found.value, _DECIMALS)
                 for part, found in values.items()
             }
-            measured.append(Measurement(name, file, checksum, len(judgements), known, result.signature))
+            measured.append(Measurement(name, file, checksum, len(human), known, result.signature))
         yield measured

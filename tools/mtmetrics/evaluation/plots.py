@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.columns import Numbers, complete
-from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.evaluation.correlation import Numbers, complete, pearson
 from mtmetrics.evaluation.figures import COLOURS, INK, QUIET, new_figure, plain_axes, save_figure, set_fonts
 from mtmetrics.evaluation.fonts import label_fonts
 from mtmetrics.evaluation.table_styles import three_decimals

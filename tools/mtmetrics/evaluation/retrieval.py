@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.scored import SCORE
+from mtmetrics.evaluation.run import SCORE
 from mtmetrics.evaluation.table_styles import markdown, three_decimals
 from mtmetrics.inputs import check, positive
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.columns import Numbers
-from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, mean
+from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, Numbers, mean
 from mtmetrics.inputs import choice, positive
 
 
