@@ -24,9 +24,7 @@ from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.evaluation.correlation import Correlation, pearson
 from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.evaluation.measure import Judgements
-from mtmetrics.evaluation.scored import SCORE, score_together
-from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.evaluation.run import SCORE, MetricSpec, score_together
 from mtmetrics.evaluation.table_styles import Marked, markdown, rounded
 from mtmetrics.layout import bundled_artifacts, metric_scripts
 from mtmetrics.scorers.pool import ModelPool
@@ -297,14 +295,14 @@ def _measured(
         old = stored.get((name, file))
         if old is None or (old.signature, old.sha256) != (scorer.signature, checksum):
             missing[name] = scorer
-    judgements = Judgements.of(segments)
+    human = segments.judgements["human"]
     found = {}
     for name, [result] in zip(missing, score_together(list(missing.values()), segments), strict=True):
         values: dict[str, float | None] = {}
         for part, scores in ({SCORE: result.segments} | result.parts).items():
-            known = pearson(judgements.take(scores), judgements.human).known
+            known = pearson(segments.take(scores), human).known
             values[part] = None if known is None else round(known, _DECIMALS)
-        found[name, file] = Measurement(name, file, checksum, len(judgements), values, result.signature)
+        found[name, file] = Measurement(name, file, checksum, len(human), values, result.signature)
     return found
 
 

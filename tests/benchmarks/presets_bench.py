@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from measure import Report, alternating, machine
 
 from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool

@@ -15,8 +15,7 @@ from measure import Report, alternating, machine
 
 from mtmetrics.evaluation.correlation import COEFFICIENTS
 from mtmetrics.evaluation.pairwise import soft_pairwise_accuracy, tie_calibrated_accuracy
-from mtmetrics.evaluation.resampling import bootstrap_correlations, perm_both
-from mtmetrics.evaluation.significance import paired_bootstrap, paired_permutation
+from mtmetrics.evaluation.significance import bootstrap_correlations, paired_bootstrap, paired_permutation, perm_both
 
 _SEGMENTS, _METRICS, _SYSTEMS, _RESAMPLES, _SECONDS = 560, 10, 10, 1000, 2.0
 

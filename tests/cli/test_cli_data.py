@@ -6,7 +6,7 @@ import json
 import pytest
 
 from mtmetrics.cli.main import main
-from mtmetrics.evaluation.eval_set import EvalSet
+from mtmetrics.evaluation.wmt_folder import EvalSet
 
 FILES = {"a.tsv": b"lp\tsource\ttranslation\thuman\n", "b.tsv": b"lp\tsource\ttranslation\thuman\nde-en\ta\tb\t1\n"}
 SUMS = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}

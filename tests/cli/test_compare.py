@@ -8,9 +8,9 @@ import pytest
 
 import mtmetrics.scorers.pool
 from mtmetrics.cli.main import build_parser, main
-from mtmetrics.evaluation.compare import CORRECTIONS, TESTS, compare_systems
-from mtmetrics.evaluation.comparison_report import STYLES
+from mtmetrics.evaluation.compare import CORRECTIONS, PAIRED_TESTS, compare_systems
 from mtmetrics.evaluation.significance import SEED
+from mtmetrics.evaluation.table_styles import STYLES
 from mtmetrics.scorers.load import load_scorer
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze.", "Ein Baum steht dort."]
@@ -123,7 +123,7 @@ def test_formats(compare, style: str) -> None:
 def test_choices_and_defaults_are_those_of_the_package() -> None:
     (parser,) = [action for action in build_parser()._actions if action.choices and "compare" in action.choices]
     actions = {action.dest: action for action in parser.choices["compare"]._actions}
-    assert tuple(actions["test"].choices) == tuple(TESTS)
+    assert tuple(actions["test"].choices) == tuple(PAIRED_TESTS)
     assert tuple(actions["correction"].choices) == tuple(CORRECTIONS)
     assert tuple(actions["format"].choices) == ("json", *STYLES)
     defaults = {name: actions[name].default for name in ("test", "correction", "resamples", "seed")}

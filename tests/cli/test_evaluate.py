@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import mtmetrics.evaluation.specs
+import mtmetrics.evaluation.run
 import mtmetrics.scorers.pool
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.correlation import pearson
@@ -127,7 +127,7 @@ def test_tables(evaluate, data, style, columns):
     ],
 )
 def test_a_bad_row_in_the_last_file_stops_before_anything_is_scored(evaluate, data, monkeypatch, changes, message):
-    monkeypatch.setattr(mtmetrics.evaluation.specs, "load_scorer", lambda *_, **__: pytest.fail("scoring began"))
+    monkeypatch.setattr(mtmetrics.evaluation.run, "load_scorer", lambda *_, **__: pytest.fail("scoring began"))
     code, out, err = evaluate("--data", data(), data("bad.jsonl", **changes))
     assert (code, out) == (2, "")
     assert message in err

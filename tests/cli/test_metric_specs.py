@@ -7,7 +7,7 @@ import pytest
 from mtmetrics.cli.metric_specs import metric_specs
 from mtmetrics.cli.options import add_metric_options
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.evaluation.run import MetricSpec
 
 
 def specs(*argv: str) -> dict[str, MetricSpec]:

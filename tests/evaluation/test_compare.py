@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.compare import clusters, compare_systems, holm
-from mtmetrics.evaluation.comparison_report import render
+from mtmetrics.evaluation.compare import clusters, compare_systems, holm, render_comparison
 from mtmetrics.evaluation.significance import SEED, bootstrap_interval, paired_bootstrap, paired_permutation
 from mtmetrics.inputs import InputReport
 from mtmetrics.scorers.base import MetricResult
@@ -158,7 +157,7 @@ def compared(scores: dict[str, np.ndarray]) -> tuple[dict, dict]:
 
 
 def test_json_holds_everything(compared: tuple[dict, dict], scores: dict[str, np.ndarray]) -> None:
-    shown = json.loads(render(*compared, "json"))
+    shown = json.loads(render_comparison(*compared, "json"))
     assert {name: shown[name] for name in ("segments", "test", "correction", "resamples", "seed", "alpha")} == {
         "segments": 80,
         "test": "permutation",
@@ -177,7 +176,7 @@ def test_json_holds_everything(compared: tuple[dict, dict], scores: dict[str, np
 
 
 def test_markdown_has_a_column_group_per_metric_and_a_triangle_of_p_values(compared: tuple[dict, dict]) -> None:
-    blocks = render(*compared, "markdown").split("\n\n")
+    blocks = render_comparison(*compared, "markdown").split("\n\n")
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in blocks[0].splitlines()]
     assert table[0] == ["system", "first", "rank", "cluster", "second:mini", "rank", "cluster"]
     assert [row[0] for row in table[2:]] == [system.name for system in compared[0]["first"].systems]
@@ -190,7 +189,7 @@ def test_markdown_has_a_column_group_per_metric_and_a_triangle_of_p_values(compa
 
 
 def test_latex_has_its_notes_as_comments(compared: tuple[dict, dict]) -> None:
-    lines = render(*compared, "latex").splitlines()
+    lines = render_comparison(*compared, "latex").splitlines()
     assert sum(line == r"\bottomrule" for line in lines) == 3
     outside, inside = [], False
     for line in lines:
@@ -203,10 +202,10 @@ def test_latex_has_its_notes_as_comments(compared: tuple[dict, dict]) -> None:
 
 
 def test_csv_has_a_row_per_metric_and_system_with_p_values_in_the_order_given(compared: tuple[dict, dict]) -> None:
-    rows = list(csv.DictReader(render(*compared, "csv").splitlines()))
+    rows = list(csv.DictReader(render_comparison(*compared, "csv").splitlines()))
     assert [row["metric"] for row in rows] == ["first"] * 3 + ["second:mini"] * 3
     assert list(rows[0])[7:10] == ["p low", "p high", "p low too"]
     best = rows[0]
     assert (best["system"], best["rank"], best["cluster"], best["p high"]) == ("high", "1", "1", "1.0000")
     assert float(best["low"]) < float(best["mean"]) < float(best["high"])
-    assert render(*compared, "tsv").splitlines()[0].split("\t") == list(rows[0])
+    assert render_comparison(*compared, "tsv").splitlines()[0].split("\t") == list(rows[0])

@@ -1,3 +1,5 @@
+"""Coefficients of agreement, within groups too, and the columns that they are computed from."""
+
 import math
 
 import numpy as np
@@ -7,7 +9,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, kendall_b, kendall_c, mean, pearson, spearman
+from mtmetrics.evaluation.correlation import (
+    COEFFICIENTS,
+    Correlation,
+    codes,
+    complete,
+    correlate,
+    kendall_b,
+    kendall_c,
+    mean,
+    pairs_within,
+    pearson,
+    spearman,
+)
 
 _COLUMN = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
 
@@ -83,7 +97,10 @@ class TestEveryCoefficient:
         ("scores", "human", "reason"),
         [
             ([None] * 4, [1.0, 2.0, 3.0, 4.0], "there are 0, 4 have no score or no judgement"),
-            ([0.5], [0.7], "there is 1"),
+            ([], [], "at least 2 segments, there are 0"),
+            ([0.5], [0.7], "at least 2 segments, there is 1"),
+            ([0.0, 0.0], [0.0, 1.0], "the scores are constant"),
+            ([0.1] * 7, list(range(7)), "the scores are constant"),
             ([2.0, 2.0, 2.0], [1.0, 2.0, 3.0], "the scores are constant"),
             ([1.0, 2.0, 3.0], [2.0, 2.0, None], "the human judgements are constant"),
             (
@@ -91,7 +108,11 @@ class TestEveryCoefficient:
                 [1.0, 2.0, 3.0],
                 "the scores hold 1 values that are not finite, the first at index 1",
             ),
-            ([None, 1.0, 3.0], [1.0, 2.0, -math.inf], "the first at index 2"),
+            (
+                [None, 1.0, 3.0],
+                [1.0, 2.0, -math.inf],
+                "human judgements hold 1 values that are not finite, the first at index 2",
+            ),
         ],
     )
     def test_what_is_not_defined_has_a_reason(self, name, scores, human, reason):
@@ -103,25 +124,6 @@ class TestEveryCoefficient:
 def test_two_segments_agree_fully_or_not_at_all():
     assert pearson([0.1, 0.3], [-5, 5]).value == pytest.approx(1.0)
     assert pearson([0.1, 0.3], [5, -5]).value == pytest.approx(-1.0)
-
-
-@pytest.mark.parametrize(
-    ("scores", "human", "reason"),
-    [
-        ([], [], "at least 2 segments, there are 0"),
-        ([1.0], [2.0], "at least 2 segments, there is 1"),
-        ([1.0, 1.0], [0.0, 1.0], "the scores are constant"),
-        ([0.0, 0.0], [0.0, 1.0], "the scores are constant"),
-        ([0.1] * 7, list(range(7)), "the scores are constant"),
-        ([0.0, 1.0], [5.0, 5.0], "the human judgements are constant"),
-        ([0.0, math.nan, 2.0], [0.0, 1.0, 2.0], "the scores hold 1 values that are not finite, the first at index 1"),
-        ([0.0, 1.0], [0.0, math.inf], "the human judgements hold 1 values that are not finite, the first at index 1"),
-    ],
-)
-def test_what_is_not_defined_is_nan_with_its_reason(scores, human, reason):
-    result = pearson(scores, human)
-    assert math.isnan(result.value)
-    assert reason in result.reason
 
 
 def test_rounding_noise_is_no_signal():
@@ -175,3 +177,109 @@ def test_an_undefined_set_is_never_left_out_of_the_mean():
 def test_mean_of_nothing():
     with pytest.raises(InputError, match="nothing to average"):
         mean({})
+
+
+# Columns side by side.
+
+
+def test_a_position_where_a_column_has_none_is_left_out_of_all() -> None:
+    columns = complete({"a": [1, None, 3.0, 4], "b": np.array([5.0, 6.0, None, 8.0], dtype=object)})
+    assert [column.tolist() for column in columns.values.values()] == [[1.0, 4.0], [5.0, 8.0]]
+    assert columns.kept.tolist() == [True, False, False, True]
+    assert columns.left_out == 2
+
+
+def test_nan_is_kept_and_named_at_its_own_position() -> None:
+    columns = complete({"a": [None, 1.0, math.nan, math.inf], "b": np.zeros(4)})
+    assert columns.left_out == 1
+    assert columns.not_finite == "the a hold 2 values that are not finite, the first at index 2"
+    assert complete({"a": [None, 1.0], "b": [math.nan, 2.0]}).not_finite is None
+
+
+def test_nothing() -> None:
+    columns = complete({"a": [], "b": []})
+    assert columns.left_out == 0
+    assert columns.values["a"].shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("b", "message"),
+    [
+        ([1.0], "of one length"),
+        ([[1.0], [2.0]], "of one length"),
+        (["x", 2.0], "b: numbers or None"),
+        ([10**400, 2.0], "b: numbers or None"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(b: list, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        complete({"a": [1.0, 2.0], "b": b})
+
+
+def test_codes_follow_the_first_appearance_among_the_positions_that_are_kept() -> None:
+    assert codes("items", ["z", "y", "x", "y", "x"], np.array([False, True, True, True, True])).tolist() == [0, 1, 0, 1]
+
+
+def test_a_label_is_needed_only_where_the_position_counts() -> None:
+    kept = np.array([True, False])
+    assert codes("items", ["a", None], kept).tolist() == [0]
+    with pytest.raises(InputError, match=r"items\[0\] is None"):
+        codes("items", [None, "a"], kept)
+    with pytest.raises(InputError, match="got 1 for 2 segments"):
+        codes("items", ["a"], kept)
+
+
+# Groups.
+
+_SCORES = [1.0, 2.0, 3.0, 3.0, 2.0, 1.0, 5.0, 5.0, 9.0]
+_HUMAN = [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 4.0]
+_ITEMS = ["a", "a", "a", "b", "b", "b", "c", "c", "d"]
+
+
+def test_the_mean_is_over_the_groups_that_say_something() -> None:
+    # a: 1, b: -1, c: the scores are tied, d: one translation.
+    result = correlate("pearson", _SCORES, _HUMAN, groups=_ITEMS)
+    assert result.value == pytest.approx(0.0, abs=1e-15)
+    assert (result.reason, result.undefined_groups) == (None, 2)
+
+
+@pytest.mark.parametrize("name", COEFFICIENTS)
+def test_groups_count_the_same_whatever_their_size_and_order(name: str) -> None:
+    generator = np.random.default_rng(5)
+    groups = generator.permutation(np.repeat(["x", "y", "z"], [4, 9, 20]))
+    scores, human = generator.normal(size=(2, 33))
+    expected = np.mean([COEFFICIENTS[name](scores[groups == label], human[groups == label]).value for label in "xyz"])
+    assert correlate(name, scores, human, groups=groups).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_without_groups_all_segments_are_one() -> None:
+    assert correlate("pearson", _SCORES, _HUMAN) == pearson(_SCORES, _HUMAN)
+
+
+def test_one_value_that_is_not_finite_is_never_hidden_by_the_mean() -> None:
+    result = correlate("kendall-b", [*_SCORES[:-1], math.nan], _HUMAN, groups=_ITEMS)
+    assert math.isnan(result.value)
+    assert "the first at index 8" in result.reason
+
+
+def test_no_group_is_defined() -> None:
+    result = correlate("pearson", [1.0, 2.0, None], [1.0, 2.0, 3.0], groups=["a", "b", "c"])
+    assert math.isnan(result.value)
+    assert result.reason.startswith(
+        "undefined in each of the 2 groups, in the first because a correlation needs at least 2 segments"
+    )
+    assert (result.left_out, result.undefined_groups) == (1, 2)
+    assert correlate("pearson", [None], [1.0], groups=["a"]).reason == "there is no segment"
+
+
+def test_refusals() -> None:
+    with pytest.raises(InputError, match="coefficient"):
+        correlate("kendall", _SCORES, _HUMAN)
+    with pytest.raises(InputError, match=r"groups\[1\] is None"):
+        correlate("pearson", [1.0, 2.0], [1.0, 2.0], groups=["a", None])
+
+
+def test_pairs_within_groups() -> None:
+    first, second = pairs_within(np.array([0, 1, 0, 2, 1, 0]))
+    assert sorted(zip(first.tolist(), second.tolist(), strict=True)) == [(0, 2), (0, 5), (1, 4), (2, 5)]
+    assert [side.size for side in pairs_within(np.array([], dtype=int))] == [0, 0]

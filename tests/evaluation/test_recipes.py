@@ -4,7 +4,7 @@ import pytest
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.recipes import load_recipe, recipe_names
-from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.inputs import language_pair
 
 NAMES = [

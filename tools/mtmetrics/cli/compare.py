@@ -11,7 +11,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.scorers.comparison import COMPARISONS
 
 if TYPE_CHECKING:
-    from mtmetrics.evaluation.specs import MetricSpec
+    from mtmetrics.evaluation.run import MetricSpec
     from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.pool import ModelPool
 
@@ -23,25 +23,31 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "compare",
         help="compare systems on one test set",
-        description="Scores the translations of several systems with one or several metrics, and prints the mean of each system with its "
-        "95 % bootstrap interval, its rank, the significance of the difference between every two systems, and clusters of systems that "
-        "cannot be told apart. Input: parallel files (-s, -r or both, and -t with a file per system), or one FILE of rows.",
+        description="Scores the translations of several systems with one or several metrics, and prints the mean of "
+        "each system with its "
+        "95 % bootstrap interval, its rank, the significance of the difference between every two systems, and "
+        "clusters of systems that "
+        "cannot be told apart. Input: parallel files (-s, -r or both, and -t with a file per system), or one FILE of "
+        "rows.",
     )
     add_row_options(
         parser,
-        one_file="JSON Lines, plain or .gz, with the keys source, reference or both, and outputs, an object: system name -> translation",
+        one_file="JSON Lines, plain or .gz, with the keys source, reference or both, and outputs, an object: system "
+        "name -> translation",
     )
     parser.add_argument(
         "--test",
         choices=("permutation", "bootstrap"),
         default="permutation",
-        help="paired test between every two systems: permutation (approximate randomisation) or bootstrap (default: %(default)s)",
+        help="paired test between every two systems: permutation (approximate randomisation) or bootstrap (default: "
+        "%(default)s)",
     )
     parser.add_argument(
         "--correction",
         choices=("none", "holm"),
         default="none",
-        help="of the p-values of a metric for the number of pairs of systems; WMT's clusters are made without (default: %(default)s)",
+        help="of the p-values of a metric for the number of pairs of systems; WMT's clusters are made without "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--resamples", type=int, default=1000, help="resamples of tests and intervals (default: %(default)s)"
@@ -63,10 +69,10 @@ def run(args: argparse.Namespace) -> int:
     systems = read_systems(args)
     if len(systems.predictions) < 2:
         raise InputError(
-            f"only one system ({', '.join(systems.predictions)}): pass -t with a file for each; for one system: mtmetrics score"
+            f"only one system ({', '.join(systems.predictions)}): pass -t with a file for each; for one system: "
+            "mtmetrics score"
         )
-    from mtmetrics.evaluation.compare import check_resampling, compare_systems
-    from mtmetrics.evaluation.comparison_report import render
+    from mtmetrics.evaluation.compare import check_resampling, compare_systems, render_comparison
 
     resampling = {"correction": args.correction, "resamples": args.resamples, "seed": args.seed}
     check_resampling(len(systems.predictions), **resampling)
@@ -78,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         results[name] = scorer.score_systems(systems.others[scorer.compares], systems.predictions)
         scores = {system: result.segments for system, result in results[name].items()}
         comparisons[name] = compare_systems(scores, test=args.test, **resampling)
-    print(render(comparisons, results, args.format))
+    print(render_comparison(comparisons, results, args.format))
     return 0
 
 
@@ -97,7 +103,8 @@ def _loaded(name: str, spec: "MetricSpec", args: argparse.Namespace, systems: Sy
         raise InputError(f"--metric {name}: {error}") from None
     if not scorer.independent:
         raise InputError(
-            f"--metric {name}: scores depend on the other segments of the same system here, so the means of systems cannot be compared; "
+            f"--metric {name}: scores depend on the other segments of the same system here, so the means of systems "
+            "cannot be compared; "
             "use normalize=fixed, with a preset that has bounds (sentsim: mini, minilm)"
         )
     return scorer

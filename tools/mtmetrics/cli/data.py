@@ -12,7 +12,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice
 
 if TYPE_CHECKING:
-    from mtmetrics.evaluation.eval_set import EvalSet
+    from mtmetrics.evaluation.wmt_folder import EvalSet
 
 
 def add_parser(subparsers: Any) -> None:
@@ -31,8 +31,10 @@ def add_parser(subparsers: Any) -> None:
     pulled = actions.add_parser(
         "pull",
         help="fetch public sets",
-        description="Fetches public sets from where their authors put them, and prints as JSON where they lie, what was fetched and what "
-        "was there already; 'mtmetrics evaluate --data FOLDER' reads them. Checksums are compared where they are known, and recorded in "
+        description="Fetches public sets from where their authors put them, and prints as JSON where they lie, what "
+        "was fetched and what "
+        "was there already; 'mtmetrics evaluate --data FOLDER' reads them. Checksums are compared where they are "
+        "known, and recorded in "
         "SHA256SUMS beside the files where they are not.",
     )
     pulled.add_argument("names", nargs="+", metavar="NAME", help="sets")
@@ -41,8 +43,10 @@ def add_parser(subparsers: Any) -> None:
     scored = actions.add_parser(
         "score",
         help="score all systems of a test set of mt-metrics-eval",
-        description="Scores all systems of a test set in the folder layout of mt-metrics-eval and adds the scores to its metric-scores, "
-        "so that mt-metrics-eval compares the metric with others; the score of a system is the mean over its segments. Prints as JSON "
+        description="Scores all systems of a test set in the folder layout of mt-metrics-eval and adds the scores to "
+        "its metric-scores, "
+        "so that mt-metrics-eval compares the metric with others; the score of a system is the mean over its "
+        "segments. Prints as JSON "
         "what was written.",
     )
     scored.add_argument("folder", metavar="DIR", help="the test set, such as mt-metrics-eval-v2/wmt22")
@@ -104,7 +108,7 @@ def run_pull(args: argparse.Namespace) -> int:
 
 def run_score(args: argparse.Namespace) -> int:
     """Scores the language pairs one by one with shared models, and prints what was written."""
-    from mtmetrics.evaluation.eval_set import EvalSet, lang_pairs
+    from mtmetrics.evaluation.wmt_folder import EvalSet, lang_pairs
     from mtmetrics.scorers.load import load_scorer
 
     # Everything is read and checked before the first pair is scored, so that a mistake does not cost an hour.
@@ -135,7 +139,7 @@ def run_score(args: argparse.Namespace) -> int:
 def _compared(args: argparse.Namespace, eval_set: "EvalSet") -> tuple[str, dict[str, Any]]:
     """What mt-metrics-eval calls the side that the metric compares with, and the option that says so to the metric's
     loader."""
-    from mtmetrics.evaluation.eval_set import SOURCES_ONLY
+    from mtmetrics.evaluation.wmt_folder import SOURCES_ONLY
     from mtmetrics.scorers.comparison import COMPARISONS
 
     comparison = COMPARISONS[choice("metric", args.metric, list(COMPARISONS))]

@@ -1,6 +1,8 @@
 """``mtmetrics evaluate``: how well metrics agree with human judgements."""
 
 import argparse
+import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.metric_specs import USUAL_METRIC, metric_specs
@@ -9,12 +11,10 @@ from mtmetrics.cli.output import print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.evaluation.judged import JudgedSegments
-    from mtmetrics.evaluation.measure import Measure
+    from mtmetrics.evaluation.data import Judged
     from mtmetrics.evaluation.recipes import Recipe
-    from mtmetrics.evaluation.scored import Entry, Judged
-    from mtmetrics.evaluation.specs import MetricSpec
-    from mtmetrics.scorers.base import Scorer
+    from mtmetrics.evaluation.run import MetricRuns, MetricSpec
+    from mtmetrics.evaluation.table import Measure, MetricTable
     from mtmetrics.scorers.pool import ModelPool
 
 _FORMATS = ("json", "markdown", "latex", "csv", "tsv")
@@ -26,8 +26,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "evaluate",
         help="correlate metrics with human judgements",
-        description="Scores translations that people have judged, and prints how well the scores agree with the judgements. One metric "
-        "gives a row per file and the mean. Several metrics, a column of the data, a recipe, systems, intervals or a test give a table as "
+        description="Scores translations that people have judged, and prints how well the scores agree with the "
+        "judgements. One metric "
+        "gives a row per file and the mean. Several metrics, a column of the data, a recipe, systems, intervals or a "
+        "test give a table as "
         "the papers print it: rows metrics, columns language pairs, average, the best in bold.",
     )
     parser.add_argument(
@@ -35,8 +37,10 @@ def add_parser(subparsers: Any) -> None:
         nargs="+",
         required=True,
         metavar="FILE",
-        help="JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables with a header, MLQE-PE, folders of "
-        "files, mt-metrics-eval; for --level system judgements XX-YY.jsonl beside XX-YY.outputs.jsonl, or a folder of them",
+        help="JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables with a header, "
+        "MLQE-PE, folders of "
+        "files, mt-metrics-eval; for --level system judgements XX-YY.jsonl beside XX-YY.outputs.jsonl, or a folder "
+        "of them",
     )
     parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
     parser.add_argument(
@@ -75,8 +79,10 @@ def add_parser(subparsers: Any) -> None:
         "--coefficient",
         default="pearson",
         metavar="NAME",
-        help="pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw scores, 25 points "
-        "apart), acc23 (pairwise accuracy with tie calibration) or spa (soft pairwise accuracy of systems) (default: %(default)s)",
+        help="pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw "
+        "scores, 25 points "
+        "apart), acc23 (pairwise accuracy with tie calibration) or spa (soft pairwise accuracy of systems) (default: "
+        "%(default)s)",
     )
     group.add_argument(
         "--group",
@@ -87,7 +93,8 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument(
         "--significance",
         metavar="williams|perm-both|none",
-        help="test the others against the best metric of each column, at 5 %% (default: williams for pearson, else none)",
+        help="test the others against the best metric of each column, at 5 %% (default: williams for pearson, else "
+        "none)",
     )
     group.add_argument("--ci", action="store_true", help="95 %% bootstrap intervals (1,000 resamples)")
     add_metric_options(parser, several=True)
@@ -96,97 +103,27 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Reads all files, runs the metrics with shared models, and prints the agreement."""
-    from mtmetrics.evaluation.measure import Measure
+    from mtmetrics.evaluation.table import Measure
 
     if args.plot is not None and args.layers is None:
         raise InputError("--plot draws the correlation against the layer; pass --layers too")
+    if args.recipe and (args.metric or args.column or args.parts):
+        raise InputError("--recipe names its own rows; leave out --metric, --column and --parts (--preset counts)")
     measure = Measure(args.coefficient, args.group)
-    specs = _specs(args)
-    table = len(specs) != 1 or args.column or args.recipe or args.level == "system" or args.ci or args.significance
-    if args.layers is not None and table:
+    specs = list(metric_specs(args, usual=() if args.column or args.recipe else (USUAL_METRIC,)).values())
+    several = len(specs) != 1 or args.column or args.recipe or args.level == "system" or args.ci or args.significance
+    if args.layers is not None and several:
         raise InputError("--layers compares the layers of one metric; leave out what asks for a table of metrics")
-    if table:
+    if several:
         return _print_table(args, specs, measure)
     return (_print_files if args.layers is None else _compare_layers)(args, specs[0], measure)
 
 
-def _specs(args: argparse.Namespace) -> "list[MetricSpec]":
-    """The metrics to run; a recipe names its own."""
-    if args.recipe and (args.metric or args.column or args.parts):
-        raise InputError("--recipe names its own rows; leave out --metric, --column and --parts (--preset counts)")
-    return list(metric_specs(args, usual=() if args.column or args.recipe else (USUAL_METRIC,)).values())
-
-
-def _print_files(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> int:
-    from mtmetrics.evaluation.agreement import judge
-    from mtmetrics.evaluation.report import render, undefined
-
-    # Every file is read before the first is scored, so that a bad line in the last one does not cost an hour.
-    files = _segments(args)
-    scorers = _scorers(spec, files, model_pool(args))
-    agreements = [
-        judge(scorers[file.lang_pair], file, measure) for file in progress(files, desc="evaluate", unit="file")
-    ]
-    print(render(agreements, _about(args, spec), args.format, parts=args.parts, coefficient=measure.label))
-    unusual = [f"{agreement.file}: {agreement.report.note}" for agreement in agreements if agreement.report.note]
-    print_warnings([*unusual, *undefined(agreements, parts=args.parts)])
-    return 0
-
-
-def _segments(args: argparse.Namespace) -> "list[JudgedSegments]":
-    from mtmetrics.evaluation.data import read_judged
-
-    return [part for path in args.data for part in read_judged(path, prediction_field=args.field, lang_pair=args.pair)]
-
-
-def _scorers(spec: "MetricSpec", files: "list[JudgedSegments]", pool: "ModelPool") -> "dict[str, Scorer]":
-    """A scorer for each language pair."""
-    return {pair: spec.load(pool, pair) for pair in dict.fromkeys(file.lang_pair for file in files)}
-
-
-def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
-    options = {
-        name: value for name, value in {"metric": spec.metric, "preset": spec.preset}.items() if value is not None
-    }
-    return {**options, "field": args.field}
-
-
-def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> int:
-    from mtmetrics.evaluation.agreement import judge
-    from mtmetrics.evaluation.figures import check_plot_file, save_figure
-    from mtmetrics.evaluation.layers import chosen_layers, curves, render_layers
-    from mtmetrics.evaluation.plots import draw_curves
-    from mtmetrics.evaluation.report import undefined
-
-    if args.plot is not None:
-        check_plot_file(args.plot, "--plot")
-    files = _segments(args)
-    pool = model_pool(args)
-    depth = next(iter(_scorers(spec, files, pool).values())).depth
-    studies = {}
-    for layer in progress(chosen_layers(args.layers, depth), desc="layers", unit="layer"):
-        scorers = _scorers(spec.having(layer=layer), files, pool)
-        studies[layer] = [judge(scorers[file.lang_pair], file, measure) for file in files]
-    print(render_layers(studies, _about(args, spec), args.format, parts=args.parts, coefficient=measure.label))
-    for agreements in studies.values():
-        print_warnings(undefined(agreements, parts=args.parts))
-    if args.plot is not None:
-        lines = {
-            name: {layer: values[-1].value for layer, values in layers.items()}
-            for name, layers in curves(studies, parts=args.parts).items()
-        }
-        title = f"{spec.metric}, preset {spec.preset}: mean of {len(files)} file{'s' if len(files) > 1 else ''}"
-        y_label = f"{measure.label} with human judgements"
-        save_figure(draw_curves(lines, title=title, x_label="layer", y_label=y_label), args.plot)
-    return 0
-
-
 def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure") -> int:
-    from mtmetrics.evaluation.measure import PEARSON, Judgements
-    from mtmetrics.evaluation.metric_report import render_metrics
-    from mtmetrics.evaluation.metric_table import check_table, metric_table, remarks, usual_test
     from mtmetrics.evaluation.recipes import load_recipe
-    from mtmetrics.evaluation.scored import run_metrics
+    from mtmetrics.evaluation.report import render_metrics
+    from mtmetrics.evaluation.run import Entry, run_metrics
+    from mtmetrics.evaluation.table import PEARSON, check_table, metric_table, remarks, usual_test
 
     test = args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
@@ -196,8 +133,11 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
             f"--recipe {recipe.name}: the paper's numbers are pearson of each {recipe.level}; leave out other choices"
         )
     files = _judged(args, recipe)
-    entries = _entries(args, specs, recipe)
-    result = run_metrics(
+    if recipe is not None:
+        entries = [row.entry(args.preset) for row in recipe.rows]
+    else:
+        entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
+    runs = run_metrics(
         [entry.metric for entry in entries if entry.metric is not None],
         files,
         model_pool(args),
@@ -205,32 +145,83 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
         wrap=progress,
     )
     if args.parts:
-        entries = [part for entry in entries for part in result.with_parts(entry)]
-    judgements = [Judgements.of(file) for file in files]
-    table = metric_table([result.scored(entry) for entry in entries], judgements, measure, test=test, intervals=args.ci)
+        entries = [part for entry in entries for part in runs.with_parts(entry)]
+    table = metric_table([runs.scored(entry) for entry in entries], files, measure, test=test, intervals=args.ci)
     print(render_metrics(table, {"field": args.field}, args.format, recipe=recipe))
-    print_warnings([*result.notes(), *remarks(table)])
+    print_warnings([*runs.notes(), *remarks(table)])
     return 0
 
 
-def _judged(args: argparse.Namespace, recipe: "Recipe | None") -> "list[Judged]":
+def _print_files(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> int:
+    from mtmetrics.evaluation.report import render_files
+    from mtmetrics.evaluation.table import remarks
+
+    runs, table = _single(spec, _judged(args), model_pool(args), measure, parts=args.parts, wrap=progress)
+    print(render_files(table, [systems[0] for systems in runs.results[spec]], _about(args, spec), args.format))
+    print_warnings([*runs.notes(), *remarks(table)])
+    return 0
+
+
+def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> int:
+    from mtmetrics.evaluation.figures import check_plot_file, save_figure
+    from mtmetrics.evaluation.plots import draw_curves
+    from mtmetrics.evaluation.report import chosen_layers, layer_curves, render_layers
+    from mtmetrics.evaluation.table import remarks
+
+    if args.plot is not None:
+        check_plot_file(args.plot, "--plot")
+    files = _judged(args)
+    pool = model_pool(args)
+    depth = spec.load(pool, files[0].lang_pair).depth
+    studies = {
+        layer: _single(spec.having(layer=layer), files, pool, measure, parts=args.parts)[1]
+        for layer in progress(chosen_layers(args.layers, depth), desc="layers", unit="layer")
+    }
+    print(render_layers(studies, _about(args, spec), args.format))
+    for table in studies.values():
+        print_warnings(remarks(table))
+    if args.plot is not None:
+        lines = {
+            name: {layer: values[-1].value for layer, values in layers.items()}
+            for name, layers in layer_curves(studies).items()
+        }
+        title = f"{spec.metric}, preset {spec.preset}: mean of {len(files)} file{'s' if len(files) > 1 else ''}"
+        y_label = f"{measure.label} with human judgements"
+        save_figure(draw_curves(lines, title=title, x_label="layer", y_label=y_label), args.plot)
+    return 0
+
+
+def _single(
+    spec: "MetricSpec", files: "list[Judged]", pool: "ModelPool", measure: "Measure", *, parts: bool, **options: Any
+) -> "tuple[MetricRuns, MetricTable]":
+    """One metric, and the table whose rows are its score and, where wanted, the parts of it."""
+    from mtmetrics.evaluation.run import Entry, run_metrics
+    from mtmetrics.evaluation.table import metric_table
+
+    runs = run_metrics([spec], files, pool, **options)
+    whole = Entry(str(spec), spec)
+    entries = runs.with_parts(whole) if parts else [whole]
+    named = [dataclasses.replace(entry, title=entry.part) for entry in entries]
+    return runs, metric_table([runs.scored(entry) for entry in named], files, measure)
+
+
+def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
+    preset = {} if spec.preset is None else {"preset": spec.preset}
+    return {"metric": spec.metric, **preset, "field": args.field}
+
+
+def _judged(args: argparse.Namespace, recipe: "Recipe | None" = None) -> "list[Judged]":
+    """All files, read before the first is scored, so that a bad line in the last one does not cost an hour."""
+    from mtmetrics.evaluation.data import read_judged, read_judged_systems
+
     level = args.level or (recipe.level if recipe is not None else "segment")
     if level == "segment":
-        return [*_segments(args)]
+        read = functools.partial(read_judged, prediction_field=args.field, lang_pair=args.pair)
+        return [part for path in args.data for part in read(path)]
     if args.field != _TRANSLATION:
         raise InputError(
             f"--field {args.field}: is of judged segments; whole systems have their translations in the field outputs"
         )
-    from mtmetrics.evaluation.data import read_judged_systems
-
     # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the judgements.
     paths = [path for path in args.data if ".outputs.jsonl" not in path] or args.data
     return [part for path in paths for part in read_judged_systems(path, lang_pair=args.pair)]
-
-
-def _entries(args: argparse.Namespace, specs: "list[MetricSpec]", recipe: "Recipe | None") -> "list[Entry]":
-    from mtmetrics.evaluation.scored import Entry
-
-    if recipe is not None:
-        return [row.entry(args.preset) for row in recipe.rows]
-    return [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]

@@ -8,7 +8,7 @@ from mtmetrics.cli.options import metric_options
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.evaluation.specs import MetricSpec
+    from mtmetrics.evaluation.run import MetricSpec
 
 USUAL_METRIC = "xmoverscore"
 
@@ -26,7 +26,7 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     Raises:
         InputError: a metric is given twice, options that could belong to several metrics, or as `MetricSpec.parse`.
     """
-    from mtmetrics.evaluation.specs import MetricSpec
+    from mtmetrics.evaluation.run import MetricSpec
 
     named = args.metric or [*usual]
     twice = [text for text in named if named.count(text) > 1]

@@ -11,8 +11,8 @@ from mtmetrics.cli.output import print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.evaluation.metric_table import MetricTable
-    from mtmetrics.evaluation.scored import Entry, Run
+    from mtmetrics.evaluation.run import Entry, MetricRuns
+    from mtmetrics.evaluation.table import MetricTable
 
 _FORMATS = ("json", "markdown", "latex", "csv", "tsv")
 _COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c")
@@ -90,7 +90,7 @@ def add_parser(subparsers: Any) -> None:
 class _Judged(NamedTuple):
     """The metrics on the data, and a table of their agreement, which names the files and holds the judgements."""
 
-    result: "Run"
+    result: "MetricRuns"
     entries: "list[Entry]"
     table: "MetricTable"
 
@@ -100,7 +100,10 @@ def _scatter(args: argparse.Namespace) -> int:
 
     table = _judged(args).table
     panels = {
-        label: {row.scored.entry.title: (column.take(row.scored.scores[number]), column.human) for row in table.rows}
+        label: {
+            row.scored.entry.title: (column.take(row.scored.scores[number]), column.judgements["human"])
+            for row in table.rows
+        }
         for number, (label, column) in enumerate(zip(table.labels, table.columns, strict=True))
     }
     figures.save_figure(plots.draw_scatter(panels), args.out)
@@ -137,7 +140,7 @@ def _weights(args: argparse.Namespace) -> int:
     grids = {}
     for number, (label, column) in enumerate(zip(judged.table.labels, judged.table.columns, strict=True)):
         values = {part.title: column.take(judged.result.scored(part).scores[number]) for part in parts}
-        grids[label] = weights.weight_grid(values, column.human, args.steps, coefficient=args.coefficient)
+        grids[label] = weights.weight_grid(values, column.judgements["human"], args.steps, coefficient=args.coefficient)
     whole = weights.mean_grid(grids)
     metric = judged.entries[0].title
     about = {"metric": metric, "coefficient": args.coefficient}
@@ -153,9 +156,8 @@ def _judged(args: argparse.Namespace, *, intervals: bool = False) -> _Judged:
     """Runs the metrics on the data, and says on standard error what is unusual."""
     from mtmetrics.evaluation.data import read_judged
     from mtmetrics.evaluation.figures import check_plot_file
-    from mtmetrics.evaluation.measure import Judgements, Measure
-    from mtmetrics.evaluation.metric_table import metric_table, remarks
-    from mtmetrics.evaluation.scored import Entry, run_metrics
+    from mtmetrics.evaluation.run import Entry, run_metrics
+    from mtmetrics.evaluation.table import Measure, metric_table, remarks
 
     check_plot_file(args.out, "mtmetrics plot")
     specs = metric_specs(args, usual=() if args.column else (USUAL_METRIC,))
@@ -170,8 +172,7 @@ def _judged(args: argparse.Namespace, *, intervals: bool = False) -> _Judged:
     result = run_metrics(specs.values(), files, model_pool(args), wrap=progress)
     entries = [*(Entry(name, spec) for name, spec in specs.items()), *map(Entry.of_column, args.column)]
     scored = [result.scored(entry) for entry in entries]
-    judgements = [Judgements.of(file) for file in files]
-    table = metric_table(scored, judgements, Measure(args.coefficient), intervals=intervals)
+    table = metric_table(scored, files, Measure(args.coefficient), intervals=intervals)
     print_warnings([*result.notes(), *remarks(table)])
     return _Judged(result, entries, table)
 

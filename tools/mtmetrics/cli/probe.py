@@ -238,7 +238,7 @@ def _name(args: argparse.Namespace) -> str:
 
 
 def _is_shown(measure: str, args: argparse.Namespace) -> bool:
-    from mtmetrics.evaluation.scored import SCORE
+    from mtmetrics.evaluation.run import SCORE
 
     return args.parts or measure == SCORE
 

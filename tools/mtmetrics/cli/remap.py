@@ -201,9 +201,8 @@ def _print_curve(
     origin: "np.ndarray",
     meta: dict[str, str],
 ) -> int:
-    from mtmetrics.evaluation.agreement import judge
+    from mtmetrics.evaluation.correlation import pearson
     from mtmetrics.evaluation.data import read_judged_segments
-    from mtmetrics.evaluation.scored import SCORE
     from mtmetrics.maps.remapping import Remapping
     from mtmetrics.scorers.load import load_xmoverscore
 
@@ -223,5 +222,7 @@ def _print_curve(
     for kind, size, remapping in progress(rows, desc="curve", unit=" maps"):
         scorer.remapping = remapping
         for file in files:
-            print(f"{kind}\t{size}\t{Path(file.file).name}\t{judge(scorer, file).correlations[SCORE].value:.4f}")
+            scores = scorer.score(file.sources, file.predictions).segments
+            agreement = pearson(file.take(scores), file.judgements["human"]).value
+            print(f"{kind}\t{size}\t{Path(file.file).name}\t{agreement:.4f}")
     return 0

@@ -57,17 +57,14 @@ def _systems_of_file(path: str) -> Systems:
             f"{path}: several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each system, and "
             f"source or reference; the first row has: {', '.join(keys) or 'none of them'}; parallel files are passed with -s or -r, and -t"
         )
-    from mtmetrics.evaluation.readers import fields, jsonl
+    from mtmetrics.evaluation.readers import jsonl_rows
 
     others: dict[Column, list[Any]] = {column: [] for column in given}
     predictions: dict[str, list[str]] = {}
-    for where, row in jsonl.rows(path):
-        outputs = row.get("outputs")
-        if not isinstance(outputs, dict) or (predictions and outputs.keys() != predictions.keys()):
-            wanted = f" of {', '.join(predictions)}, as in the first row" if predictions else ""
-            raise InputError(f"{where}, field 'outputs': an object, system name -> translation{wanted}, is needed")
+    for row in jsonl_rows(path):
+        outputs = row.outputs(predictions)
         for column in given:
-            others[column].append(fields.required_text(row, KEYS[column], where))
-        for name in outputs:
-            predictions.setdefault(name, []).append(fields.text(outputs, name, f"{where}, field 'outputs'"))
+            others[column].append(row.text(row.required(KEYS[column])))
+        for name in outputs.fields:
+            predictions.setdefault(name, []).append(outputs.text(name))
     return Systems(others, predictions)

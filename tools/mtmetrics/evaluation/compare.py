@@ -3,16 +3,26 @@ apart."""
 
 import dataclasses
 import itertools
+import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.significance import SEED, Interval, bootstrap_interval, paired_bootstrap, paired_permutation
+from mtmetrics.evaluation.significance import (
+    ALPHA,
+    SEED,
+    Interval,
+    bootstrap_interval,
+    paired_bootstrap,
+    paired_permutation,
+)
+from mtmetrics.evaluation.table_styles import FOR_READERS, STYLES
 from mtmetrics.inputs import choice, positive
+from mtmetrics.scorers.base import MetricResult
 
-ALPHA = 0.05
-TESTS: dict[str, Callable[..., float]] = {"permutation": paired_permutation, "bootstrap": paired_bootstrap}
+PAIRED_TESTS: dict[str, Callable[..., float]] = {"permutation": paired_permutation, "bootstrap": paired_bootstrap}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +53,7 @@ class SystemComparison:
         p_values: (k, k) two-sided p-values of the differences of means, in the order of `systems`; symmetric, 1 on the
             diagonal.
         segments: number of segments.
-        test: name of the test, one of `TESTS`.
+        test: name of the test, one of `PAIRED_TESTS`.
         correction: how the p-values were corrected for the number of pairs, one of `CORRECTIONS`.
         resamples: of the tests and intervals.
         seed: of the draws.
@@ -84,7 +94,7 @@ def compare_systems(
         InputError: fewer than 2 systems or 2 segments, unequal numbers of segments, scores that are not finite, or as
             `check_resampling`.
     """
-    draws = TESTS[choice("test", test, list(TESTS))]
+    draws = PAIRED_TESTS[choice("test", test, list(PAIRED_TESTS))]
     correct = CORRECTIONS[choice("correction", correction, list(CORRECTIONS))]
     columns = _checked(scores)
     k = len(columns)
@@ -123,7 +133,8 @@ def check_resampling(systems: int, *, correction: str, resamples: int, seed: int
     enough = int(2 * (pairs if correction == "holm" else 1) / ALPHA)
     if positive("resamples", resamples) < enough:
         raise InputError(
-            f"resamples {resamples}: too few for {pairs} pairs of systems with correction {correction!r}: no p-value could be below "
+            f"resamples {resamples}: too few for {pairs} pairs of systems with correction {correction!r}: no p-value "
+            "could be below "
             f"{ALPHA}; at least {enough} are needed"
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
@@ -179,13 +190,146 @@ def _checked(scores: Mapping[str, np.ndarray | Sequence[float]]) -> dict[str, np
     for name, column in columns.items():
         if column.ndim != 1 or column.shape != columns[first].shape:
             raise InputError(
-                f"{name} has scores of shape {column.shape}, but {first} of {columns[first].shape}; they must be parallel"
+                f"{name} has scores of shape {column.shape}, but {first} of {columns[first].shape}; they must be "
+                "parallel"
             )
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:
             raise InputError(
-                f"{name}: {bad.size} scores are not finite, the first is that of segment {bad[0] + 1} ({column[bad[0]]})"
+                f"{name}: {bad.size} scores are not finite, the first is that of segment {bad[0] + 1} "
+                f"({column[bad[0]]})"
             )
     if len(columns[first]) < 2:
         raise InputError(f"segments: {len(columns[first])} given; at least two are needed for a comparison")
     return columns
+
+
+def render_comparison(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]], style: str
+) -> str:
+    """What one or several metrics say of the same systems, without a final line end.
+
+    Args:
+        comparisons: metric, as the user wrote it -> its comparison of the systems; all of one test set, with the same
+            settings.
+        results: metric -> system -> what was compared, for signatures and reports.
+        style: ``json``, or a style of tables. Markdown and LaTeX hold a table of systems and metrics, a table of
+            p-values per metric and the signatures; TSV and CSV one table with a row per metric and system.
+    """
+    if style == "json":
+        return json.dumps(_as_json(comparisons, results), indent=2, ensure_ascii=False, allow_nan=False)
+    if style not in FOR_READERS:
+        return STYLES[style](_flat(comparisons, results), ())
+    comment = "% " if style == "latex" else ""
+    overview = _overview(comparisons)
+    blocks = [STYLES[style](overview, range(1, len(overview[0])))]
+    for metric, comparison in comparisons.items():
+        table = _p_values(comparison)
+        blocks += [f"{comment}p-values of {metric}:", STYLES[style](table, range(1, len(table[0])))]
+    notes = [
+        _method(next(iter(comparisons.values()))),
+        *(f"{metric}: {_signature(systems)}" for metric, systems in results.items()),
+    ]
+    return "\n\n".join([*blocks, *(comment + note for note in notes)])
+
+
+def _method(comparison: SystemComparison) -> str:
+    """What the tables show, in words."""
+    corrected = (
+        "not corrected for their number"
+        if comparison.correction == "none"
+        else f"corrected by {comparison.correction.title()}"
+    )
+    return (
+        f"Means of {comparison.segments} segments with their 95 % bootstrap intervals; two-sided p-values of the "
+        f"paired {comparison.test} "
+        f"test of every two systems, {corrected}; {comparison.resamples} resamples, seed {comparison.seed}. A "
+        "cluster ends where each "
+        f"system above has p < {ALPHA} against each system below."
+    )
+
+
+def _as_json(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
+) -> dict[str, Any]:
+    first = next(iter(comparisons.values()))
+    metrics = []
+    for metric, comparison in comparisons.items():
+        systems = [
+            {
+                "system": system.name,
+                "mean_score": system.mean,
+                "ci": system.interval._asdict(),
+                "rank": system.rank,
+                "cluster": system.cluster,
+                "report": results[metric][system.name].report.as_dict(),
+            }
+            for system in comparison.systems
+        ]
+        pairs = [
+            {
+                "better": better.name,
+                "worse": worse.name,
+                "difference": better.mean - worse.mean,
+                "p": float(comparison.p_values[i, j]),
+                "significant": bool(comparison.p_values[i, j] < ALPHA),
+            }
+            for (i, better), (j, worse) in itertools.combinations(enumerate(comparison.systems), 2)
+        ]
+        metrics.append({"metric": metric, "signature": _signature(results[metric]), "systems": systems, "pairs": pairs})
+    settings = {name: getattr(first, name) for name in ("segments", "test", "correction", "resamples", "seed")}
+    return settings | {"alpha": ALPHA, "metrics": metrics}
+
+
+def _overview(comparisons: Mapping[str, SystemComparison]) -> list[list[str]]:
+    """A row per system, in the order of the first metric."""
+    first = next(iter(comparisons.values()))
+    rows = {system.name: [system.name] for system in first.systems}
+    for comparison in comparisons.values():
+        for system in comparison.systems:
+            between = f"[{_shown(system.interval.low)}, {_shown(system.interval.high)}]"
+            rows[system.name] += [f"{_shown(system.mean)} {between}", str(system.rank), str(system.cluster)]
+    return [["system", *(cell for metric in comparisons for cell in (metric, "rank", "cluster"))], *rows.values()]
+
+
+def _p_values(comparison: SystemComparison) -> list[list[str]]:
+    """The upper triangle: rows are the better systems, columns the worse ones."""
+    names = [system.name for system in comparison.systems]
+    rows = [
+        [name, *("" if j <= i else _p(comparison.p_values[i, j]) for j in range(1, len(names)))]
+        for i, name in enumerate(names[:-1])
+    ]
+    return [["better than", *names[1:]], *rows]
+
+
+def _flat(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
+) -> list[list[str]]:
+    """A row per metric and system, with the p-values against each system in the order in which the systems were
+    given."""
+    names = list(next(iter(results.values())))
+    table = [
+        ["metric", "system", "mean", "low", "high", "rank", "cluster", *(f"p {name}" for name in names), "signature"]
+    ]
+    for metric, comparison in comparisons.items():
+        places = {system.name: place for place, system in enumerate(comparison.systems)}
+        for place, system in enumerate(comparison.systems):
+            numbers = map(_shown, (system.mean, system.interval.low, system.interval.high))
+            p_values = (_p(comparison.p_values[place, places[name]]) for name in names)
+            ranks = (str(system.rank), str(system.cluster))
+            table.append([metric, system.name, *numbers, *ranks, *p_values, results[metric][system.name].signature])
+    return table
+
+
+def _signature(systems: Mapping[str, MetricResult]) -> str:
+    """Of a metric, which is the same for all systems."""
+    return next(iter(systems.values())).signature
+
+
+def _shown(value: float) -> str:
+    # Adding 0.0 turns -0.0000 into 0.0000.
+    return f"{round(value, 4) + 0.0:.4f}"
+
+
+def _p(value: float) -> str:
+    return f"{value:.4f}"

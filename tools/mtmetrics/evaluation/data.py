@@ -1,37 +1,136 @@
-"""Reads what people thought of translations, in whichever of the known layouts it is stored."""
+"""Judged data, in whichever of the known layouts it is stored, as one table per file and language pair."""
 
-from collections.abc import Callable, Iterator
+import dataclasses
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.eval_set import is_test_set
-from mtmetrics.evaluation.judged import JudgedSegments, JudgedSystems
-from mtmetrics.evaluation.readers import fields, jsonl, mlqe, mt_metrics_eval, systems, table
-from mtmetrics.evaluation.readers.rows import Row, collect
+from mtmetrics.evaluation import wmt_folder
+from mtmetrics.evaluation.readers import NAMES, Row, files_of, is_number, jsonl_rows, read_rows
 
-# The first end of a file's name that fits says how it is read; a file of any other name is JSON Lines.
-_LAYOUTS: dict[str, Callable[[str | Path], Iterator[tuple[str, Row]]]] = {
-    mlqe.SUFFIX: mlqe.rows,
-    ".tar": mlqe.archive_rows,
-    ".tgz": mlqe.archive_rows,
-    ".tsv": table.rows,
-    ".csv": table.rows,
-    ".jsonl": jsonl.rows,
-}
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NUMBERS = ("human", "raw")
+_SYSTEM_ENDS = (".jsonl", ".jsonl.gz")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Judged:
+    """Translations of one language pair and what people thought of them: of each segment, or of whole systems.
+
+    Attributes:
+        file: where they were read from, as the user wrote it.
+        lang_pair: such as ``"de-en"``.
+        rows: a row per translation with ``source`` and ``translation``; ``reference`` and ``system``, None where a row
+            has none; ``item``, rows of one name translate the same source; ``human``, higher is better, NaN exactly
+            where there is no judgement; perhaps ``raw``, the judgement on its original scale such as 0-100, NaN where
+            there is none; and the other fields of the file that hold numbers only, None where a row has none.
+        level: ``"segment"``; or ``"system"``, where `rows` hold the whole output of one system after the other, and
+            ``human`` is the judgement of the row's system.
+    """
+
+    file: str
+    lang_pair: str
+    rows: "pd.DataFrame"
+    level: Literal["segment", "system"] = "segment"
+
+    @classmethod
+    def of(
+        cls,
+        file: str | Path,
+        lang_pair: str,
+        columns: Mapping[str, Sequence[Any]],
+        level: Literal["segment", "system"] = "segment",
+    ) -> "Judged":
+        """Judged data of the columns of `rows`; items that are missing become running numbers of the different sources,
+        and columns that hold nothing are left out."""
+        import pandas as pd
+
+        numbers = {text: str(number) for number, text in enumerate(dict.fromkeys(columns["source"]), 1)}
+        missing = {name: [None] * len(columns["source"]) for name in ("reference", "system")}
+        given = {name: values for name, values in columns.items() if any(value is not None for value in values)}
+        if None in given.get("item", [None]):
+            given["item"] = [numbers[text] for text in columns["source"]]
+        rows = pd.DataFrame(missing | given | {"human": columns["human"]}, dtype=object)
+        return cls(str(file), lang_pair, rows.astype({name: np.float64 for name in _NUMBERS if name in rows}), level)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def sources(self) -> list[str]:
+        """The source of each row."""
+        return self.rows["source"].tolist()
+
+    @property
+    def predictions(self) -> list[str]:
+        """The translation of each row."""
+        return self.rows["translation"].tolist()
+
+    @property
+    def references(self) -> list[str | None]:
+        """The reference of each row, None where there is none."""
+        return self.rows["reference"].tolist()
+
+    @property
+    def human(self) -> np.ndarray:
+        """(n,) the judgement of each row, NaN where there is none."""
+        return self.rows["human"].to_numpy()
+
+    @property
+    def judged(self) -> np.ndarray:
+        """(n,) bool: whether the row has a judgement."""
+        return ~np.isnan(self.human)
+
+    @functools.cached_property
+    def judgements(self) -> "pd.DataFrame":
+        """The rows that have a judgement, or the first row of each system; the index counts segments, or systems."""
+        whole = self.level == "system"
+        return (self.rows.drop_duplicates("system", ignore_index=True) if whole else self.rows).dropna(subset=["human"])
+
+    def take(self, values: Any) -> list[Any]:
+        """The values that belong to the judgements, of one value per segment, or per system."""
+        return [values[row] for row in self.judgements.index]
+
+    def outputs(self) -> "dict[str, pd.DataFrame]":
+        """System -> its rows, side by side with those of the others; judged segments are one system without a name."""
+        if self.level == "segment":
+            return {"": self.rows}
+        return {str(name): rows for name, rows in self.rows.groupby("system", sort=False)}
+
+    def column(self, name: str) -> list[float | None]:
+        """The n values of another field of the rows, None where a row has none.
+
+        Raises:
+            InputError: no other field of that name holds numbers, or whole systems were judged.
+        """
+        if self.level == "system":
+            raise InputError(f"{self.file}: column {name!r}: judgements of whole systems have no columns of scores")
+        known = [column for column in self.rows if column not in NAMES]
+        if name not in known:
+            raise InputError(f"{self.file}: no column of numbers {name!r}; there are: {', '.join(known) or 'none'}")
+        return self.rows[name].tolist()
 
 
 def read_judged(
     path: str | Path, *, prediction_field: str = "translation", lang_pair: str | None = None
-) -> list[JudgedSegments]:
+) -> list[Judged]:
     """Reads judged segments and says what belongs together: one result for each file and language pair in it.
 
     - JSON Lines, see `read_judged_segments`, with any number of language pairs.
     - ``.tsv`` and ``.csv`` with a header row; the columns have the same names. That includes WMT17's
-    ``testset_XX-YY.tsv`` and the
-      collections of WMT judgements on the Hub (``lp``, ``src``, ``mt``, ``ref``, ``score``, ``raw``, ``system``).
-    - MLQE-PE, see `readers.mlqe`: ``*.df.short.tsv``, or the ``.tar.gz`` in which it is published.
-    - A test set in the folder layout of mt-metrics-eval, see `readers.mt_metrics_eval`; ``metric-scores`` become
-    columns.
+      ``testset_XX-YY.tsv`` and the collections of WMT judgements on the Hub (``lp``, ``src``, ``mt``, ``ref``,
+      ``score``, ``raw``, ``system``). Fields are separated by tabs where the header holds one, else by commas with
+      the quoting of CSV. A tab-separated field is quoted only where it holds doubled quotes between quotes, as pandas
+      writes it. An empty field and ``None`` are no value, but for source and translation.
+    - MLQE-PE (Fomicheva et al., 2020) as sheffieldnlp/mlqe-pe publishes it: ``SPLIT.XXYY.df.short.tsv``, or the
+      ``.tar.gz`` that holds one. The judgement is ``z_mean``, the mean of the annotators' z-scores.
+    - A test set in the folder layout of mt-metrics-eval, see `wmt_folder`; ``metric-scores`` become columns.
     - Any other folder: all files of these names in it, in the order of their names.
 
     All but archives may be compressed, ``.gz``.
@@ -44,34 +143,22 @@ def read_judged(
     Raises:
         InputError: nothing to read, or something that cannot be used; names file, line and field.
     """
-    if is_test_set(path):
-        return mt_metrics_eval.read_segments(path, lang_pair=lang_pair)
+    if wmt_folder.is_test_set(path):
+        return _read_wmt_folder(path, lang_pair, "segment")
     found = []
-    for file in _files(path):
-        rows = _LAYOUTS.get(_end(file) or "", jsonl.rows)(file)
-        found += collect(str(file), rows, prediction_field=prediction_field, lang_pair=lang_pair)
+    for file in files_of(path):
+        found += _collect(str(file), read_rows(file), prediction_field, lang_pair)
     if not found:
         raise InputError(f"{path}: holds no row of the language pair {lang_pair}")
     return found
 
 
-def _files(path: str | Path) -> list[str | Path]:
-    if not Path(path).is_dir():
-        return [path]
-    files = sorted(file for file in Path(path).rglob("*") if file.is_file() and _end(file))
-    if not files:
-        raise InputError(
-            f"{path}: holds no judged data; files *{', *'.join(_LAYOUTS)} are read, or a test set of mt-metrics-eval"
-        )
-    return [*files]
-
-
-def read_judged_segments(path: str | Path, *, prediction_field: str = "translation") -> JudgedSegments:
+def read_judged_segments(path: str | Path, *, prediction_field: str = "translation") -> Judged:
     """Reads a JSON Lines file, plain or ``.gz``, with one judged segment per line, all of one language pair.
 
     A row has the fields ``lp``, ``source``, `prediction_field` and ``human`` (a finite number, or null where there is
     no judgement); ``reference``, ``system``, ``sid`` and ``da_mean`` may be missing or null. Other names of these
-    fields are in `readers.fields.NAMES`.
+    fields are in `NAMES`.
 
     Args:
         path: the file, or ``-`` for standard input.
@@ -81,48 +168,186 @@ def read_judged_segments(path: str | Path, *, prediction_field: str = "translati
         InputError: the file cannot be read, holds no row or several language pairs, or a field is missing or cannot be
             used; names file, line and field.
     """
-    [segments] = collect(str(path), _of_one_pair(jsonl.rows(path)), prediction_field=prediction_field)
+    [segments] = _collect(str(path), _of_one_pair(jsonl_rows(path)), prediction_field, None)
     return segments
 
 
 def read_judged_systems(
     path: str | Path, *, reference_field: str = "reference", lang_pair: str | None = None
-) -> list[JudgedSystems]:
+) -> list[Judged]:
     """Reads whole outputs of systems and the judgement of each system, one result for each language pair.
 
     Args:
-        path: ``XX-YY.jsonl`` or ``XX-YY.jsonl.gz`` with the judgements, beside ``XX-YY.outputs.jsonl`` or ``.gz``, or a
-            folder of them; or a test set in the folder layout of mt-metrics-eval.
+        path: ``XX-YY.jsonl`` or ``XX-YY.jsonl.gz`` with a judgement per row (``lp``, ``system``, ``human``), beside
+            ``XX-YY.outputs.jsonl`` or ``.gz`` with a segment per row (``lp``, ``source``, perhaps a reference, and
+            ``outputs``, an object with the translation of every judged system); or a folder of them; or a test set in
+            the folder layout of mt-metrics-eval.
         reference_field: the field that holds the reference, in JSON Lines.
         lang_pair: read this pair only.
 
     Raises:
         InputError: nothing to read, or something that cannot be used; names file, line and field.
     """
-    if is_test_set(path):
-        return mt_metrics_eval.read_systems(path, lang_pair=lang_pair)
-    found = [systems.read(file, reference_field=reference_field) for file in systems.find(path)]
+    if wmt_folder.is_test_set(path):
+        return _read_wmt_folder(path, lang_pair, "system")
+    found = [_read_systems(file, reference_field) for file in _system_files(Path(path))]
     kept = [pair for pair in found if lang_pair in (None, pair.lang_pair)]
     if not kept:
-        raise InputError(
-            f"{path}: no language pair {lang_pair}; there are: {', '.join(pair.lang_pair for pair in found)}"
-        )
+        known = ", ".join(pair.lang_pair for pair in found)
+        raise InputError(f"{path}: no language pair {lang_pair}; there are: {known}")
     return kept
 
 
-def _end(path: str | Path) -> str | None:
-    name = str(path).removesuffix(".gz")
-    return next((end for end in _LAYOUTS if name.endswith(end)), None)
+def _collect(file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None) -> list[Judged]:
+    """Groups rows by language pair, in order of first appearance; of other pairs than `lang_pair` nothing is kept."""
+    pairs: dict[str, _Segments] = {}
+    for row in rows:
+        name = row.name("lp") if lang_pair is not None else row.required("lp")
+        pair = lang_pair if name is None else row.text(name)
+        if pair not in pairs:
+            pairs[row.checked_pair(pair)] = _Segments(prediction_field)
+        if lang_pair in (None, pair):
+            pairs[pair].add(row)
+    if not pairs:
+        raise InputError(f"{file}: holds no row, there is nothing to judge")
+    return [Judged.of(file, pair, found.columns()) for pair, found in pairs.items() if lang_pair in (None, pair)]
 
 
-def _of_one_pair(rows: Iterator[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
+def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
     first = None
-    for where, row in rows:
-        name = fields.field_name(row, "lp")
-        pair = first if name is None else row[name]
+    for row in rows:
+        name = row.name("lp")
+        pair = first if name is None else row.fields[name]
         first = first or pair
         if pair != first:
             raise InputError(
-                f"{where}, field {name!r}: {pair!r}, but the lines before have {first!r}; give each language pair its own file"
+                f"{row.where}, field {name!r}: {pair!r}, but the lines before have {first!r}; give each language pair "
+                "its own file"
             )
-        yield where, row
+        yield row
+
+
+class _Segments:
+    """The rows of one language pair as columns."""
+
+    def __init__(self, prediction_field: str) -> None:
+        names = NAMES["translation"]
+        # Another name is meant literally; the usual one has the variants of other layouts.
+        self._translation = names if prediction_field == names[0] else (prediction_field,)
+        self._known: dict[tuple[str, ...], tuple[dict[str, str | None], list[str]]] = {}
+        self._columns: dict[str, list[Any]] = {field: [] for field in NAMES if field != "lp"}
+        self._others: dict[str, list[float | None]] = {}
+        self._texts: set[str] = set()
+
+    def add(self, row: Row) -> None:
+        names, others = self._names_in(row)
+        before = len(self._columns["source"])
+        for field, column in self._columns.items():
+            name = names[field]
+            if field in ("source", "translation"):
+                column.append(row.text(str(name)))
+            elif name is None or row.fields[name] is None:
+                column.append(None)
+            else:
+                column.append({"item": row.label, "human": row.number, "raw": row.number}.get(field, row.text)(name))
+        for name in others:
+            value = row.fields[name]
+            if name in self._texts:
+                continue
+            if value is None or is_number(value):
+                self._others.setdefault(name, [None] * before).append(value)
+            else:
+                self._texts.add(name)
+                self._others.pop(name, None)
+        for column in self._others.values():
+            column += [None] * (before + 1 - len(column))
+
+    def _names_in(self, row: Row) -> tuple[dict[str, str | None], list[str]]:
+        """The name that each field has in a row, and the other names in it; looked up once for all rows of the same
+        fields."""
+        keys = tuple(row.fields)
+        if keys not in self._known:
+            names = {field: row.name(field) for field in NAMES}
+            names["translation"] = next((name for name in self._translation if name in row.fields), None)
+            for field in ("source", "translation", "human"):
+                if names[field] is None:
+                    raise row.lacks(self._translation if field == "translation" else NAMES[field])
+            self._known[keys] = names, [name for name in row.fields if name not in names.values()]
+        return self._known[keys]
+
+    def columns(self) -> dict[str, list[Any]]:
+        return self._others | self._columns
+
+
+# Judgements of whole systems.
+
+
+def _read_wmt_folder(path: str | Path, lang_pair: str | None, level: Literal["segment", "system"]) -> list[Judged]:
+    found = wmt_folder.judged_columns(path, "seg" if level == "segment" else "sys", lang_pair=lang_pair)
+    return [Judged.of(Path(path), pair, columns, level) for pair, columns in found.items()]
+
+
+def _system_files(path: Path) -> list[Path]:
+    """The files with judgements of systems: the one that was named, or those of a folder that have outputs beside
+    them."""
+    if not path.is_dir():
+        return [path]
+    named = [file for file in sorted(path.iterdir()) if file.name.endswith(_SYSTEM_ENDS)]
+    found = [file for file in named if ".outputs." not in file.name and _outputs_file(file)]
+    if not found:
+        raise InputError(f"{path}: holds no XX-YY.jsonl with XX-YY.outputs.jsonl beside it, plain or .gz")
+    return found
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
+def _outputs_file(path: Path) -> Path | None:
+    names = (f"{_stem(path)}.outputs{end}" for end in _SYSTEM_ENDS)
+    return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
+
+
+def _read_systems(path: Path, reference_field: str) -> Judged:
+    lang_pair, human = _system_judgements(path)
+    outputs_file = _outputs_file(path)
+    if outputs_file is None:
+        raise InputError(f"{path}: no {_stem(path)}.outputs.jsonl or .gz beside it, which holds what the systems wrote")
+    segments: list[dict[str, Any]] = []
+    translations: dict[str, list[str]] = {system: [] for system in human}
+    for row in jsonl_rows(outputs_file):
+        if row.text(row.required("lp")) != lang_pair:
+            raise InputError(f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}")
+        reference = None if row.fields.get(reference_field) is None else row.text(reference_field)
+        segments.append({"source": row.text(row.required("source")), "reference": reference})
+        outputs = row.outputs()
+        for system, texts in translations.items():
+            if system not in outputs.fields:
+                raise InputError(f"{outputs.where}: no translation of the judged system {system!r}")
+            texts.append(outputs.text(system))
+    if not segments:
+        raise InputError(f"{outputs_file}: holds no row, there is nothing to judge")
+    columns = {name: [segment[name] for segment in segments] * len(human) for name in ("source", "reference")}
+    columns |= {
+        "translation": [text for texts in translations.values() for text in texts],
+        "system": [system for system in human for _ in segments],
+        "human": [value for value in human.values() for _ in segments],
+    }
+    return Judged.of(path, lang_pair, columns, "system")
+
+
+def _system_judgements(path: Path) -> tuple[str, dict[str, float]]:
+    lang_pair = ""
+    human: dict[str, float] = {}
+    for row in jsonl_rows(path):
+        pair = row.checked_pair(row.text(row.required("lp")))
+        lang_pair = lang_pair or pair
+        if pair != lang_pair:
+            raise InputError(f"{row.where}, field 'lp': {pair!r}, but the lines before have {lang_pair!r}")
+        system = row.text(row.required("system"))
+        if system in human:
+            raise InputError(f"{row.where}, field 'system': {system!r} has a judgement already")
+        human[system] = row.number(row.required("human"))
+    if not human:
+        raise InputError(f"{path}: holds no row, there is nothing to judge")
+    return lang_pair, human

@@ -135,7 +135,8 @@ def _recorded(path: Path) -> dict[str, str]:
         digest, space, name = line.partition("  ")
         if not space or len(digest) != 64:
             raise InputError(
-                f"{path}, line {number}: a sha256, two spaces and the name of a file are needed; remove the file to start anew"
+                f"{path}, line {number}: a sha256, two spaces and the name of a file are needed; remove the file to "
+                "start anew"
             )
         recorded[name] = digest
     return recorded

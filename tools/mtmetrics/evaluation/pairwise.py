@@ -1,4 +1,4 @@
-"""Accuracy of a metric on pairs: of systems, and of translations of one item."""
+"""Agreement on pairs: of systems, and of translations of one item."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,13 +6,55 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.columns import Columns, Numbers, codes, complete
-from mtmetrics.evaluation.correlation import Correlation
-from mtmetrics.evaluation.grouping import pairs_within
+from mtmetrics.evaluation.correlation import Columns, Correlation, Numbers, codes, complete, pairs_within
 from mtmetrics.evaluation.significance import SEED, sign_flips
+from mtmetrics.inputs import number
 
 # Accuracies closer than this differ by rounding alone.
 _ROUNDING = 1e-12
+
+
+def darr_kendall(
+    scores: Numbers, raw_human: Numbers, items: Sequence[Any] | np.ndarray, threshold: float = 25.0
+) -> Correlation:
+    """Kendall's tau-like agreement of the WMT metrics tasks (Bojar et al., 2017; Ma et al., 2018): (C - D) / (C + D).
+
+    The pairs are two translations of one item whose raw assessments lie at least `threshold` points apart; other pairs
+    count as tied and are left out. C pairs are ordered by the metric as by people; the D others are ordered the other
+    way or tied by the metric. All pairs of a set count the same, whatever item they belong to.
+
+    Args:
+        scores: (n,) scores of a metric; None leaves the translation out.
+        raw_human: (n,) raw assessments of 0 to 100 points (not standardised); None leaves the translation out.
+        items: (n,) what was translated; equal labels mean the same source segment.
+        threshold: in points, above 0.
+
+    Returns:
+        In [-1, 1]; NaN with its reason where no pair is left or a value is not finite.
+
+    Raises:
+        InputError: the columns are not vectors of one length, or an impossible threshold.
+
+    Example:
+        >>> darr_kendall([0.1, 0.2, 0.2], [10, 40, 80], ["s1", "s1", "s1"]).value  # 2 concordant pairs, 1 tied by the
+        metric
+        0.3333333333333333
+    """
+    if number("threshold", threshold) <= 0:
+        raise InputError(f"threshold {threshold!r}: must be above 0; pairs that people hold for equal have no order")
+    columns = complete({"scores": scores, "raw human judgements": raw_human})
+    if reason := columns.not_finite:
+        return Correlation(np.nan, reason, columns.left_out)
+    first, second = pairs_within(codes("items", items, columns.kept))
+    metric, people = (column[first] - column[second] for column in columns.values.values())
+    ranked = np.abs(people) >= threshold
+    pairs = int(ranked.sum())
+    if not pairs:
+        return Correlation(
+            np.nan, f"no two translations of one item were judged at least {threshold:g} points apart", columns.left_out
+        )
+    concordant = int((np.sign(metric) == np.sign(people))[ranked].sum())
+    return Correlation((2 * concordant - pairs) / pairs, None, columns.left_out)
 
 
 class TieCalibrated(NamedTuple):
@@ -153,24 +195,6 @@ def soft_pairwise_accuracy(
     return Correlation(float(1 - np.abs(counts[1] - counts[0]).mean() / (resamples + 1)), None, left_out)
 
 
-def _calibrated(distances: np.ndarray, ordered: np.ndarray, tied: np.ndarray) -> tuple[float, float]:
-    """The highest accuracy and the smallest epsilon that reaches it.
-
-    Args:
-        distances: (p,) absolute differences of the metric's scores.
-        ordered: (p,) what a pair adds to the accuracy where the metric does not call it tied.
-        tied: (p,) what it adds where the metric does.
-    """
-    order = np.argsort(distances, kind="stable")
-    epsilons = np.concatenate([[0.0], distances[order]])
-    # As epsilon grows past the distance of a pair, the pair becomes tied.
-    accuracies = ordered.sum() + np.concatenate([[0.0], np.cumsum((tied - ordered)[order])])
-    complete_steps = np.append(epsilons[1:] != epsilons[:-1], True)  # pairs of one distance become tied together
-    accuracies, epsilons = accuracies[complete_steps], epsilons[complete_steps]
-    best = np.flatnonzero(accuracies >= accuracies.max() - _ROUNDING)[0]
-    return float(np.clip(accuracies[best], 0.0, 1.0)), float(epsilons[best])
-
-
 def _tables(
     columns: Columns, items: Sequence[Any] | np.ndarray, systems: Sequence[Any] | np.ndarray
 ) -> list[np.ndarray]:
@@ -188,6 +212,24 @@ def _tables(
     for table, values in zip(tables, columns.values.values(), strict=True):
         table[row, item] = values
     return [table[:, common] for table in tables]
+
+
+def _calibrated(distances: np.ndarray, ordered: np.ndarray, tied: np.ndarray) -> tuple[float, float]:
+    """The highest accuracy and the smallest epsilon that reaches it.
+
+    Args:
+        distances: (p,) absolute differences of the metric's scores.
+        ordered: (p,) what a pair adds to the accuracy where the metric does not call it tied.
+        tied: (p,) what it adds where the metric does.
+    """
+    order = np.argsort(distances, kind="stable")
+    epsilons = np.concatenate([[0.0], distances[order]])
+    # As epsilon grows past the distance of a pair, the pair becomes tied.
+    accuracies = ordered.sum() + np.concatenate([[0.0], np.cumsum((tied - ordered)[order])])
+    complete_steps = np.append(epsilons[1:] != epsilons[:-1], True)  # pairs of one distance become tied together
+    accuracies, epsilons = accuracies[complete_steps], epsilons[complete_steps]
+    best = np.flatnonzero(accuracies >= accuracies.max() - _ROUNDING)[0]
+    return float(np.clip(accuracies[best], 0.0, 1.0)), float(epsilons[best])
 
 
 def _too_few(systems: int) -> str | None:

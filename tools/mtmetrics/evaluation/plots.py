@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mtmetrics.evaluation.columns import Numbers, complete
-from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.evaluation.correlation import Numbers, complete, pearson
 from mtmetrics.evaluation.figures import (
     COLOURS,
     INK,

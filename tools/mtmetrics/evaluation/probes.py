@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.scored import SCORE
+from mtmetrics.evaluation.run import SCORE
 from mtmetrics.evaluation.table_styles import markdown, three_decimals
 from mtmetrics.inputs import check, positive
 from mtmetrics.models.words import is_unspaced

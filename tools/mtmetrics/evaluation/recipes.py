@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.scored import SCORE, Entry
-from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.evaluation.run import SCORE, Entry, MetricSpec
 
 _FOLDER = Path(__file__).parent / "recipes"
 

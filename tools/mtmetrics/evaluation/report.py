@@ -1,89 +1,343 @@
-"""Prints how well one metric agrees with people, a row per file: JSON with full precision, tables with three
-decimals."""
+"""A table of correlations -> text: as the papers print it, a row per file, a row per layer, or JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mtmetrics.evaluation.agreement import Agreement, mean_agreement
+from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import Correlation
-from mtmetrics.evaluation.scored import SCORE
-from mtmetrics.evaluation.table_styles import STYLES, rounded
+from mtmetrics.evaluation.recipes import Recipe, RecipeRow
+from mtmetrics.evaluation.run import SCORE
+from mtmetrics.evaluation.significance import ALPHA
+from mtmetrics.evaluation.table import MetricCell, MetricRow, MetricTable
+from mtmetrics.evaluation.table_styles import (
+    FOR_READERS,
+    STYLES,
+    Cell,
+    Marked,
+    Table,
+    latex_text,
+    one_line,
+    rounded,
+    three_decimals,
+)
+from mtmetrics.scorers.base import MetricResult
+
+_TESTS = {"williams": "Williams' test", "perm-both": "PERM-BOTH"}
+_COEFFICIENTS = {
+    "pearson": "Pearson's r",
+    "spearman": "Spearman's rho",
+    "kendall-b": "Kendall's tau-b",
+    "kendall-c": "Kendall's tau-c",
+    "darr": "DARR Kendall's tau",
+    "acc23": "pairwise accuracy with tie calibration",
+    "spa": "soft pairwise accuracy of systems",
+}
 
 
-def render(
-    agreements: Sequence[Agreement],
-    about: Mapping[str, str],
-    style: str,
-    *,
-    parts: bool = False,
-    coefficient: str = "pearson",
-) -> str:
-    """The agreement on each file and the mean over the files, without a final line end.
+def render_metrics(table: MetricTable, about: Mapping[str, Any], style: str, *, recipe: Recipe | None = None) -> str:
+    """Rows metrics, columns files, average, the best in bold; without a final line end.
 
     Args:
-        agreements: one or more files.
+        table: the metrics.
+        about: what was judged, for JSON alone.
+        style: ``json`` (full precision), or a style of tables (three decimals). Under a table for readers stand what
+            the marks mean, the signatures, and why rows are empty; ``csv`` and ``tsv`` hold signatures and reasons in
+            columns of their own.
+        recipe: puts the numbers of a paper's table beside ours; its rows are those of the table.
+    """
+    if style == "json":
+        return json.dumps({**about, **_as_json(table, recipe)}, indent=2, ensure_ascii=False, allow_nan=False)
+    rows = _published_table(table, recipe) if recipe is not None else _table(table)
+    if style not in FOR_READERS:
+        details = [
+            ["signature", "problem"],
+            *([joined_signature(row.scored.signatures), row.scored.problem or ""] for row in table.rows),
+        ]
+        return STYLES[style]([[*row, *more] for row, more in zip(rows, details, strict=True)], ())
+    text = STYLES[style](rows, range(1, len(rows[0])))
+    escape = latex_text if style == "latex" else one_line
+    return "\n\n".join(
+        [text, *(("\\noindent " if style == "latex" else "") + escape(note) for note in _notes(table, recipe))]
+    )
+
+
+def render_files(table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, Any], style: str) -> str:
+    """One metric: a row per file, and the mean over the files; without a final line end.
+
+    Args:
+        table: its rows are the score, and perhaps parts of it.
+        results: of the metric on each file.
         about: what was judged and how (metric, preset, ...), for JSON alone.
         style: ``json``, or one of the styles of tables; a correlation that is not defined is null in JSON, beside its
             reason, ``nan`` in tables.
-        parts: show the parts of the score too.
-        coefficient: what the numbers are, for JSON alone.
     """
+    means = {row.scored.entry.part: row.average for row in table.rows}
+    by_file = [
+        {row.scored.entry.part: row.cells[number].correlation for row in table.rows}
+        for number in range(len(table.columns))
+    ]
+    judged = [(column.file, column.lang_pair, len(column.judgements)) for column in table.columns]
     if style == "json":
-        return json.dumps(
-            _as_json(agreements, about, parts, coefficient), indent=2, ensure_ascii=False, allow_nan=False
-        )
-    table = _table(agreements, parts)
-    return STYLES[style](table, range(2, len(table[0]) - 1))
+        files = [
+            {
+                **dict(zip(("file", "lp", "n"), names, strict=True)),
+                **_numbers(found, table.measure.label),
+                "range": _ranges(result, [*found]),
+                "signature": result.signature,
+                "report": result.report.as_dict(),
+            }
+            for names, found, result in zip(judged, by_file, results, strict=True)
+        ]
+        whole = {**about, "files": files, "mean": _numbers(means, table.measure.label)}
+        return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False)
+    rows: list[list[Cell]] = [["file", "lp", "n", *means, "signature"]]
+    for (file, pair, n), found, result in zip(judged, by_file, results, strict=True):
+        rows.append([file, pair, str(n), *map(rounded, found.values()), result.signature])
+    rows.append(["mean", "", str(sum(n for *_, n in judged)), *map(rounded, means.values()), ""])
+    return STYLES[style](rows, range(2, len(rows[0]) - 1))
 
 
-def undefined(agreements: Sequence[Agreement], *, parts: bool = False) -> list[str]:
-    """One line for each correlation that is shown and not defined, with its reason."""
-    return [
-        f"{agreement.file} ({agreement.lang_pair}): no correlation for {name}: {correlation.reason}"
-        for agreement in agreements
-        for name, correlation in shown(agreement.correlations, parts).items()
-        if correlation.reason is not None
+def _numbers(correlations: Mapping[str, Correlation], coefficient: str) -> dict[str, Any]:
+    reasons = {name: found.reason for name, found in correlations.items() if found.reason is not None}
+    values = {coefficient: {name: found.known for name, found in correlations.items()}}
+    return values | ({"undefined": reasons} if reasons else {})
+
+
+def _ranges(result: MetricResult, parts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """The lowest and highest value of each part among the segments without a blank side."""
+    if result.empty.all():
+        return {}
+    columns = {SCORE: result.segments, **result.parts}
+    known = {part: columns[part][~result.empty] for part in parts}
+    return {part: (float(values.min()), float(values.max())) for part, values in known.items()}
+
+
+def chosen_layers(text: str, depth: int | None) -> list[int]:
+    """The layers that a user names: ``all``, or numbers joined by commas.
+
+    Args:
+        text: what the user passed.
+        depth: number of layers of the encoder, None where there is no choice.
+
+    Raises:
+        InputError: not of that form, or no such layers.
+
+    Example:
+        >>> chosen_layers("all", 2)
+        [0, 1, 2]
+        >>> chosen_layers("2,1", 2)
+        [1, 2]
+    """
+    if depth is None:
+        raise InputError("--layers: the encoder of this metric leaves no choice of layer")
+    if text == "all":
+        return list(range(depth + 1))
+    try:
+        layers = sorted({int(number) for number in text.split(",")})
+    except ValueError:
+        layers = []
+    if not layers or layers[0] < 0 or layers[-1] > depth:
+        raise InputError(f"--layers {text!r}: 'all' or numbers from 0 to {depth} joined by commas are needed")
+    return layers
+
+
+def render_layers(studies: Mapping[int, MetricTable], about: Mapping[str, str], style: str) -> str:
+    """One metric at each layer of its encoder (Fig. 3 and 4 of Song et al., 2021), without a final line end.
+
+    Args:
+        studies: layer -> a table with a row for the score, and perhaps for parts of it.
+        about: what was judged and how, for JSON alone.
+        style: ``json``, or one of the styles of tables, which have a row per measure and layer, a column per file, and
+            their mean.
+    """
+    lines = layer_curves(studies)
+    first = next(iter(studies.values()))
+    files = [f"{column.file} ({column.lang_pair})" for column in first.columns]
+    if style == "json":
+        names = [*files, "mean"]
+        rows: list[dict[str, Any]] = [
+            {
+                "measure": name,
+                "layer": layer,
+                first.measure.label: dict(zip(names, [value.known for value in values], strict=True)),
+            }
+            for name, layers in lines.items()
+            for layer, values in layers.items()
+        ]
+        return json.dumps({**about, "layers": rows}, indent=2, ensure_ascii=False, allow_nan=False)
+    table = [["measure", "layer", *files, "mean"]]
+    table += [
+        [name, str(layer), *map(rounded, values)] for name, layers in lines.items() for layer, values in layers.items()
     ]
+    return STYLES[style](table, range(1, len(table[0])))
 
 
-def shown(correlations: Mapping[str, Correlation], parts: bool) -> dict[str, Correlation]:
-    """The correlation of the score, and those of its parts where wanted."""
-    return {name: value for name, value in correlations.items() if parts or name == SCORE}
+def layer_curves(studies: Mapping[int, MetricTable]) -> dict[str, dict[int, list[Correlation]]]:
+    """Measure -> layer -> the correlation on each file, and last their mean."""
+    found: dict[str, dict[int, list[Correlation]]] = {}
+    for layer, table in studies.items():
+        for row in table.rows:
+            values = [*(cell.correlation for cell in row.cells), row.average]
+            found.setdefault(row.scored.entry.part, {})[layer] = values
+    return found
 
 
-def _as_json(
-    agreements: Sequence[Agreement], about: Mapping[str, str], parts: bool, coefficient: str
-) -> dict[str, Any]:
-    files = [
-        {
-            "file": agreement.file,
-            "lp": agreement.lang_pair,
-            "n": agreement.segments,
-            **_numbers(agreement.correlations, parts, coefficient),
-            "range": {name: bounds for name, bounds in agreement.ranges.items() if parts or name == SCORE},
-            "signature": agreement.signature,
-            "report": agreement.report.as_dict(),
-        }
-        for agreement in agreements
+def joined_signature(signatures: Sequence[str]) -> str:
+    """One signature for several files: where they differ, such as in language pair and map, all values joined by
+    commas.
+
+    Example:
+        >>> joined_signature(["xmoverscore|lp:de-en|layer:1", "xmoverscore|lp:fi-en|layer:1"])
+        'xmoverscore|lp:de-en,fi-en|layer:1'
+    """
+    columns = [signature.split("|") for signature in dict.fromkeys(signatures)]
+    if len({len(column) for column in columns}) > 1:
+        return " ".join(dict.fromkeys(signatures))
+    fields = []
+    for values in zip(*columns, strict=True):
+        first, *others = dict.fromkeys(values)
+        fields.append(",".join([first, *(other.partition(":")[2] for other in others)]))
+    return "|".join(fields)
+
+
+def _table(table: MetricTable) -> Table:
+    several = len(table.columns) > 1
+    accuracy = any(row.accuracy is not None for row in table.rows)
+    rows: list[list[Cell]] = [
+        ["metric", *table.labels, *(["average"] if several else []), *(["accuracy"] if accuracy else [])]
     ]
-    return {**about, "files": files, "mean": _numbers(mean_agreement(agreements), parts, coefficient)}
+    for row in table.rows:
+        cells: list[Cell] = [row.scored.entry.title, *_own_cells(table, row)]
+        cells += [_average(row)] if several else []
+        rows.append([*cells, *([_number(row.accuracy)] if accuracy else [])])
+    return rows
 
 
-def _numbers(correlations: Mapping[str, Correlation], parts: bool, coefficient: str) -> dict[str, Any]:
-    wanted = shown(correlations, parts)
-    reasons = {name: value.reason for name, value in wanted.items() if value.reason is not None}
+def _published_table(table: MetricTable, recipe: Recipe) -> Table:
+    """Beside each of our columns the paper's, the averages of both over the pairs that are given, then the paper's
+    other columns."""
+    given = [column.lang_pair for column in table.columns]
+    other = [pair for pair in recipe.pairs if pair not in given]
+    head: list[Cell] = ["metric"]
+    for label, pair in zip(table.labels, given, strict=True):
+        head += [label, f"{pair} published"]
+    several = len(given) > 1
+    head += ["average", "average published"] if several else []
+    head += [*(f"{pair} published" for pair in other), "average of all published"]
+    rows: list[list[Cell]] = [head]
+    for row, paper in zip(table.rows, recipe.rows, strict=True):
+        cells: list[Cell] = [paper.title]
+        for own, pair in zip(_own_cells(table, row), given, strict=True):
+            cells += [own, _optional(paper.published.get(pair))]
+        cells += [_average(row), _optional(_published_average(paper, given))] if several else []
+        rows.append([*cells, *(_optional(paper.published.get(pair)) for pair in other), _optional(paper.average)])
+    return rows
+
+
+def _own_cells(table: MetricTable, row: MetricRow) -> list[Cell]:
+    return [_cell(cell) for cell in row.cells] or [""] * len(table.columns)
+
+
+def _cell(cell: MetricCell) -> Cell:
+    text = rounded(cell.correlation)
+    if cell.interval is not None and cell.interval.reason is None:
+        text += f" [{three_decimals(cell.interval.low)}, {three_decimals(cell.interval.high)}]"
+    return Marked(text, cell.best, cell.tied)
+
+
+def _average(row: MetricRow) -> Cell:
+    return Marked(rounded(row.average), row.best) if row.cells else ""
+
+
+def _number(correlation: Correlation | None) -> str:
+    return "" if correlation is None else rounded(correlation)
+
+
+def _optional(value: float | None) -> str:
+    return "" if value is None else three_decimals(value)
+
+
+def _published_average(paper: RecipeRow, given: Sequence[str]) -> float | None:
+    """Mean of the paper's numbers for the pairs that are given, None where it lacks one of them."""
+    values = [paper.published.get(pair) for pair in given]
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
+    what = _COEFFICIENTS[table.measure.name]
+    by = "" if table.measure.group == "none" else f", mean over the {table.measure.group}s"
+    notes = [f"{what}{by} with human judgements."]
+    if sum(bool(row.cells) for row in table.rows) > 1:
+        notes[0] += " The highest value of a column is bold."
+    if any(cell.p_value is not None for row in table.rows for cell in row.cells):
+        notes[0] += f" † marks values that are not significantly lower ({_TESTS[table.test]}, p ≥ {ALPHA})."
+    if any(cell.interval is not None for row in table.rows for cell in row.cells):
+        notes[0] += " In brackets: 95 % bootstrap intervals (1,000 resamples)."
+    if recipe is None and any(row.accuracy is not None for row in table.rows):
+        notes[0] += " Accuracy: share of all pairs of systems that the metric orders as people do."
+    if recipe is not None:
+        notes.append(f"Published: {recipe.title}. {recipe.citation}")
+        notes += [recipe.note] if recipe.note else []
+    for row in table.rows:
+        if row.scored.problem is not None:
+            notes.append(f"Not run: {row.scored.entry.title}: {row.scored.problem}")
+        elif row.scored.signatures and row.scored.entry.part == SCORE:
+            notes.append(f"{row.scored.entry.title}: {joined_signature(row.scored.signatures)}")
+    return notes
+
+
+def _as_json(table: MetricTable, recipe: Recipe | None) -> dict[str, Any]:
+    columns = [{"file": column.file, "lp": column.lang_pair, "n": len(column.judgements)} for column in table.columns]
+    rows = [_row_as_json(row) for row in table.rows]
+    about = {
+        "coefficient": table.measure.name,
+        "group": table.measure.group,
+        "significance": table.test,
+        "columns": columns,
+    }
+    if recipe is None:
+        return {**about, "rows": rows}
+    published = [{"published": paper.published, "published_average": paper.average} for paper in recipe.rows]
+    rows = [row | paper for row, paper in zip(rows, published, strict=True)]
     return {
-        coefficient: {name: value.known for name, value in wanted.items()},
-        **({"undefined": reasons} if reasons else {}),
+        "recipe": {"name": recipe.name, "title": recipe.title, "citation": recipe.citation, "note": recipe.note},
+        **about,
+        "rows": rows,
     }
 
 
-def _table(agreements: Sequence[Agreement], parts: bool) -> list[list[str]]:
-    means = shown(mean_agreement(agreements), parts)
-    rows = [["file", "lp", "n", *means, "signature"]]
-    for agreement in agreements:
-        values = [rounded(agreement.correlations.get(name)) for name in means]
-        rows.append([agreement.file, agreement.lang_pair, str(agreement.segments), *values, agreement.signature])
-    total = str(sum(agreement.segments for agreement in agreements))
-    return [*rows, ["mean", "", total, *map(rounded, means.values()), ""]]
+def _row_as_json(row: MetricRow) -> dict[str, Any]:
+    entry = row.scored.entry
+    result: dict[str, Any] = {"title": entry.title}
+    if entry.metric is not None:
+        result |= {"metric": str(entry.metric), "part": entry.part, "sign_turned": entry.falls}
+    if entry.column is not None:
+        result["column"] = entry.column
+    if row.scored.problem is not None:
+        return {**result, "problem": row.scored.problem}
+    result |= {"values": [_cell_as_json(cell) for cell in row.cells], "average": row.average.known, "best": row.best}
+    if row.accuracy is not None:
+        result["accuracy"] = row.accuracy.known
+    return {**result, "signatures": row.scored.signatures}
+
+
+def _cell_as_json(cell: MetricCell) -> dict[str, Any]:
+    result: dict[str, Any] = {"value": cell.correlation.known, "best": cell.best}
+    if cell.correlation.reason is not None:
+        result["undefined"] = cell.correlation.reason
+    if cell.correlation.left_out:
+        result["left_out"] = cell.correlation.left_out
+    if cell.correlation.undefined_groups:
+        result["undefined_groups"] = cell.correlation.undefined_groups
+    if cell.p_value is not None:
+        result |= {"p": cell.p_value.known, "not_significantly_worse": cell.tied}
+        if cell.p_value.reason is not None:
+            result["p_undefined"] = cell.p_value.reason
+    if cell.interval is not None and cell.interval.reason is None:
+        interval = cell.interval
+        result["ci"] = {name: getattr(interval, name) for name in ("low", "high", "level", "resamples", "seed")}
+        if interval.undefined:
+            result["ci"]["undefined_resamples"] = interval.undefined
+    return result

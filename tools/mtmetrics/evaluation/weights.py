@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.columns import Numbers
-from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, mean
+from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, Numbers, mean
 from mtmetrics.evaluation.figures import COLOURS, INK, finished, new_figure, plain_axes
 from mtmetrics.evaluation.table_styles import STYLES, rounded, three_decimals
 from mtmetrics.inputs import choice, positive

@@ -14,8 +14,7 @@ from mtmetrics.artifacts.files import atomic_path, new_folder, write_atomic
 from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.evaluation.judged import JudgedSegments
+from mtmetrics.evaluation.data import Judged, read_judged_segments
 from mtmetrics.evaluation.probes import precision_at
 from mtmetrics.matching.sentences import cosines
 from mtmetrics.training import corpus, loop, recording
@@ -123,16 +122,14 @@ def english(pair: corpus.Pair) -> str:
     return pair.source if languages[0] == LANGUAGE else pair.target
 
 
-def _judged(path: str | Path) -> JudgedSegments:
+def _judged(path: str | Path) -> Judged:
     test = read_judged_segments(path)
     if reason := pearson(np.arange(len(test)), test.human).reason:
         raise InputError(f"--judged {path}: no correlation is defined, {reason}")
     return test
 
 
-def _without_judged(
-    pairs: list[corpus.Pair], tests: Sequence[JudgedSegments], counts: corpus.Counts
-) -> list[corpus.Pair]:
+def _without_judged(pairs: list[corpus.Pair], tests: Sequence[Judged], counts: corpus.Counts) -> list[corpus.Pair]:
     texts = {
         text
         for test in tests
@@ -172,7 +169,7 @@ def _trainer(
     folder: Path,
     train: Sequence[corpus.Pair],
     held: Sequence[corpus.Pair],
-    tests: Sequence[JudgedSegments],
+    tests: Sequence[Judged],
     rows: dict[str, int],
     vectors: np.ndarray,
 ) -> Any:
@@ -291,7 +288,7 @@ def least_squares_map(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray
 
 
 def evaluate_student(
-    student: Any, held: Sequence[corpus.Pair], vectors: np.ndarray, tests: Sequence[JudgedSegments] = ()
+    student: Any, held: Sequence[corpus.Pair], vectors: np.ndarray, tests: Sequence[Judged] = ()
 ) -> dict[str, float]:
     """Judges a sentence encoder on held-back pairs and on segments with human judgements.
 

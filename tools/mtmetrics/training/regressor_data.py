@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.readers import fields
-from mtmetrics.textio import iter_jsonl
+from mtmetrics.evaluation.readers import jsonl_rows
 from mtmetrics.training.corpus import held_back, short_name, text_key
 
 
@@ -44,7 +43,7 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
 
     Args:
         paths: the files; a row has ``reference`` or ``ref`` (``source`` or ``src``), ``translation`` or ``mt``, and
-            ``human`` or ``score``; all names are in `mtmetrics.evaluation.readers.fields.NAMES`.
+            ``human`` or ``score``; all names are in `mtmetrics.evaluation.readers.NAMES`.
         against: ``"reference"`` or ``"source"``: which of the two is read.
         standardise: give the judgements of each file mean 0 and deviation 1.
 
@@ -61,10 +60,9 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
     human: list[np.ndarray] = []
     for path in paths:
         values = []
-        for number, row in iter_jsonl(path):
-            where = f"{path}, line {number}"
-            other, translation = (fields.required_text(row, name, where) for name in (against, "translation"))
-            value = fields.required_number(row, "human", where)
+        for row in jsonl_rows(path):
+            other, translation = (row.text(row.required(field)) for field in (against, "translation"))
+            value = row.number(row.required("human"))
             if other.strip() and translation.strip():
                 others.append(other)
                 translations.append(translation)

@@ -12,8 +12,7 @@ import numpy as np
 
 from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.evaluation.correlation import Correlation, pearson
-from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.evaluation.judged import JudgedSegments
+from mtmetrics.evaluation.data import Judged, read_judged_segments
 from mtmetrics.mining.candidates import nearest
 from mtmetrics.mining.remapping import precision_at_1
 from mtmetrics.mining.token_store import encode_side
@@ -135,7 +134,7 @@ def _agreement(
     return {"files": len(found)}
 
 
-def _columns(job: Job, rounds: Rounds, final: UScore, segments: JudgedSegments) -> dict[str, np.ndarray]:
+def _columns(job: Job, rounds: Rounds, final: UScore, segments: Judged) -> dict[str, np.ndarray]:
     """The scores of each round, and of what the metric makes of the last ones."""
     columns: dict[str, np.ndarray] = {}
     for name, level in rounds.word_levels().items():
@@ -163,7 +162,7 @@ def _number(correlation: Correlation) -> float | None:
     return None if correlation.reason is not None else correlation.value
 
 
-def _scores(scorer: Any, segments: JudgedSegments) -> Any:
+def _scores(scorer: Any, segments: Judged) -> Any:
     return scorer.score(segments.sources, segments.predictions)
 
 

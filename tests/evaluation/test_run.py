@@ -1,13 +1,12 @@
-"""Several metrics on the same files: shared encodings, columns of the data, whole systems, and what cannot be run."""
+"""How metrics are named, and several of them on the same files: shared encodings, columns, systems, problems."""
 
 import numpy as np
 import pytest
 
 import mtmetrics.scorers.pool
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.judged import JudgedSegments, JudgedSystems
-from mtmetrics.evaluation.scored import Entry, run_metrics, score_together
-from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.evaluation.data import Judged
+from mtmetrics.evaluation.run import Entry, MetricSpec, run_metrics, score_together
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.pool import ModelPool
 
@@ -15,9 +14,10 @@ SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe die Katze.", "
 PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see a cat.", "a dog sleeps."]
 
 
-def segments(**changes: object) -> JudgedSegments:
-    fields = {"references": list(PREDICTIONS), "columns": {"given": [1.0, None, 3.0, 4.0]}} | changes
-    return JudgedSegments("f.jsonl", "de-en", SOURCES, PREDICTIONS, systems=[None] * 4, human=np.arange(4.0), **fields)
+def segments(**changes: object) -> Judged:
+    fields = {"reference": PREDICTIONS, "given": [1.0, None, 3.0, 4.0]} | changes
+    columns = {"source": SOURCES, "translation": PREDICTIONS, "human": [0.0, 1.0, 2.0, 3.0]}
+    return Judged.of("f.jsonl", "de-en", columns | fields)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ class Recorder(Scorer):
 
 def test_metrics_take_turns() -> None:
     n = 600
-    many = JudgedSegments("f", "de-en", ["x"] * n, ["y"] * n, [None] * n, [None] * n, np.zeros(n))
+    many = Judged.of("f", "de-en", {"source": ["x"] * n, "translation": ["y"] * n, "human": [0.0] * n})
     calls: list[tuple[str, int]] = []
     results = score_together([Recorder("a", calls), Recorder("b", calls)], many)
     assert calls == [("a", 256), ("b", 256), ("a", 256), ("b", 256), ("a", 88), ("b", 88)]
@@ -80,11 +80,20 @@ def test_metrics_take_turns() -> None:
     results = score_together([Recorder("whole", calls, whole=True), Recorder("b", calls)], many)
     assert calls[:4] == [("whole", 256), ("whole", 256), ("whole", 88), ("b", 256)]
     assert [len(system.segments) for [system] in results] == [n, n]
+    calls.clear()
+    score_together([Recorder("alone", calls)], many)  # has nobody to share with
+    assert calls == [("alone", n)]
 
 
 def test_whole_systems_score_as_the_mean_over_their_segments() -> None:
     outputs = {"good": PREDICTIONS, "short": ["the", "a", "i", "no"]}
-    systems = JudgedSystems("f", "de-en", SOURCES, [None] * 4, outputs, {"good": 1.0, "short": 0.0})
+    columns = {
+        "source": SOURCES * 2,
+        "translation": [text for texts in outputs.values() for text in texts],
+        "system": [name for name in outputs for _ in SOURCES],
+        "human": [1.0] * 4 + [0.0] * 4,
+    }
+    systems = Judged.of("f", "de-en", columns, "system")
     run = run_metrics([MetricSpec("prediction_length")], [systems], ModelPool())
     [[good, short]] = run.scored(Entry("length", MetricSpec("prediction_length"))).scores
     singly = MetricSpec("prediction_length").load(ModelPool(), "de-en")
@@ -107,7 +116,7 @@ def test_columns_and_parts(presets) -> None:
 
 def test_what_cannot_be_run_ends_everything_or_becomes_a_problem() -> None:
     metrics = [MetricSpec("chrf"), MetricSpec("bleurt"), MetricSpec("prediction_length")]
-    without = segments(references=[*PREDICTIONS[:3], None])
+    without = segments(reference=[*PREDICTIONS[:3], None])
     with pytest.raises(InputError, match=r"segment 4 has no reference, which the metric compares with \(chrf\)"):
         run_metrics(metrics, [without], ModelPool())
     run = run_metrics(metrics, [without], ModelPool(), lenient=True)
@@ -119,5 +128,72 @@ def test_what_cannot_be_run_ends_everything_or_becomes_a_problem() -> None:
 
 
 def test_unusual_segments_are_noted() -> None:
-    run = run_metrics([MetricSpec("chrf")], [segments(references=["", *PREDICTIONS[1:]])], ModelPool())
+    run = run_metrics([MetricSpec("chrf")], [segments(reference=["", *PREDICTIONS[1:]])], ModelPool())
     assert run.notes() == ["f.jsonl: chrf: of 4 segments: 1 blank (floor score)"]
+
+
+# How metrics are named on the command line and in recipes.
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("bertr", MetricSpec("bertr")),
+        ("bertr:mini", MetricSpec("bertr", "mini")),
+        ("sentsim::variant=wmd", MetricSpec("sentsim", None, (("variant", "wmd"),))),
+        (
+            "bertr:my/preset:layer=3,special_tokens=true",
+            MetricSpec("bertr", "my/preset", (("layer", 3), ("special_tokens", True))),
+        ),
+        (
+            "xmoverscore:mini:lm_weight=0.25,weights=++",
+            MetricSpec("xmoverscore", "mini", (("lm_weight", 0.25), ("weights", "++"))),
+        ),
+    ],
+)
+def test_what_is_read_is_written_again(text: str, spec: MetricSpec) -> None:
+    assert MetricSpec.parse(text) == spec
+    assert str(spec) == text
+
+
+def test_options_may_be_written_with_hyphens() -> None:
+    assert MetricSpec.parse("xmoverscore::lm-weight=1") == MetricSpec("xmoverscore", None, (("lm_weight", 1),))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["bertr:mini:layer", "bertr:mini:=3", "bertr:mini:layer=1,layer=2", "bertr::preset=mini", "bertr::lang_pair=x"],
+)
+def test_options_that_cannot_be_used(text: str) -> None:
+    with pytest.raises(InputError, match="NAME:PRESET:option=value"):
+        MetricSpec.parse(text)
+
+
+@pytest.mark.parametrize("text", ["", ":mini", " :: "])
+def test_a_metric_needs_a_name(text: str) -> None:
+    with pytest.raises(InputError, match="has no name"):
+        MetricSpec.parse(text)
+
+
+def test_defaults_fill_what_is_not_said() -> None:
+    asked = MetricSpec.parse("bertr::layer=1")
+    assert asked.filled("mini", {"layer": 2, "against": "source"}) == MetricSpec(
+        "bertr", "mini", (("layer", 1), ("against", "source"))
+    )
+    assert MetricSpec.parse("bertr:minilm").filled("mini", {}).preset == "minilm"
+
+
+def test_a_metric_without_presets_gets_none() -> None:
+    assert str(MetricSpec("chrf").filled("mini", {})) == "chrf"
+
+
+def test_a_preset_that_would_be_ignored_is_refused() -> None:
+    with pytest.raises(InputError, match="chrf has no presets; write chrf$"):
+        MetricSpec.parse("chrf:mini").load(ModelPool(), "de-en")
+
+
+def test_unknown_metrics_and_options_are_named_when_they_are_loaded() -> None:
+    with pytest.raises(InputError, match="metric 'bleurt'"):
+        MetricSpec.parse("bleurt:mini").load(ModelPool(), "de-en")
+    with pytest.raises(InputError, match="bertr has no option 'ngram'"):
+        MetricSpec.parse("bertr:mini:ngram=2").load(ModelPool(), "de-en")

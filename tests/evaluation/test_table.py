@@ -5,11 +5,10 @@ import pytest
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.evaluation.measure import PEARSON, Judgements, Measure
-from mtmetrics.evaluation.metric_table import metric_table, remarks, usual_test
-from mtmetrics.evaluation.resampling import bootstrap_correlations, perm_both
-from mtmetrics.evaluation.scored import Entry, Scored
-from mtmetrics.evaluation.williams import williams_test
+from mtmetrics.evaluation.data import Judged
+from mtmetrics.evaluation.run import Entry, RowScores
+from mtmetrics.evaluation.significance import bootstrap_correlations, perm_both, williams_test
+from mtmetrics.evaluation.table import PEARSON, Measure, metric_table, remarks, usual_test
 
 N = 60
 GENERATOR = np.random.default_rng(2)
@@ -17,17 +16,22 @@ HUMAN = [GENERATOR.normal(size=N) for _ in range(2)]
 NOISE = GENERATOR.normal(size=(3, 2, N))
 
 
-def judgements(number: int, lang_pair: str) -> Judgements:
-    return Judgements(
-        f"{number}.jsonl", lang_pair, np.arange(N), HUMAN[number], [str(i // 2) for i in range(N)], [None] * N
-    )
+def judged(human, file="f", lang_pair="de-en", level="segment", **columns) -> Judged:
+    """Judgements, of texts that do not matter."""
+    n = len(human)
+    texts = {"source": ["x"] * n, "translation": ["y"] * n}
+    return Judged.of(file, lang_pair, texts | {"human": human} | columns, level)
 
 
-COLUMNS = [judgements(0, "de-en"), judgements(1, "fi-en")]
+def random_file(number: int, lang_pair: str) -> Judged:
+    return judged(HUMAN[number], f"{number}.jsonl", lang_pair, item=[str(i // 2) for i in range(N)])
 
 
-def scored(title: str, noise: float, number: int) -> Scored:
-    return Scored(
+COLUMNS = [random_file(0, "de-en"), random_file(1, "fi-en")]
+
+
+def scored(title: str, noise: float, number: int) -> RowScores:
+    return RowScores(
         Entry(title, column=title), [(human + noise * NOISE[number, file]).tolist() for file, human in enumerate(HUMAN)]
     )
 
@@ -69,7 +73,7 @@ def test_permutations_know_groups() -> None:
 
 
 def test_intervals_share_resamples_where_metrics_score_the_same_segments() -> None:
-    gaps = Scored(Entry("gaps"), [[None, *ROWS[0].scores[0][1:]], ROWS[0].scores[1]])
+    gaps = RowScores(Entry("gaps"), [[None, *ROWS[0].scores[0][1:]], ROWS[0].scores[1]])
     table = metric_table([*ROWS, gaps], COLUMNS, PEARSON, intervals=True)
     together = bootstrap_correlations([row.scores[0] for row in ROWS], HUMAN[0])
     assert [row.cells[0].interval for row in table.rows[:3]] == together
@@ -78,11 +82,11 @@ def test_intervals_share_resamples_where_metrics_score_the_same_segments() -> No
 
 
 def test_rows_without_scores_and_without_a_correlation() -> None:
-    flat = Scored(Entry("flat"), [[1.0] * N, [2.0] * N])
-    missing = Scored(Entry("missing"), [], problem="no such model")
+    flat = RowScores(Entry("flat"), [[1.0] * N, [2.0] * N])
+    missing = RowScores(Entry("missing"), [], problem="no such model")
     table = metric_table([missing, flat, ROWS[0]], COLUMNS, PEARSON, test="williams", intervals=True)
     assert table.rows[0].cells == []
-    assert table.rows[1].average.reason == "undefined for 1, 2"
+    assert table.rows[1].average.reason == "undefined for de-en (file 1), fi-en (file 2)"
     assert not any(cell.best or cell.tied for cell in table.rows[1].cells)
     assert remarks(table) == [
         f"{i}.jsonl ({pair}): no correlation for flat: the scores are constant"
@@ -91,9 +95,8 @@ def test_rows_without_scores_and_without_a_correlation() -> None:
 
 
 def test_scores_that_are_left_out_and_tests_that_are_not_defined_are_named() -> None:
-    human = np.array([1.0, 2.0, 3.0])
-    column = Judgements("few.jsonl", "de-en", np.arange(3), human, ["a", "b", "c"], [None] * 3)
-    rows = [Scored(Entry("good"), [[1.0, 2.0, 3.5]]), Scored(Entry("gap"), [[2.0, 1.0, None]])]
+    column = judged([1.0, 2.0, 3.0], "few.jsonl")
+    rows = [RowScores(Entry("good"), [[1.0, 2.0, 3.5]]), RowScores(Entry("gap"), [[2.0, 1.0, None]])]
     table = metric_table(rows, [column], PEARSON, test="williams")
     assert table.rows[1].cells[0].tied  # nothing shows that it is worse
     assert remarks(table) == [
@@ -109,18 +112,17 @@ def test_a_single_metric_is_not_the_best_of_anything() -> None:
 
 
 def test_accuracy_pools_the_pairs_of_systems_of_all_files() -> None:
-    human = [np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0])]
     columns = [
-        Judgements(f"{i}", "de-en", np.arange(len(values)), values, None, ["s"] * len(values))
-        for i, values in enumerate(human)
+        judged([1.0, 2.0, 3.0], level="system", system=list("abc")),
+        judged([1.0, 2.0], level="system", system=list("ab")),
     ]
-    row = Scored(Entry("m"), [[1.0, 3.0, 2.0], [2.0, 1.0]])
+    row = RowScores(Entry("m"), [[1.0, 3.0, 2.0], [2.0, 1.0]])
     [row] = metric_table([row], columns, PEARSON).rows
     assert row.accuracy.value == pytest.approx(2 / 4)  # 2 of 3 pairs, and 0 of 1
 
 
 def test_files_of_one_pair_are_named() -> None:
-    table = metric_table(ROWS, [COLUMNS[0], judgements(1, "de-en")], PEARSON)
+    table = metric_table(ROWS, [COLUMNS[0], random_file(1, "de-en")], PEARSON)
     assert table.labels == ["0.jsonl (de-en)", "1.jsonl (de-en)"]
 
 
@@ -133,3 +135,58 @@ def test_tests_and_intervals_that_do_not_go_with_the_measure() -> None:
         metric_table(ROWS, COLUMNS, Measure("acc23"), test="perm-both")
     with pytest.raises(InputError, match="--ci"):
         metric_table(ROWS, COLUMNS, Measure("darr"), intervals=True)
+
+
+# Which number says how scores agree with judgements.
+
+PAIRS = ["a", "a", "b", "b"]
+
+
+def test_rows_without_a_judgement_are_left_out() -> None:
+    file = judged([1.0, None, 3.0, 2.0], item=PAIRS, raw=[10.0, 20.0, None, 40.0])
+    assert file.take([0, 10, 20, 30]) == [0, 20, 30]
+    assert Measure().of(file.take([1.0, -99.0, 3.0, 2.0]), file).value == pytest.approx(1.0)
+    assert Measure("darr").of([1.0, 2.0, 3.0], file).reason.startswith("no two translations of one item")
+
+
+def test_groups() -> None:
+    judgements = judged([1, 2, 11, 12], item=PAIRS, system=["s", "t", "s", "t"])
+    scores = [5.0, 6.0, 1.0, 2.0]
+    assert Measure("pearson").of(scores, judgements).value < 0
+    assert Measure("pearson", "item").of(scores, judgements).value == pytest.approx(1.0)
+    assert Measure("pearson", "system").of(scores, judgements).value == pytest.approx(-1.0)
+    assert Measure("spearman", "item").label == "spearman by item"
+
+
+def test_pairs_of_translations_of_one_source() -> None:
+    judgements = judged([1, 2, 1, 1], item=PAIRS, raw=[10.0, 90.0, 10.0, 30.0])
+    assert Measure("darr").of([1.0, 2.0, 9.0, 8.0], judgements).value == 1.0  # the second pair is closer than 25 points
+    assert Measure("acc23").of([1.0, 2.0, 8.0, 8.0], judgements).value == 1.0
+    assert Measure("darr").of([1.0, 2.0], judged([1, 2])).reason is not None
+
+
+def test_soft_pairwise_accuracy_needs_systems() -> None:
+    human = [1, 2, 11, 12]
+    judgements = judged(human, item=PAIRS, system=["s", "t", "s", "t"])
+    assert (
+        Measure("spa").of([5.0, 6.0, 1.0, 2.0], judgements).value == 1.0
+    )  # by people and by the metric, t is better on both items
+    assert Measure("spa").of([6.0, 5.0, 2.0, 1.0], judgements).value < 0.5
+    assert "name of its system" in str(Measure("spa").of([5.0, 6.0, 1.0, 2.0], judged(human, item=PAIRS)).reason)
+
+
+def test_whole_systems() -> None:
+    judgements = judged([1.0, 2.0, 3.0], level="system", system=["s", "t", "u"])
+    assert Measure().of([1.0, 2.0, 3.0], judgements).value == pytest.approx(1.0)
+    assert Measure("acc23").of([1.0, 2.0, 3.0], judgements).reason is not None
+    with pytest.raises(InputError, match="whole systems"):
+        Measure("pearson", "item").of([1.0, 2.0, 3.0], judgements)
+
+
+def test_unknown_names_and_groups_that_say_nothing() -> None:
+    with pytest.raises(InputError, match="coefficient 'tau'"):
+        Measure("tau")
+    with pytest.raises(InputError, match="group 'file'"):
+        Measure("pearson", "file")
+    with pytest.raises(InputError, match="group 'item': must be one of none"):
+        Measure("acc23", "item")

@@ -1,43 +1,128 @@
-"""Several metrics on several files: correlations, averages, the best of each column, and which others are not
+"""Scores -> a table of correlations with the judgements: averages, the best of each column, and which others are not
 significantly worse."""
 
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, mean
-from mtmetrics.evaluation.measure import PEARSON, Judgements, Measure
-from mtmetrics.evaluation.pairwise import pairwise_accuracy
-from mtmetrics.evaluation.resampling import CorrelationInterval, bootstrap_correlations, perm_both
-from mtmetrics.evaluation.scored import Scored
-from mtmetrics.evaluation.significance import PValue
-from mtmetrics.evaluation.williams import williams_test
+from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, correlate, mean
+from mtmetrics.evaluation.data import Judged
+from mtmetrics.evaluation.pairwise import (
+    darr_kendall,
+    pairwise_accuracy,
+    soft_pairwise_accuracy,
+    tie_calibrated_accuracy,
+)
+from mtmetrics.evaluation.run import RowScores
+from mtmetrics.evaluation.significance import (
+    ALPHA,
+    CorrelationInterval,
+    PValue,
+    bootstrap_correlations,
+    perm_both,
+    williams_test,
+)
 from mtmetrics.inputs import choice
-
-# A metric is significantly worse than the best one where the p-value of the test is below this.
-ALPHA = 0.05
 
 Scores = Sequence[float | None]
 
 
-def _williams(best: Scores, other: Scores, judgements: Judgements, measure: Measure) -> PValue:
-    return williams_test(best, other, judgements.human)
+def _darr(scores: Sequence[float | None], judged: Judged) -> Correlation:
+    rows = judged.judgements
+    if judged.level == "system" or "raw" not in rows:
+        return Correlation(np.nan, "darr needs judgements of segments on the scale from 0 to 100 (field da_mean)")
+    return darr_kendall(scores, rows["raw"].astype(object).where(rows["raw"].notna(), None), rows["item"].tolist())
 
 
-def _perm_both(best: Scores, other: Scores, judgements: Judgements, measure: Measure) -> PValue:
-    return perm_both(best, other, judgements.human, coefficient=measure.name, groups=measure.groups(judgements))
+def _acc23(scores: Sequence[float | None], judged: Judged) -> Correlation:
+    rows = judged.judgements
+    if judged.level == "system":
+        return Correlation(np.nan, "acc23 needs judgements of segments; systems have no ties to calibrate")
+    return tie_calibrated_accuracy(scores, rows["human"], rows["item"].tolist()).accuracy
+
+
+def _spa(scores: Sequence[float | None], judged: Judged) -> Correlation:
+    rows = judged.judgements
+    if judged.level == "system" or rows["system"].isna().any():
+        return Correlation(np.nan, "spa needs judgements of segments, each with the name of its system")
+    return soft_pairwise_accuracy(scores, rows["human"], rows["item"].tolist(), rows["system"].tolist())
+
+
+_SPECIAL: dict[str, Callable[[Sequence[float | None], Judged], Correlation]] = {
+    "darr": _darr,
+    "acc23": _acc23,
+    "spa": _spa,
+}
+NAMES = (*COEFFICIENTS, *_SPECIAL)
+GROUPS = ("none", "item", "system")
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """A coefficient, over all segments or as the mean over groups of them.
+
+    Attributes:
+        name: one of `NAMES`.
+        group: one of `GROUPS`: ``"item"`` correlates the translations of each source by themselves, ``"system"`` each
+            system's. ``darr``, ``acc23`` and ``spa`` compare translations of one source by definition and take no
+            group.
+    """
+
+    name: str = "pearson"
+    group: str = "none"
+
+    def __post_init__(self) -> None:
+        choice("coefficient", self.name, NAMES)
+        choice("group", self.group, GROUPS if self.name in COEFFICIENTS else ("none",))
+
+    @property
+    def label(self) -> str:
+        """Name and group, for people."""
+        return self.name if self.group == "none" else f"{self.name} by {self.group}"
+
+    def groups(self, judged: Judged) -> list[Any] | None:
+        """The label of each judgement's group; None where all belong together.
+
+        Raises:
+            InputError: there are groups of segments, but whole systems were judged, or a segment names no system.
+        """
+        if self.group == "none":
+            return None
+        if judged.level == "system":
+            raise InputError(f"group {self.group!r}: whole systems were judged; groups are of segments")
+        labels = judged.judgements[self.group].tolist()
+        if None in labels:
+            raise InputError(f"group {self.group!r}: {judged.file}: a segment has no {self.group}")
+        return labels
+
+    def of(self, scores: Sequence[float | None] | np.ndarray, judged: Judged) -> Correlation:
+        """The agreement of n scores with the n judgements; None for one without score, which is left out."""
+        if self.name in _SPECIAL:
+            return _SPECIAL[self.name](scores, judged)
+        return correlate(self.name, scores, judged.judgements["human"], groups=self.groups(judged))
+
+
+PEARSON = Measure()
+
+
+def _williams(best: Scores, other: Scores, judged: Judged, measure: Measure) -> PValue:
+    return williams_test(best, other, judged.judgements["human"])
+
+
+def _perm_both(best: Scores, other: Scores, judged: Judged, measure: Measure) -> PValue:
+    return perm_both(best, other, judged.judgements["human"], coefficient=measure.name, groups=measure.groups(judged))
 
 
 # One-sided tests of whether the first scores agree better with people than the second.
-TESTS: dict[str, Callable[[Scores, Scores, Judgements, Measure], PValue] | None] = {
+TESTS: dict[str, Callable[[Scores, Scores, Judged, Measure], PValue] | None] = {
     "williams": _williams,
     "perm-both": _perm_both,
     "none": None,
 }
-TEST_NAMES = {"williams": "Williams' test", "perm-both": "PERM-BOTH"}
 
 
 def usual_test(measure: Measure) -> str:
@@ -70,7 +155,7 @@ class MetricCell:
 
 @dataclasses.dataclass(frozen=True)
 class MetricRow:
-    """One metric on all files.
+    """One metric, or a part of it, on all files.
 
     Attributes:
         scored: the scores, or why there are none.
@@ -80,7 +165,7 @@ class MetricRow:
         accuracy: share of the pairs of systems of all files that the metric orders as people do; None for segments.
     """
 
-    scored: Scored
+    scored: RowScores
     cells: list[MetricCell]
     average: Correlation
     best: bool = False
@@ -98,7 +183,7 @@ class MetricTable:
         test: one of `TESTS`, which p-values and marks come from.
     """
 
-    columns: list[Judgements]
+    columns: list[Judged]
     rows: list[MetricRow]
     measure: Measure
     test: str
@@ -114,8 +199,8 @@ class MetricTable:
 
 
 def metric_table(
-    scored: Sequence[Scored],
-    columns: Sequence[Judgements],
+    scored: Sequence[RowScores],
+    columns: Sequence[Judged],
     measure: Measure,
     *,
     test: str = "none",
@@ -139,8 +224,10 @@ def metric_table(
         _cells([column.take(row.scores[number]) for row in present], column, measure, test, intervals=intervals)
         for number, column in enumerate(columns)
     ]
+    # Numbered, since the same file may be given twice.
+    names = [f"{column.lang_pair} (file {number})" for number, column in enumerate(columns, 1)]
     averages = [
-        mean({str(number): cell.correlation for number, cell in enumerate(cells, 1)})
+        mean({name: cell.correlation for name, cell in zip(names, cells, strict=True)})
         for cells in zip(*by_column, strict=True)
     ]
     best = _highest(averages)
@@ -164,13 +251,15 @@ def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
     """
     if choice("significance", test, tuple(TESTS)) == "williams" and measure != PEARSON:
         raise InputError(
-            f"significance 'williams': Williams' test is for pearson without groups, not for {measure.label}; use perm-both"
+            f"significance 'williams': Williams' test is for pearson without groups, not for {measure.label}; use "
+            "perm-both"
         )
     if test == "perm-both" and measure.name not in COEFFICIENTS:
         raise InputError(f"significance 'perm-both': compares {', '.join(COEFFICIENTS)}, not {measure.name}; use none")
     if intervals and (measure.name not in COEFFICIENTS or measure.group != "none"):
         raise InputError(
-            f"--ci: there are intervals for {', '.join(COEFFICIENTS)} without groups, not for {measure.label}; leave it out"
+            f"--ci: there are intervals for {', '.join(COEFFICIENTS)} without groups, not for {measure.label}; leave "
+            "it out"
         )
 
 
@@ -186,7 +275,8 @@ def remarks(table: MetricTable) -> list[str]:
                 found.append(f"{where}: no correlation for {title}: {cell.correlation.reason}")
             elif cell.correlation.left_out:
                 found.append(
-                    f"{where}: {title}: {cell.correlation.left_out} of {len(column)} judgements have no score and are left out"
+                    f"{where}: {title}: {cell.correlation.left_out} of {len(column.judgements)} judgements have no "
+                    "score and are left out"
                 )
             if cell.p_value is not None and cell.p_value.reason is not None:
                 found.append(f"{where}: no test of {title} against the best: {cell.p_value.reason}")
@@ -194,7 +284,7 @@ def remarks(table: MetricTable) -> list[str]:
 
 
 def _cells(
-    scores: list[list[float | None]], column: Judgements, measure: Measure, test: str, *, intervals: bool
+    scores: list[list[float | None]], column: Judged, measure: Measure, test: str, *, intervals: bool
 ) -> list[MetricCell]:
     """The cells of a column of the table, one for each metric that has scores."""
     correlations = [measure.of(values, column) for values in scores]
@@ -221,9 +311,7 @@ def _highest(correlations: Sequence[Correlation]) -> set[int]:
     )
 
 
-def _intervals(
-    scores: list[list[float | None]], column: Judgements, measure: Measure
-) -> list[CorrelationInterval | None]:
+def _intervals(scores: list[list[float | None]], column: Judged, measure: Measure) -> list[CorrelationInterval | None]:
     """Metrics that score the same segments share the resamples; one that lacks a score somewhere does not cost the
     others a segment."""
     alike: dict[tuple[bool, ...], list[int]] = {}
@@ -232,22 +320,26 @@ def _intervals(
     found: list[CorrelationInterval | None] = [None] * len(scores)
     for numbers in alike.values():
         intervals = bootstrap_correlations(
-            [scores[number] for number in numbers], column.human, coefficient=measure.name
+            [scores[number] for number in numbers], column.judgements["human"], coefficient=measure.name
         )
         for number, interval in zip(numbers, intervals, strict=True):
             found[number] = interval
     return found
 
 
-def _accuracy(row: Scored, columns: Sequence[Judgements]) -> Correlation | None:
+def _accuracy(row: RowScores, columns: Sequence[Judged]) -> Correlation | None:
     """Pairwise accuracy over the systems of all files together, as Kocmi et al. (2021) count it; None for segments."""
-    if any(column.items is not None for column in columns):
+    if any(column.level == "segment" for column in columns):
         return None
     found = [
-        pairwise_accuracy(column.take(scores), column.human) for scores, column in zip(row.scores, columns, strict=True)
+        pairwise_accuracy(column.take(scores), column.judgements["human"])
+        for scores, column in zip(row.scores, columns, strict=True)
     ]
     reason = next((accuracy.reason for accuracy in found if accuracy.reason is not None), None)
     if reason is not None:
         return Correlation(np.nan, reason)
-    pairs = [math.comb(len(column) - accuracy.left_out, 2) for accuracy, column in zip(found, columns, strict=True)]
+    pairs = [
+        math.comb(len(column.judgements) - accuracy.left_out, 2)
+        for accuracy, column in zip(found, columns, strict=True)
+    ]
     return Correlation(float(np.average([accuracy.value for accuracy in found], weights=pairs)))

@@ -18,7 +18,7 @@ import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,6 +27,13 @@ from mtmetrics.errors import InputError
 from mtmetrics.textio import iter_lines
 
 Level = Literal["seg", "sys"]
+# What the metrics tasks of WMT since 2019 judge by, most wanted first; where both are there, raw values for segments,
+# z-scores for systems.
+_STANDARD: dict[Level, tuple[str, ...]] = {
+    "seg": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-raw", "wmt-z"),
+    "sys": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-z", "wmt-raw"),
+}
+_RAW = "wmt-raw"
 Scores = dict[str, list[float | None]]
 SOURCES_ONLY, ALL_REFERENCES = "src", "all"
 _USUAL_REFERENCES = ("refA", "ref")
@@ -47,6 +54,34 @@ def lang_pairs(root: str | Path) -> list[str]:
     if not found:
         raise InputError(
             f"{root}: no sources/XX-YY.txt; a test set of mt-metrics-eval is needed, such as mt-metrics-eval-v2/wmt22"
+        )
+    return found
+
+
+def judged_columns(
+    root: str | Path, level: Level, *, lang_pair: str | None = None
+) -> dict[str, dict[str, Sequence[Any]]]:
+    """The outputs of every system with human scores, and these scores, systems one after the other.
+
+    Translations by people are left out, as in the metrics tasks. The reference is that of `EvalSet.reference`, the item
+    is the number of the segment, and the scores of metrics are columns, at the level ``seg`` alone.
+
+    Args:
+        root: folder of the test set.
+        level: of the scores.
+        lang_pair: read this pair only; otherwise pairs without human scores are left out.
+
+    Returns:
+        Language pair -> the columns of `mtmetrics.evaluation.data.Judged.rows`.
+
+    Raises:
+        InputError: no such pair, no human scores, or as `EvalSet`.
+    """
+    pairs = [EvalSet.read(root, pair) for pair in ([lang_pair] if lang_pair else lang_pairs(root))]
+    found = {pair.lang_pair: columns for pair in pairs if (columns := pair.judged(level)) is not None}
+    if not found:
+        raise InputError(
+            f"{root}: no human-scores/{lang_pair or 'XX-YY'}.NAME.{level}.score; there is nothing to judge"
         )
     return found
 
@@ -105,7 +140,8 @@ class EvalSet:
         """
         if name is not None and name not in self.references:
             raise InputError(
-                f"{self.root}: no reference {name!r} for {self.lang_pair}; there are: {', '.join(self.references) or 'none'}"
+                f"{self.root}: no reference {name!r} for {self.lang_pair}; there are: "
+                f"{', '.join(self.references) or 'none'}"
             )
         return name or next(
             (usual for usual in (*_USUAL_REFERENCES, *self.references) if usual in self.references), None
@@ -138,6 +174,45 @@ class EvalSet:
         end = ".seg.score"
         files = sorted((self.root / "metric-scores" / self.lang_pair).glob(f"*{end}"))
         return {path.name.removesuffix(end): self._scores(path, "seg", finite=False) for path in files}
+
+    def judged(self, level: Level) -> dict[str, Sequence[Any]] | None:
+        """The columns of `judged_columns`; None where there are no human scores.
+
+        Raises:
+            InputError: as `human_scores`, or several human scores of which none has a usual name.
+        """
+        names = self.human_names(level)
+        known = [name for name in _STANDARD[level] if name in names]
+        if names and not known and len(names) > 1:
+            raise InputError(
+                f"{self.root / 'human-scores'}: {self.lang_pair} has the scores {', '.join(names)}; one of them must "
+                "be "
+                f"called {', '.join(_STANDARD[level])}"
+            )
+        if not names:
+            return None
+        human = self.human_scores((known or names)[0], level)
+        if level == "sys":
+            human = {system: values * len(self.sources) for system, values in human.items() if values != [None]}
+        systems = [system for system in human if system not in self.references]
+        reference = self.reference()
+
+        def column(scores: Scores) -> list[float | None]:
+            lacking: list[float | None] = [None] * len(self.sources)
+            return [value for system in systems for value in scores.get(system, lacking)]
+
+        columns: dict[str, Sequence[Any]] = {
+            "source": self.sources * len(systems),
+            "translation": [text for system in systems for text in self.outputs[system]],
+            "reference": column({} if reference is None else dict.fromkeys(systems, self.references[reference])),
+            "system": [system for system in systems for _ in self.sources],
+            "item": [str(number) for number in range(1, len(self.sources) + 1)] * len(systems),
+            "human": column(human),
+        }
+        if level == "seg":
+            raw = {"raw": column(self.human_scores(_RAW, "seg"))} if _RAW in self.human_names("seg") else {}
+            columns |= raw | {metric: column(scores) for metric, scores in self.metric_scores().items()}
+        return columns
 
     def _scores(self, path: Path, level: Level, *, finite: bool = True) -> Scores:
         scores: Scores = {}
@@ -201,7 +276,8 @@ class EvalSet:
         """
         if not metric or metric.startswith(".") or not set(metric).isdisjoint("/\\ \t\n"):
             raise InputError(
-                f"metric name {metric!r}: it becomes the name of a file; no blank, no slash and no '.' at the start are allowed"
+                f"metric name {metric!r}: it becomes the name of a file; no blank, no slash and no '.' at the start "
+                "are allowed"
             )
         self.compared_references(references)
         folder = self.root / "metric-scores" / self.lang_pair
@@ -244,12 +320,14 @@ class EvalSet:
     def _check_scores(self, systems: Collection[str], scores: Mapping[str, Sequence[float]]) -> None:
         if scores.keys() != set(systems):
             raise InputError(
-                f"{self.root}: scores of {', '.join(scores) or 'no system'}, but mt-metrics-eval needs those of {', '.join(systems)}"
+                f"{self.root}: scores of {', '.join(scores) or 'no system'}, but mt-metrics-eval needs those of "
+                f"{', '.join(systems)}"
             )
         for system, values in scores.items():
             if len(values) != len(self.sources):
                 raise InputError(
-                    f"{self.root}: {len(values)} scores of the system {system!r}, but there are {len(self.sources)} segments"
+                    f"{self.root}: {len(values)} scores of the system {system!r}, but there are {len(self.sources)} "
+                    "segments"
                 )
             for number, value in enumerate(values, 1):
                 if not math.isfinite(value):

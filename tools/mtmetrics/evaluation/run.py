@@ -1,6 +1,7 @@
-"""Scores judged segments, or whole systems, by several metrics that share their encodings."""
+"""Metrics x judged data -> scores: how a user names a metric, and several metrics that share their encodings."""
 
 import dataclasses
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -8,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.evaluation.judged import JudgedSegments, JudgedSystems
-from mtmetrics.evaluation.specs import MetricSpec
+from mtmetrics.evaluation.data import Judged
 from mtmetrics.inputs import check
-from mtmetrics.scorers.base import MetricResult, Scorer, joined
+from mtmetrics.scorers.base import CHUNK_LINES, MetricResult, Scorer, joined
+from mtmetrics.scorers.load import LOADERS, has_presets, load_scorer
 from mtmetrics.scorers.pool import ModelPool
 
 # The metrics take turns after so many lines, few enough that an encoder's cache still holds what the metric before it
@@ -19,7 +20,99 @@ from mtmetrics.scorers.pool import ModelPool
 _LINES = 256
 SCORE = "score"
 
-Judged = JudgedSegments | JudgedSystems
+_OWN = ("metric", "preset", "pool", "lang_pair")
+_WORDS = {"true": True, "false": False}
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricSpec:
+    """A metric with its preset and what overrides the preset.
+
+    Attributes:
+        metric: name, such as ``"xmoverscore"``.
+        preset: name of a preset or a folder; None for the metric's own default.
+        options: names and values of options of the metric's loader.
+    """
+
+    metric: str
+    preset: str | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> "MetricSpec":
+        """Reads what a user wrote; an empty preset, as in ``sentsim::variant=wmd``, is the default.
+
+        Values are ``true`` and ``false``, numbers where they look like numbers, and text otherwise.
+
+        Raises:
+            InputError: no name, an option without a value, twice the same, or one that is no option of a metric.
+
+        Example:
+            >>> MetricSpec.parse("xmoverscore:mini:layer=1,map=none").options
+            (('layer', 1), ('map', 'none'))
+            >>> str(MetricSpec.parse("sentsim::variant=wmd"))
+            'sentsim::variant=wmd'
+        """
+        metric, _, rest = text.partition(":")
+        if not metric.strip():
+            raise InputError(
+                f"metric {text!r}: has no name; NAME, NAME:PRESET or NAME:PRESET:option=value,... is needed"
+            )
+        preset, _, listed = rest.partition(":")
+        options: dict[str, Any] = {}
+        for item in listed.split(",") if listed else []:
+            name, equals, value = item.partition("=")
+            name = name.strip().replace("-", "_")
+            if not equals or not name or name in options or name in _OWN:
+                raise InputError(
+                    f"metric {text!r}: {item!r} cannot be used; NAME:PRESET:option=value,option=value is needed"
+                )
+            options[name] = _value(value.strip())
+        return cls(metric.strip(), preset.strip() or None, tuple(options.items()))
+
+    def __str__(self) -> str:
+        options = ",".join(
+            f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in self.options
+        )
+        return f"{self.metric}:{self.preset or ''}:{options}".rstrip(":")
+
+    def filled(self, preset: str, options: dict[str, Any]) -> "MetricSpec":
+        """The same metric, with a preset, where it has presets, and options for what it does not say itself."""
+        takes = inspect.signature(LOADERS[self.metric]).parameters if self.metric in LOADERS else ()
+        return MetricSpec(
+            self.metric,
+            self.preset or (preset if "preset" in takes else None),
+            tuple((options | dict(self.options)).items()),
+        )
+
+    def having(self, **options: Any) -> "MetricSpec":
+        """The same metric with other options."""
+        return dataclasses.replace(self, options=tuple((dict(self.options) | options).items()))
+
+    def load(self, pool: ModelPool, lang_pair: str) -> Scorer:
+        """The scorer of the metric for a language pair.
+
+        Raises:
+            InputError: a preset of a metric that has none, or as `mtmetrics.scorers.load.load_scorer`.
+            ArtifactError: as there.
+        """
+        if self.preset is not None and not has_presets(self.metric):
+            raise InputError(
+                f"metric {str(self)!r}: {self.metric} has no presets; write {dataclasses.replace(self, preset=None)}"
+            )
+        preset = {} if self.preset is None else {"preset": self.preset}
+        return load_scorer(self.metric, pool=pool, lang_pair=lang_pair, **preset, **dict(self.options))
+
+
+def _value(text: str) -> Any:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +142,7 @@ class Entry:
 
 
 @dataclasses.dataclass(frozen=True)
-class Scored:
+class RowScores:
     """The scores of a row.
 
     Attributes:
@@ -67,7 +160,7 @@ class Scored:
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class MetricRuns:
     """What several metrics gave on several files.
 
     Attributes:
@@ -87,7 +180,7 @@ class Run:
         parts = self.results[entry.metric][0][0].parts if entry.metric in self.results else ()
         return [entry, *(dataclasses.replace(entry, title=f"{entry.title} {part}", part=part) for part in parts)]
 
-    def scored(self, entry: Entry) -> Scored:
+    def scored(self, entry: Entry) -> RowScores:
         """The scores of a row.
 
         Raises:
@@ -98,20 +191,20 @@ class Run:
         except InputError as error:
             if not self.lenient:
                 raise
-            return Scored(entry, [], problem=str(error))
+            return RowScores(entry, [], problem=str(error))
 
-    def _scored(self, entry: Entry) -> Scored:
+    def _scored(self, entry: Entry) -> RowScores:
         if entry.column is not None:
-            return Scored(entry, [_turned(_column(file, entry.column), entry.falls) for file in self.files])
+            return RowScores(entry, [_turned(file.column(entry.column), entry.falls) for file in self.files])
         if entry.metric is None or entry.metric in self.problems:
-            return Scored(entry, [], problem=entry.why_not if entry.metric is None else self.problems[entry.metric])
+            return RowScores(entry, [], problem=entry.why_not if entry.metric is None else self.problems[entry.metric])
         scores = []
         for file, systems in zip(self.files, self.results[entry.metric], strict=True):
             values = [_part(result, entry) for result in systems]
             # The score of a system is the mean over its segments.
-            column = [float(part.mean()) for part in values] if isinstance(file, JudgedSystems) else values[0].tolist()
+            column = [float(part.mean()) for part in values] if file.level == "system" else values[0].tolist()
             scores.append(_turned(column, entry.falls))
-        return Scored(entry, scores, [systems[0].signature for systems in self.results[entry.metric]])
+        return RowScores(entry, scores, [systems[0].signature for systems in self.results[entry.metric]])
 
     def notes(self) -> list[str]:
         """One line for each file, system and metric whose segments are unusual."""
@@ -119,7 +212,7 @@ class Run:
             f"{file.file}{f', {name}' if name else ''}: {metric}: {result.report.note}"
             for metric, by_file in self.results.items()
             for file, systems in zip(self.files, by_file, strict=True)
-            for name, result in zip(_outputs(file), systems, strict=True)
+            for name, result in zip(file.outputs(), systems, strict=True)
             if result.report.note
         ]
 
@@ -131,7 +224,7 @@ def run_metrics(
     *,
     lenient: bool = False,
     wrap: Callable[..., Iterable[Any]] = lambda files, **_: files,
-) -> Run:
+) -> MetricRuns:
     """Runs each metric once on each file; a text that several of them encode alike is encoded once.
 
     Args:
@@ -163,7 +256,7 @@ def run_metrics(
         together = score_together([by_pair[file.lang_pair] for by_pair in scorers.values()], file)
         for spec, systems in zip(scorers, together, strict=True):
             results[spec].append(systems)
-    return Run(files, results, problems, lenient)
+    return MetricRuns(files, results, problems, lenient)
 
 
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:
@@ -175,11 +268,12 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     Raises:
         InputError: the file lacks the references that a metric compares with, or holds no row.
     """
-    predictions = {f"predictions of {name}" if name else "predictions": texts for name, texts in _outputs(file).items()}
+    outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
+    named = {f"predictions of {name}" if name else "predictions": texts for name, texts in outputs.items()}
     streams = []
     for scorer in scorers:
-        columns = check(**{scorer.compares: compared_with(scorer, file, scorer.signature)}, **predictions)
-        streams.append(scorer.score_chunks(_stretches(columns)))
+        columns = check(**{scorer.compares: compared_with(scorer, file, scorer.signature)}, **named)
+        streams.append(scorer.score_chunks(_stretches(columns, _LINES if len(scorers) > 1 else CHUNK_LINES)))
     collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
     # A metric that needs its whole input first gives everything at once.
     for turn in itertools.zip_longest(*streams):
@@ -195,22 +289,19 @@ def compared_with(scorer: Scorer, file: Judged, metric: str) -> list[str]:
     Raises:
         InputError: a segment has no reference.
     """
+    rows = next(iter(file.outputs().values()))
     if scorer.compares == "sources":
-        return file.sources
-    if None in file.references:
-        number = file.references.index(None) + 1
+        return rows["source"].tolist()
+    references = rows["reference"].tolist()
+    if None in references:
+        number = references.index(None) + 1
         raise InputError(f"{file.file}: segment {number} has no reference, which the metric compares with ({metric})")
-    return [reference for reference in file.references if reference is not None]
+    return references
 
 
-def _outputs(file: Judged) -> dict[str, list[str]]:
-    """The translations of each system; those of judged segments have no name."""
-    return file.outputs if isinstance(file, JudgedSystems) else {"": file.predictions}
-
-
-def _stretches(columns: list[list[Any]]) -> Iterator[list[list[Any]]]:
-    for first in range(0, len(columns[0]), _LINES):
-        yield [column[first : first + _LINES] for column in columns]
+def _stretches(columns: list[list[Any]], lines: int) -> Iterator[list[list[Any]]]:
+    for first in range(0, len(columns[0]), lines):
+        yield [column[first : first + lines] for column in columns]
 
 
 def _part(result: MetricResult, entry: Entry) -> np.ndarray:
@@ -218,12 +309,6 @@ def _part(result: MetricResult, entry: Entry) -> np.ndarray:
     if entry.part not in parts:
         raise InputError(f"{entry.metric}: no part {entry.part!r}; there are: {', '.join(parts)}")
     return parts[entry.part]
-
-
-def _column(file: Judged, name: str) -> list[float | None]:
-    if isinstance(file, JudgedSystems):
-        raise InputError(f"{file.file}: column {name!r}: judgements of whole systems have no columns of scores")
-    return file.column(name)
 
 
 def _turned(values: list[float | None], falls: bool) -> list[float | None]:

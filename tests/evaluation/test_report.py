@@ -1,0 +1,257 @@
+"""The papers' tables: metrics as rows, language pairs as columns, and a paper's numbers beside ours."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import Correlation
+from mtmetrics.evaluation.data import Judged
+from mtmetrics.evaluation.recipes import Recipe, RecipeRow
+from mtmetrics.evaluation.report import chosen_layers, joined_signature, render_files, render_layers, render_metrics
+from mtmetrics.evaluation.run import Entry, MetricSpec, RowScores
+from mtmetrics.evaluation.table import PEARSON, Measure, MetricCell, MetricRow, MetricTable, metric_table, remarks
+from mtmetrics.inputs import InputReport
+from mtmetrics.scorers.base import MetricResult
+
+
+def judged(human, file="f", lang_pair="de-en", level="segment", **columns) -> Judged:
+    texts = {"source": ["x"] * len(human), "translation": ["y"] * len(human)}
+    return Judged.of(file, lang_pair, texts | {"human": human} | columns, level)
+
+
+HUMAN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+COLUMNS = [judged(HUMAN, f"{pair}.jsonl", pair) for pair in ("de-en", "fi-en")]
+UP, NEARLY, DOWN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.5], [1.0, 2.0, 3.0, 4.0, 6.0, 5.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+
+
+def rows(last: RowScores) -> list[RowScores]:
+    return [
+        RowScores(
+            Entry("bertr:mini", MetricSpec("bertr", "mini")), [UP, NEARLY], ["bertr|lp:de-en|v:1", "bertr|lp:fi-en|v:1"]
+        ),
+        RowScores(Entry("given", column="given"), [NEARLY, UP]),
+        last,
+    ]
+
+
+@pytest.fixture
+def table() -> MetricTable:
+    return metric_table(rows(RowScores(Entry("esim"), [], problem="no such model")), COLUMNS, PEARSON, test="williams")
+
+
+def test_markdown(table) -> None:
+    lines = render_metrics(table, {}, "markdown").splitlines()
+    assert lines[0] == "| metric | de-en | fi-en | average |"
+    assert lines[2].startswith("| bertr:mini | **0.9")
+    assert lines[3].startswith("| given | 0.943")
+    assert lines[4] == "| esim |  |  |  |"
+    assert "Williams' test, p ≥ 0.05" in lines[6]
+    assert "Not run: esim: no such model" in lines
+    assert "bertr:mini: bertr|lp:de-en,fi-en|v:1" in lines
+
+
+def test_json(table) -> None:
+    shown = json.loads(render_metrics(table, {"field": "translation"}, "json"))
+    assert (shown["field"], shown["coefficient"], shown["group"], shown["significance"]) == (
+        "translation",
+        "pearson",
+        "none",
+        "williams",
+    )
+    assert shown["columns"][1] == {"file": "fi-en.jsonl", "lp": "fi-en", "n": 6}
+    first, given, missing = shown["rows"]
+    assert first["metric"] == "bertr:mini"
+    assert first["values"][0]["best"] is True
+    assert first["average"] == pytest.approx(np.mean([value["value"] for value in first["values"]]))
+    assert given["column"] == "given"
+    assert given["values"][0]["p"] == pytest.approx(table.rows[1].cells[0].p_value.value)
+    assert missing == {"title": "esim", "problem": "no such model"}
+
+
+def test_separated_values_hold_signatures_and_problems(table) -> None:
+    head, bertr, given, esim = csv.reader(io.StringIO(render_metrics(table, {}, "csv")))
+    assert head == ["metric", "de-en", "fi-en", "average", "signature", "problem"]
+    assert bertr[-2:] == ["bertr|lp:de-en,fi-en|v:1", ""]
+    assert given[1] == "0.943"
+    assert esim == ["esim", "", "", "", "", "no such model"]
+
+
+def test_latex_is_closed_and_escaped(table) -> None:
+    text = render_metrics(table, {}, "latex")
+    assert text.startswith(r"\begin{tabular}{lrrr}")
+    assert r"\noindent bertr:mini: bertr\textbar{}lp:de-en,fi-en" in text
+    assert "†" not in text
+
+
+def test_intervals_and_undefined_values() -> None:
+    flat = RowScores(Entry("flat"), [[1.0] * 6, [1.0] * 6])
+    table = metric_table(rows(flat), COLUMNS, Measure("spearman"), intervals=True)
+    lines = render_metrics(table, {}, "markdown").splitlines()
+    assert "[" in lines[2]
+    assert lines[4] == "| flat | nan | nan | nan |"
+    shown = json.loads(render_metrics(table, {}, "json"))
+    assert set(shown["rows"][0]["values"][0]["ci"]) == {"low", "high", "level", "resamples", "seed"}
+    assert shown["rows"][2]["values"][0] == {"value": None, "best": False, "undefined": "the scores are constant"}
+
+
+def test_one_file_needs_no_average() -> None:
+    table = metric_table([RowScores(Entry("a"), [UP])], COLUMNS[:1], PEARSON)
+    assert render_metrics(table, {}, "markdown").splitlines()[0] == "| metric | de-en |"
+
+
+def test_systems_show_their_accuracy() -> None:
+    columns = [judged(HUMAN, level="system", system=list("abcdef"))]
+    table = metric_table([RowScores(Entry("a"), [UP]), RowScores(Entry("b"), [DOWN])], columns, PEARSON)
+    lines = render_metrics(table, {}, "markdown").splitlines()
+    assert lines[0] == "| metric | de-en | accuracy |"
+    assert lines[2].endswith("| 1.000 |")
+    assert json.loads(render_metrics(table, {}, "json"))["rows"][1]["accuracy"] == 0.0
+
+
+def test_a_papers_numbers_stand_beside_ours(table) -> None:
+    papers = [
+        RecipeRow("BERTR", {"de-en": 0.5, "fi-en": 0.7, "cs-en": 0.9}, 0.7, metric="bertr"),
+        RecipeRow("given", {"de-en": 0.4}, None, column="given"),
+        RecipeRow("ESIM", {}, None, metric="esim"),
+    ]
+    recipe = Recipe("t", "Table T", "Someone, 2020", "segment", ["cs-en", "de-en", "fi-en"], papers, "A note.")
+    head, bertr, given, esim = csv.reader(io.StringIO(render_metrics(table, {}, "csv", recipe=recipe)))
+    published = ["average published", "cs-en published", "average of all published"]
+    assert head[:-2] == ["metric", "de-en", "de-en published", "fi-en", "fi-en published", "average", *published]
+    assert (bertr[2], bertr[4], bertr[6:9]) == ("0.500", "0.700", ["0.600", "0.900", "0.700"])
+    assert (given[2], given[4], given[6:9]) == ("0.400", "", ["", "", ""])
+    assert esim[1:9] == [""] * 8
+    lines = render_metrics(table, {}, "markdown", recipe=recipe).splitlines()
+    assert "Published: Table T. Someone, 2020" in lines
+    assert "A note." in lines
+    shown = json.loads(render_metrics(table, {}, "json", recipe=recipe))
+    assert shown["recipe"]["name"] == "t"
+    assert shown["rows"][0]["published"] == {"de-en": 0.5, "fi-en": 0.7, "cs-en": 0.9}
+
+
+def test_signatures_of_several_files_are_joined() -> None:
+    assert (
+        joined_signature(["m|lp:de-en|map:clp#1|v:1", "m|lp:fi-en|map:clp#2|v:1"])
+        == "m|lp:de-en,fi-en|map:clp#1,clp#2|v:1"
+    )
+    assert joined_signature(["m|v:1", "m|v:1"]) == "m|v:1"
+    assert joined_signature(["m|lm:none|v:1", "m|v:1"]) == "m|lm:none|v:1 m|v:1"
+    assert joined_signature([]) == ""
+
+
+# One metric: a row per file.
+
+LENGTHS = np.array([1.0, 2.0, 3.0, 4.0])
+
+
+def lengths(*humans: list[float | None], parts: bool = True) -> tuple[MetricTable, list[MetricResult]]:
+    """A metric that says 1, 2, 3, 4, its negation, and a part that is the same for all, on each file."""
+    columns = {"score": LENGTHS, "negated": -LENGTHS, "flat": np.zeros(4)}
+    names = zip(("set.jsonl", "b|c.jsonl"), ("de-en", "fi-en"), humans, strict=False)
+    files = [judged(human, file, pair) for file, pair, human in names]
+    rows = [
+        RowScores(Entry(name, MetricSpec("m"), part=name), [values.tolist() for _ in files])
+        for name, values in columns.items()
+        if parts or name == "score"
+    ]
+    blank = np.array([False, False, False, True])
+    result = MetricResult(
+        LENGTHS, {name: columns[name] for name in ("negated", "flat")}, blank, InputReport(4), "l|v:0"
+    )
+    return metric_table(rows, files, PEARSON), [result for _ in files]
+
+
+TWO = [2.0, 1.0, 4.0, 3.0], [1.0, 2.0, 3.0, 4.0]
+
+
+def test_files_as_json_hold_full_precision_and_reasons() -> None:
+    table, results = lengths(*TWO)
+    shown = json.loads(render_files(table, results, {"metric": "length"}, "json"))
+    first, second = shown["files"]
+    assert shown["metric"] == "length"
+    assert (first["file"], first["lp"], first["n"], first["signature"]) == ("set.jsonl", "de-en", 4, "l|v:0")
+    assert first["pearson"] == {"score": pytest.approx(0.6, abs=1e-12), "negated": pytest.approx(-0.6), "flat": None}
+    assert first["pearson"]["score"] == table.rows[0].cells[0].correlation.value
+    assert first["undefined"] == {"flat": "the scores are constant"}
+    assert first["range"] == {"score": [1.0, 3.0], "negated": [-3.0, -1.0], "flat": [0.0, 0.0]}  # of what is not blank
+    assert first["report"]["segments"] == 4
+    assert second["pearson"]["score"] == pytest.approx(1.0)
+    assert shown["mean"]["pearson"]["score"] == pytest.approx(0.8)
+    assert shown["mean"]["undefined"] == {"flat": "undefined for de-en (file 1), fi-en (file 2)"}
+    score = json.loads(render_files(*lengths(*TWO, parts=False), {}, "json"))["files"][0]
+    assert (list(score["pearson"]), list(score["range"]), "undefined" in score) == (["score"], ["score"], False)
+
+
+def test_files_as_tables() -> None:
+    assert render_files(*lengths(*TWO), {}, "tsv").splitlines() == [
+        "file\tlp\tn\tscore\tnegated\tflat\tsignature",
+        "set.jsonl\tde-en\t4\t0.600\t-0.600\tnan\tl|v:0",
+        "b|c.jsonl\tfi-en\t4\t1.000\t-1.000\tnan\tl|v:0",
+        "mean\t\t8\t0.800\t-0.800\tnan\t",
+    ]
+    assert render_files(*lengths(*TWO, parts=False), {}, "markdown").splitlines() == [
+        "| file | lp | n | score | signature |",
+        "|---|---|---:|---:|---|",
+        "| set.jsonl | de-en | 4 | 0.600 | l\\|v:0 |",
+        "| b\\|c.jsonl | fi-en | 4 | 1.000 | l\\|v:0 |",
+        "| mean |  | 8 | 0.800 |  |",
+    ]
+    table = render_files(*lengths([1, -1, -1, 1.0001]), {}, "tsv")
+    assert "0.000\t0.000" in table
+    assert "-0.000" not in table
+
+
+def test_files_with_few_or_constant_judgements() -> None:
+    table, results = lengths([2, 1, None, 3])
+    [file] = json.loads(render_files(table, results, {}, "json"))["files"]
+    assert file["n"] == 3
+    assert file["pearson"]["score"] == pytest.approx(np.corrcoef([1, 2, 4], [2, 1, 3])[0, 1])
+    table, results = lengths([3, 3, 3, 3], parts=False)
+    assert json.loads(render_files(table, results, {}, "json"))["mean"] == {
+        "pearson": {"score": None},
+        "undefined": {"score": "undefined for de-en (file 1)"},
+    }
+    assert remarks(table) == ["set.jsonl (de-en): no correlation for score: the human judgements are constant"]
+
+
+# One metric at several layers.
+
+
+def study(a: float, b: float, *, parts: bool) -> MetricTable:
+    rows = []
+    for name, scale in (("score", 1.0), ("part", 0.5))[: 1 + parts]:
+        values = [Correlation(scale * value, "constant" if np.isnan(value) else None) for value in (a, b, (a + b) / 2)]
+        rows.append(MetricRow(RowScores(Entry(name, part=name), []), [*map(MetricCell, values[:2])], values[2]))
+    return MetricTable([judged([1.0], file) for file in ("a", "b")], rows, PEARSON, "none")
+
+
+def studies(*, parts: bool) -> dict[int, MetricTable]:
+    return {1: study(0.2, 0.4, parts=parts), 2: study(0.5, float("nan"), parts=parts)}
+
+
+def test_layers_of_the_user() -> None:
+    assert chosen_layers("all", 3) == [0, 1, 2, 3]
+    assert chosen_layers("3,1,1", 3) == [1, 3]
+    for text in ("4", "-1", "one", ""):
+        with pytest.raises(InputError, match="numbers from 0 to 3"):
+            chosen_layers(text, 3)
+    with pytest.raises(InputError, match="no choice of layer"):
+        chosen_layers("all", None)
+
+
+def test_layers_as_tables() -> None:
+    lines = render_layers(studies(parts=False), {}, "tsv").splitlines()
+    assert lines[0] == "measure\tlayer\ta (de-en)\tb (de-en)\tmean"
+    assert lines[1] == "score\t1\t0.200\t0.400\t0.300"
+    assert lines[2] == "score\t2\t0.500\tnan\tnan"
+    assert len(render_layers(studies(parts=True), {}, "markdown").splitlines()) == 6
+
+
+def test_layers_as_json_hold_null_where_nothing_is_defined() -> None:
+    text = render_layers(studies(parts=False), {"metric": "m"}, "json")
+    assert '"mean": 0.30000000000000004' in text
+    assert '"mean": null' in text

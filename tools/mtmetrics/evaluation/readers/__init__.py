@@ -1,1 +1,0 @@
-"""Reads human judgements in the layouts in which they are published."""
