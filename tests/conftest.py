@@ -1,8 +1,9 @@
-"""Fixtures of all tests: no network, and tiny models that are built here."""
+"""Fixtures of all tests: an environment of their own, no network, and tiny models that are built here."""
 
 import hashlib
 import http.server
 import io
+import os
 import signal
 import socket
 import sys
@@ -11,6 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# What the shell says about networks and Ctrl-C must not decide what passes. This comes before the libraries that read it.
+for name in ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_ENDPOINT"):
+    os.environ.pop(name, None)
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WORDS = (  # noqa: SIM905 (a list would fill forty lines)
     "das haus ist klein groß der hund schläft nicht ich sehe die katze und ein baum steht dort "
@@ -29,7 +36,6 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         return connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
-    monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.matching.weights import TokenWeights
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.models.words import TokenWeights
 from mtmetrics.scorers.base import CHUNK_LINES
 from mtmetrics.scorers.load import load_scorer, load_xmoverscore
 from mtmetrics.scorers.pool import ModelPool

@@ -10,14 +10,20 @@ import numpy as np
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice, number, positive
 from mtmetrics.maps.remapping import Remapping, Sides
-from mtmetrics.matching.partial import PlainPartialTransport, RoundedPartialTransport
+from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment, Units, ngram_units, word_plan
-from mtmetrics.matching.sentences import cosines
-from mtmetrics.matching.transport import DISTANCES, Distance, cost_matrix, optimal_flow, word_mover_distances
-from mtmetrics.matching.weights import TokenWeights
-from mtmetrics.models.base import Encoder, WordEncoder
+from mtmetrics.matching.transport import (
+    DISTANCES,
+    Distance,
+    PlainPartialTransport,
+    RoundedPartialTransport,
+    cost_matrix,
+    optimal_flow,
+    word_mover_distances,
+)
 from mtmetrics.models.language_model import LanguageModel, length_normalised
-from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
+from mtmetrics.models.words import TokenWeights
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.naming import dtype_name, encoder_name, map_name
 from mtmetrics.signature import signature
