@@ -9,8 +9,9 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from mtmetrics.cli.io import read_rows
 from mtmetrics.cli.main import main
-from mtmetrics.cli.rows import add_row_options, read_rows
+from mtmetrics.cli.options import add_row_options
 from mtmetrics.errors import InputError
 
 

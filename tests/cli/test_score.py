@@ -10,8 +10,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from mtmetrics.cli.io import FORMATS
 from mtmetrics.cli.main import main
-from mtmetrics.cli.output import FORMATS
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.scorers.base import CHUNK_LINES, ChunkScores, MetricResult, Scorer
 from mtmetrics.scorers.load import load_xmoverscore
@@ -253,7 +253,7 @@ def test_a_long_file_is_not_kept(preset: Path, tmp_path: Path, monkeypatch: pyte
 
     lines = 100_000
     monkeypatch.setattr(
-        "mtmetrics.cli.rows.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines))
+        "mtmetrics.cli.io.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines))
     )
     monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._score_chunk", chunk)
     out = tmp_path / "scores.parquet"

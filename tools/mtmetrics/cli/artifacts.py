@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import artifacts_import, artifacts_pull, artifacts_push
-from mtmetrics.cli.output import print_table
+from mtmetrics.cli.io import print_table
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
