@@ -10,10 +10,12 @@ from mtmetrics.models.packed import PackedTokens
 
 
 def write(path: Path, content: str | bytes) -> Path:
-    """Writes a file, compressed if it is called ``.gz``, and the folders above it."""
+    """Writes a file, and the folders above it; text is compressed if the file is called ``.gz``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    if isinstance(content, str):
+        content = content.encode("utf-8")
+        content = gzip.compress(content) if path.suffix == ".gz" else content
+    path.write_bytes(content)
     return path
 
 
