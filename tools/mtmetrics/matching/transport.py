@@ -132,33 +132,14 @@ def drop_small_flows(flow: np.ndarray, rate: float) -> np.ndarray:
     return np.where(flow < smallest - _NOISE, 0.0, flow)
 
 
-class PlainPartialTransport:
-    """Partial transport on the exact plan.
-
-    An optimal plan need not be unique, so the value may change when the sides are swapped.
-    """
-
-    name = "plain"
-
-    def __init__(self, rate: float) -> None:
-        self.rate = rate
-
-    def __call__(self, cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-        """The (n, m) flow that is left, and its cost."""
-        flow = drop_small_flows(optimal_flow(cost, source, target)[0], self.rate)
-        return flow, float((flow * cost).sum())
-
-
 class RoundedPartialTransport:
     """Partial transport on integer weights and costs, as the solver behind the published numbers rounded them.
 
     Masses become ``floor(x * 1e6 + 0.5)``, costs likewise relative to the largest cost; a row or column of zero cost
     takes up the difference of the rounded totals. Rounding leaves crumbs of 1e-6 that count as flows, which is what
-    makes this stable where the plain rule is not. Published values are reproducible only so far: where several integer
-    plans are optimal (about 2.5 % of the pairs), the old solver may have chosen another one.
+    makes this stable where the same rule on an exact plan is not. Published values are reproducible only so far: where
+    several integer plans are optimal (about 2.5 % of the pairs), the old solver may have chosen another one.
     """
-
-    name = "rounded"
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
