@@ -208,7 +208,7 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
             {"language_model": language_model, "lm_weight": 0.2},
         )
     }
-    assert len(changed) == 13
+    assert len(changed) == 12
     assert all("lm:none" in signature for signature in [XMoverScore(encoder).signature])
 
 
