@@ -1,16 +1,23 @@
-"""Fixtures of all tests: no network, and tiny models that are built here."""
+"""Fixtures of all tests: an environment of their own, no network, and tiny models that are built here."""
 
 import hashlib
 import http.server
 import io
+import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+# What the shell says about networks and Ctrl-C must not decide what passes; the libraries read it when imported.
+for name in ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_ENDPOINT"):
+    os.environ.pop(name, None)
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WORDS = (  # noqa: SIM905 (a list would fill forty lines)
     "das haus ist klein groß der hund schläft nicht ich sehe die katze und ein baum steht dort "
@@ -29,7 +36,19 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         return connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
-    monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
+@pytest.fixture
+def mtmetrics(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command line in process: arguments -> exit code, standard output, standard error."""
+    from mtmetrics.cli.main import main
+
+    def run(*argv: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([str(argument) for argument in argv])
+        return (code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -5,25 +5,20 @@ from pathlib import Path
 
 import pyarrow
 import pytest
+from helpers import write
 from pyarrow import parquet
 
 from mtmetrics.errors import InputError
 from mtmetrics.textio import iter_jsonl, iter_lines, iter_parallel, iter_table
 
 
-def write(folder: Path, name: str, data: bytes) -> Path:
-    path = folder / name
-    path.write_bytes(data)
-    return path
-
-
 def test_only_newlines_end_a_line(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.txt", "\ufeffeins\u2028zwei\x0bdrei\r\n\nvier".encode())
+    path = write(tmp_path / "a.txt", "\ufeffeins\u2028zwei\x0bdrei\r\n\nvier".encode())
     assert list(iter_lines(path)) == ["eins\u2028zwei\x0bdrei", "", "vier"]
 
 
 def test_gzip(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.txt.gz", gzip.compress("ä\nb\n".encode()))
+    path = write(tmp_path / "a.txt.gz", "ä\nb\n")
     assert list(iter_lines(path)) == ["ä", "b"]
 
 
@@ -37,7 +32,7 @@ def test_gzip(tmp_path: Path) -> None:
 )
 def test_damaged_files(tmp_path: Path, name: str, data: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        list(iter_lines(write(tmp_path, name, data)))
+        list(iter_lines(write(tmp_path / name, data)))
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:
@@ -49,19 +44,18 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
 
 def test_jsonl_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a.jsonl, line 3: not valid JSON"):
-        list(iter_jsonl(write(tmp_path, "a.jsonl", b'{}\n\n{"a":\n')))
+        list(iter_jsonl(write(tmp_path / "a.jsonl", b'{}\n\n{"a":\n')))
     with pytest.raises(InputError, match="b.jsonl, line 1: a JSON object is needed, got list"):
-        list(iter_jsonl(write(tmp_path, "b.jsonl", b"[1]\n")))
+        list(iter_jsonl(write(tmp_path / "b.jsonl", b"[1]\n")))
 
 
 def test_tables(tmp_path: Path) -> None:
-    table = write(tmp_path, "a.tsv", b"x\ty\textra\n\tz\n")
+    table = write(tmp_path / "a.tsv", b"x\ty\textra\n\tz\n")
     assert list(iter_table(table, ("source", "translation"))) == [["x", "y"], ["", "z"]]
     with pytest.raises(InputError, match="b.tsv, line 2: 1 column"):
-        list(iter_table(write(tmp_path, "b.tsv", b"x\ty\nx\n"), ("source", "translation")))
-    rows = write(
-        tmp_path, "a.jsonl", b'{"source": "x", "translation": "y", "human": 1}\n{"source": "x", "translation": null}\n'
-    )
+        list(iter_table(write(tmp_path / "b.tsv", b"x\ty\nx\n"), ("source", "translation")))
+    lines = b'{"source": "x", "translation": "y", "human": 1}\n{"source": "x", "translation": null}\n'
+    rows = write(tmp_path / "a.jsonl", lines)
     with pytest.raises(InputError, match="a.jsonl, line 2: 'translation' must be a string, got null"):
         list(iter_table(rows, ("source", "translation")))
 
@@ -83,7 +77,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 def test_parallel_files_of_unequal_length(tmp_path: Path) -> None:
-    left, right = write(tmp_path, "left", b"a\nb\n"), write(tmp_path, "right", b"c\n")
+    left, right = write(tmp_path / "left", b"a\nb\n"), write(tmp_path / "right", b"c\n")
     assert list(iter_parallel([left, left])) == [["a", "a"], ["b", "b"]]
     with pytest.raises(InputError, match=r"right ends after 1 lines, but .*left goes on"):
         list(iter_parallel([left, right]))

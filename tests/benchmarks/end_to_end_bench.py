@@ -7,7 +7,6 @@ bfloat16, and with greedy matching. The encoder has the shape of a multilingual 
 files the sentences are made up. Exit code 0 whatever the numbers say: a busy machine is no failure.
 """
 
-import argparse
 import importlib.util
 import os
 import sys
@@ -16,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from contenders import PublishedDesign
-from measure import Report, alternating, machine
+from measure import Report, alternating, machine, options
 from workload import PAIRS, build_encoder, made_pairs
 
 from mtmetrics.evaluation.data import read_judged_segments
@@ -122,13 +121,11 @@ def made_systems(sources: list[str], predictions: list[str], count: int = 11) ->
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", metavar="FILE", help="JSON Lines of judged segments, else made-up sentences")
+    parser = options(__doc__, data=", else made-up sentences")
     parser.add_argument(
         "--systems", metavar="FILE", help="JSON Lines with source and outputs of several systems, else made-up ones"
     )
     parser.add_argument("--repeats", type=int, default=3, help="of one system, 0 leaves it out (default: %(default)s)")
-    parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
     args = parser.parse_args(argv)
     if args.data:
         data = read_judged_segments(args.data)

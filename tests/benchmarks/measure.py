@@ -1,5 +1,6 @@
 """Times contenders in turns and reports numbers beside what they should be."""
 
+import argparse
 import dataclasses
 import json
 import os
@@ -8,6 +9,21 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+
+def options(description: str, *, data: str | None = None, required: bool = False) -> argparse.ArgumentParser:
+    """A parser with what the benchmarks share: where the numbers go, and a file of judged segments.
+
+    Args:
+        description: of the benchmark; its first line is shown.
+        data: what happens without a file; None where there is none to read.
+        required: the file must be given.
+    """
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    if data is not None:
+        parser.add_argument("--data", metavar="FILE", required=required, help=f"JSON Lines of judged segments{data}")
+    parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
+    return parser
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workload import made_pairs
 
-from mtmetrics.cli.memory import return_large_blocks
+from mtmetrics.cli.main import return_large_blocks
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import chunked
 from mtmetrics.scorers.xmoverscore import XMoverScore

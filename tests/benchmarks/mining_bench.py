@@ -7,7 +7,6 @@ without files the sentences are made up, of which no two resemble each other, so
 whatever the numbers say: a busy machine is no failure.
 """
 
-import argparse
 import json
 import math
 import subprocess
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from measure import Report, machine
+from measure import Report, machine, options
 from workload import made_sentences
 
 from mtmetrics.layout import bundled_artifacts
@@ -106,14 +105,13 @@ def _inverted_seconds(seconds: dict[str, float], size: int) -> float:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__)
     parser.add_argument("--source-text", metavar="FILE", help="sentences of the source language, else made-up ones")
     parser.add_argument("--target-text", metavar="FILE", help="sentences of the target language, else made-up ones")
     parser.add_argument("--map", metavar="FILE", help="map of the source side")
     parser.add_argument(
         "--sizes", default="5000,10000,20000,40000", metavar="N,N", help="sentences a side (default: %(default)s)"
     )
-    parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
     args = parser.parse_args(argv)
     sizes = sorted(int(size) for size in args.sizes.split(","))
     report, found = Report(), {}

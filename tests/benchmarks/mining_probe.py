@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 from memory_probe import peak_mib
 
-from mtmetrics.cli.memory import return_large_blocks
+from mtmetrics.cli.main import return_large_blocks
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.bounds import centroids
 from mtmetrics.mining import candidates, word_level

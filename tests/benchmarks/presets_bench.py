@@ -4,12 +4,11 @@
 Models are loaded before; nothing is cached from one turn to the next. Exit code 0 whatever the numbers say.
 """
 
-import argparse
 import gc
 import sys
 from collections.abc import Callable, Sequence
 
-from measure import Report, alternating, machine
+from measure import Report, alternating, machine, options
 
 from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.evaluation.run import MetricSpec
@@ -36,12 +35,8 @@ PRESETS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--data", metavar="FILE", required=True, help="JSON Lines of judged segments, de-en, with references"
-    )
+    parser = options(__doc__, data=", de-en, with references", required=True)
     parser.add_argument("--repeats", type=int, default=2, help="turns of each preset (default: %(default)s)")
-    parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
     args = parser.parse_args(argv)
     data = read_judged_segments(args.data)
     report = Report()

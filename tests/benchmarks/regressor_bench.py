@@ -7,12 +7,11 @@ of the processor, summed over threads, so that other work on the machine matters
 numbers say.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
 
-from measure import Report, alternating, machine
+from measure import Report, alternating, machine, options
 
 from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.models.token_encoder import TokenEncoder
@@ -22,19 +21,17 @@ from mtmetrics.scorers.pool import ModelPool
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", metavar="FILE", required=True, help="JSON Lines of judged segments")
+    parser = options(__doc__, data="", required=True)
     parser.add_argument("--metric", default="esim", help="a learned metric (default: %(default)s)")
     parser.add_argument("--preset", default="esim-minilm", help="a preset of it (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="turns of each contender (default: %(default)s)")
-    parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
     args = parser.parse_args(argv)
     data = read_judged_segments(args.data)
     scorer = load_scorer(args.metric, preset=args.preset, pool=ModelPool(device="cpu"))
     others = getattr(data, scorer.compares)
-    options = {"max_pieces": scorer.network.max_pieces, "device": "cpu", "cache_bytes": 0}
-    plain = TokenEncoder(scorer.network.encoder, **options)
-    scorer.encoder = mixed = TokenEncoder(scorer.network.encoder, mix=scorer.network.mixes(), **options)
+    keywords = {"max_pieces": scorer.network.max_pieces, "device": "cpu", "cache_bytes": 0}
+    plain = TokenEncoder(scorer.network.encoder, **keywords)
+    scorer.encoder = mixed = TokenEncoder(scorer.network.encoder, mix=scorer.network.mixes(), **keywords)
     texts = [*others, *data.predictions]
     seconds = alternating(
         {

@@ -6,12 +6,11 @@ same bootstrap, one coefficient at a time, stands beside it. Exit code 0 whateve
 failure.
 """
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from measure import Report, alternating, machine
+from measure import Report, alternating, machine, options
 
 from mtmetrics.evaluation.correlation import COEFFICIENTS
 from mtmetrics.evaluation.pairwise import soft_pairwise_accuracy, tie_calibrated_accuracy
@@ -37,9 +36,8 @@ def plain_bootstrap(scores: np.ndarray, human: np.ndarray, name: str, resamples:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__)
     parser.add_argument("--repeats", type=int, default=3, help="of each measurement (default: %(default)s)")
-    parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
     args = parser.parse_args(argv)
     scores, human = made_scores()
     items, systems = np.divmod(np.arange(_SEGMENTS), _SYSTEMS)

@@ -41,30 +41,16 @@ def made_pairs(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
 
 def build_encoder(folder: Path, texts: Sequence[str], *, hidden: int = 256, layers: int = 4, heads: int = 4) -> Path:
     """Writes an untrained BERT with a WordPiece vocabulary learnt from `texts`."""
-    import torch
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()
-    tokenizer = _wordpiece(texts)
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        intermediate_size=4 * hidden,
-        max_position_embeddings=512,
-        # Trained encoders tell tokens apart; with the usual 0.02 untrained vectors would lie close together.
-        initializer_range=0.2,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    shape = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads}
+    return _untrained("Bert", folder, texts, intermediate_size=4 * hidden, max_position_embeddings=512, **shape)
 
 
 def build_language_model(folder: Path, texts: Sequence[str]) -> Path:
     """Writes an untrained GPT-2 of two layers."""
+    return _untrained("GPT2LMHead", folder, texts, n_embd=128, n_layer=2, n_head=4, n_positions=256)
+
+
+def _untrained(kind: str, folder: Path, texts: Sequence[str], **shape: int) -> Path:
     import torch
     import transformers
 
@@ -72,17 +58,12 @@ def build_language_model(folder: Path, texts: Sequence[str]) -> Path:
     tokenizer = _wordpiece(texts)
     torch.manual_seed(0)
     start = tokenizer.cls_token_id
-    config = transformers.GPT2Config(
-        vocab_size=len(tokenizer),
-        n_embd=128,
-        n_layer=2,
-        n_head=4,
-        n_positions=256,
-        bos_token_id=start,
-        eos_token_id=start,
-        initializer_range=0.2,
+    # Trained encoders tell tokens apart; with the usual 0.02 untrained vectors would lie close together.
+    common = {"initializer_range": 0.2, "pad_token_id": tokenizer.pad_token_id}
+    config = getattr(transformers, f"{kind.removesuffix('LMHead')}Config")(
+        vocab_size=len(tokenizer), bos_token_id=start, eos_token_id=start, **common, **shape
     )
-    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    getattr(transformers, f"{kind}Model")(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

@@ -6,7 +6,6 @@ small, untrained and built on the fly; without ``--data`` so are the sentences. 
 busy machine is no failure.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from measure import Report, alternating, machine
+from measure import Report, alternating, machine, options
 from workload import PAIRS, build_encoder, build_language_model, made_pairs
 
 from mtmetrics.evaluation.data import read_judged_segments
@@ -216,10 +215,7 @@ def _run(*arguments: str, text: str = "") -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", metavar="FILE", help="JSON Lines of judged segments, else made-up sentences")
-    parser.add_argument("--json", metavar="OUT", help="write the numbers here too")
-    args = parser.parse_args(argv)
+    args = options(__doc__, data=", else made-up sentences").parse_args(argv)
     if args.data:
         data = read_judged_segments(args.data)
         sources, predictions = data.sources[:PAIRS], data.predictions[:PAIRS]

@@ -2,22 +2,24 @@
 
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow
 import pytest
+from helpers import write
 from pyarrow import parquet
 
+from mtmetrics.cli.io import FORMATS
 from mtmetrics.cli.main import main
-from mtmetrics.cli.output import FORMATS
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.scorers.base import CHUNK_LINES, ChunkScores, MetricResult, Scorer
 from mtmetrics.scorers.load import load_xmoverscore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze"]
 PREDICTIONS = ["the house is small.", "i see the cat"]
+Score = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -32,62 +34,66 @@ def preset(tmp_path: Path, tiny_encoder: Path, tiny_lm: Path) -> Path:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str, str]:
-    rows = zip(SOURCES, PREDICTIONS, strict=True)
     contents = {
-        "src.de": "\n".join(SOURCES) + "\n",
-        "mt.en": "\n".join(PREDICTIONS) + "\n",
-        "rows.tsv": "".join(f"{s}\t{p}\n" for s, p in rows),
+        "src.de": "\n".join(SOURCES),
+        "mt.en": "\n".join(PREDICTIONS),
+        "rows.tsv": "\n".join(map("\t".join, zip(SOURCES, PREDICTIONS, strict=True))),
     }
-    for name, text in contents.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    return tuple(str(tmp_path / name) for name in contents)
+    return tuple(str(write(tmp_path / name, text + "\n")) for name, text in contents.items())
 
 
-def call(preset: Path, *argv: str) -> int:
-    return main(["score", "--preset", str(preset), "--lp", "de-en", *argv])
+@pytest.fixture
+def score(mtmetrics: Callable[..., tuple[int, str, str]], preset: Path) -> Score:
+    return lambda *argv: mtmetrics("score", "--preset", preset, "--lp", "de-en", *argv)
 
 
 def test_all_ways_in_give_the_scores_of_the_scorer(
-    preset: Path,
-    files: tuple[str, str, str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    preset: Path, score: Score, files: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = load_xmoverscore(str(preset), "de-en").score(SOURCES, PREDICTIONS).as_dict(parts=True)
     source, prediction, table = files
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(
-        "".join(json.dumps({"source": s, "translation": p}) + "\n" for s, p in zip(SOURCES, PREDICTIONS, strict=True))
-    )
-    for argv in (["-s", source, "-t", prediction], [table], [str(rows)], ["-"]):
+    pairs = zip(SOURCES, PREDICTIONS, strict=True)
+    rows = write(tmp_path / "rows.jsonl", "".join(json.dumps({"source": s, "translation": p}) + "\n" for s, p in pairs))
+    for argv in (["-s", source, "-t", prediction], [table], [rows], ["-"]):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(table).read_bytes())))
-        assert call(preset, "--parts", *argv) == 0
-        assert json.loads(capsys.readouterr().out) == expected
+        code, out, _ = score("--parts", *argv)
+        assert code == 0
+        assert json.loads(out) == expected
 
 
-def test_several_systems(preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_systems(score: Score, files: tuple[str, str, str]) -> None:
     source, prediction, _ = files
-    assert call(preset, "-s", source, "-t", prediction, source) == 0
-    captured = capsys.readouterr()
-    systems = json.loads(captured.out)["systems"]
+    code, out, err = score("-s", source, "-t", prediction, source)
+    systems = json.loads(out)["systems"]
+    assert code == 0
     assert [system["name"] for system in systems] == ["mt", "src"]
     assert systems[1]["report"]["identical"] == 2
-    assert captured.err.count("warning") == 1
-    assert "2 identical to the source" in captured.err
+    assert err.count("warning") == 1
+    assert "2 identical to the source" in err
 
 
-def test_line_formats(preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(preset, "--format", "tsv", "--parts", files[2]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_line_formats(score: Score, files: tuple[str, str, str]) -> None:
+    code, out, err = score("--format", "tsv", "--parts", "--ci", files[2])
+    lines = out.splitlines()
+    assert code == 0
     assert lines[0].split("\t") == ["system", "segment", "score", "mover", "lm"]
-    score, mover, lm = map(float, lines[1].split("\t")[2:])
-    assert score == pytest.approx(mover + 0.1 * lm)
-    assert call(preset, "--format", "jsonl", files[2]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    value, mover, lm = map(float, lines[1].split("\t")[2:])
+    assert value == pytest.approx(mover + 0.1 * lm)
+    rows = [json.loads(line) for line in score("--format", "jsonl", files[2])[1].splitlines()]
     assert [row["segment"] for row in rows[:2]] == [1, 2]
-    assert rows[0]["score"] == score
+    assert rows[0]["score"] == value
     assert rows[2]["mean_score"] == pytest.approx((rows[0]["score"] + rows[1]["score"]) / 2)
+    # The summary of the rows goes to standard error.
+    assert err.startswith(f"{files[2]}: mean {rows[2]['mean_score']!r} [")
+    assert err.endswith(f"] {rows[2]['signature']}\n")
+
+
+def refused(result: tuple[int, str, str], code: int, message: str) -> None:
+    """One line on standard error, and no other output."""
+    assert (result[0], result[1]) == (code, "")
+    assert message in result[2]
+    assert result[2].startswith("mtmetrics: ")
+    assert result[2].count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -98,17 +104,11 @@ def test_line_formats(preset: Path, files: tuple[str, str, str], capsys: pytest.
         (b"a\tb\n\xff\tb\n", "line 2: byte 1 (0xff) is not valid UTF-8"),
     ],
 )
-def test_bad_tables(
-    preset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], data: bytes, message: str
-) -> None:
-    path = tmp_path / "bad.tsv"
-    path.write_bytes(data)
-    assert call(preset, str(path)) == 2
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert str(path) in captured.err
-    assert captured.err.count("\n") == 1
-    assert captured.out == ""
+def test_bad_tables(score: Score, tmp_path: Path, data: bytes, message: str) -> None:
+    path = write(tmp_path / "bad.tsv", data)
+    result = score(path)
+    refused(result, 2, message)
+    assert str(path) in result[2]
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,7 @@ def test_bad_tables(
         (["-s", "x"], 2, "nothing to score"),
         (["-s", "x", "-t", "y", "z.tsv", "file"], 2, "no such file"),
         (["TABLE", "-s", "x"], 2, "either one FILE or -s and -t"),
+        (["-s", "SOURCES", "-t", "SHORT"], 2, "short.en ends after 1 lines"),
         (["TABLE", "--lp", "deen"], 2, "language pair 'deen'"),
         (["TABLE", "--preset", "huge"], 2, "unknown preset 'huge'"),
         (["TABLE", "--metric", "bleu"], 2, "metric 'bleu'"),
@@ -127,30 +128,16 @@ def test_bad_tables(
         (["TABLE", "--batch-tokens", "0"], 2, "batch_tokens 0"),
         (["TABLE", "--map", "clp"], 1, "no clp map for language pair de-en"),
         (["TABLE", "--lm", "no/such", "--local-files-only"], 1, "model 'no/such' was not found"),
+        (["TABLE", "--out", "NO/scores.json"], 2, "there is no folder"),
+        (["TABLE", "--out", "scores.txt"], 2, "pass --format"),
+        (["TABLE", "--format", "parquet"], 2, "needs --out"),
     ],
 )
 def test_bad_usage_is_one_line(
-    preset: Path,
-    files: tuple[str, str, str],
-    capsys: pytest.CaptureFixture[str],
-    argv: list[str],
-    code: int,
-    message: str,
+    score: Score, files: tuple[str, str, str], tmp_path: Path, argv: list[str], code: int, message: str
 ) -> None:
-    assert call(preset, *(files[2] if word == "TABLE" else word for word in argv)) == code
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert captured.err.startswith("mtmetrics: ")
-    assert captured.err.count("\n") == 1
-    assert captured.out == ""
-
-
-def test_unequal_files(
-    preset: Path, files: tuple[str, str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "short.en").write_text("the house\n")
-    assert call(preset, "-s", files[0], "-t", str(tmp_path / "short.en")) == 2
-    assert "short.en ends after 1 lines" in capsys.readouterr().err
+    places = {"TABLE": files[2], "SOURCES": files[0], "SHORT": write(tmp_path / "short.en", "the house\n")}
+    refused(score(*(places.get(word, word) for word in argv)), code, message)
 
 
 def test_unknown_options_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,31 +157,26 @@ def interrupted_after_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scorer, "score_chunks", interrupt)
 
 
-def test_interruption(
-    preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interruption(score: Score, files: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_after_a_chunk(monkeypatch)
-    assert call(preset, files[2]) == 130
-    captured = capsys.readouterr()
-    assert captured.err == "mtmetrics: interrupted\n"
-    assert captured.out == ""
+    refused(score(files[2]), 130, "mtmetrics: interrupted\n")
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_interruption_leaves_no_file(
-    preset: Path, files: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+    score: Score, files: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
     interrupted_after_a_chunk(monkeypatch)
-    assert call(preset, "--out", str(folder / f"scores.{form}"), files[2]) == 130
+    assert score("--out", folder / f"scores.{form}", files[2])[0] == 130
     assert list(folder.iterdir()) == []
 
 
-def test_parquet_in_and_out(preset: Path, tmp_path: Path) -> None:
+def test_parquet_in_and_out(preset: Path, score: Score, tmp_path: Path) -> None:
     rows, out = tmp_path / "rows.parquet", tmp_path / "scores.parquet"
     parquet.write_table(pyarrow.table({"translation": PREDICTIONS, "human": [1.0, 2.0], "source": SOURCES}), rows)
-    assert call(preset, "--parts", "--out", str(out), str(rows)) == 0
+    assert score("--parts", "--out", out, rows)[0] == 0
     expected = load_xmoverscore(str(preset), "de-en").score(SOURCES, PREDICTIONS)
     table = parquet.read_table(out)
     assert table.column_names == ["system", "segment", "score", "mover", "lm"]
@@ -205,9 +187,11 @@ def test_parquet_in_and_out(preset: Path, tmp_path: Path) -> None:
     assert summary["mean_score"] == pytest.approx(expected.system)
 
 
-def test_rows_of_several_systems_stand_side_by_side(preset: Path, files: tuple[str, str, str], tmp_path: Path) -> None:
+def test_rows_of_several_systems_stand_side_by_side(
+    preset: Path, score: Score, files: tuple[str, str, str], tmp_path: Path
+) -> None:
     out = tmp_path / "scores.jsonl"
-    assert call(preset, "-s", files[0], "-t", files[1], files[0], "--out", str(out), "--ci") == 0
+    assert score("-s", files[0], "-t", files[1], files[0], "--out", out, "--ci")[0] == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(row["system"], row["segment"]) for row in rows[:4]] == [("mt", 1), ("src", 1), ("mt", 2), ("src", 2)]
     scorer = load_xmoverscore(str(preset), "de-en")
@@ -217,22 +201,7 @@ def test_rows_of_several_systems_stand_side_by_side(preset: Path, files: tuple[s
         assert row["ci"]["low"] <= row["mean_score"] <= row["ci"]["high"]
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["--out", "NO/scores.json"], "there is no folder"),
-        (["--out", "scores.txt"], "pass --format"),
-        (["--format", "parquet"], "needs --out"),
-    ],
-)
-def test_bad_outputs(
-    preset: Path, files: tuple[str, str, str], capsys: pytest.CaptureFixture[str], argv: list[str], message: str
-) -> None:
-    assert call(preset, files[2], *argv) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_a_long_file_is_not_kept(preset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_file_is_not_kept(score: Score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """100,000 lines through reader, chunks and writer: at most two chunks of text are alive at any time."""
 
     class Line(str):
@@ -252,12 +221,10 @@ def test_a_long_file_is_not_kept(preset: Path, tmp_path: Path, monkeypatch: pyte
         return [ChunkScores(values, {"mover": values, "lm": values}, nothing, nothing)]
 
     lines = 100_000
-    monkeypatch.setattr(
-        "mtmetrics.cli.rows.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines))
-    )
+    monkeypatch.setattr("mtmetrics.cli.io.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines)))
     monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._score_chunk", chunk)
     out = tmp_path / "scores.parquet"
-    assert call(preset, "rows.tsv", "--out", str(out)) == 0
+    assert score("rows.tsv", "--out", out)[0] == 0
     assert parquet.read_metadata(out).num_rows == lines
     assert json.loads(parquet.read_metadata(out).metadata[b"mtmetrics"])[0]["mean_score"] == (lines - 1) / 2
     assert Line.most <= 4 * CHUNK_LINES + 4

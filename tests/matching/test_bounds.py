@@ -2,41 +2,25 @@
 
 import numpy as np
 import pytest
+from helpers import packed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.matching.bounds import centroids, relaxed_distances
 from mtmetrics.matching.transport import DISTANCES, cost_matrix, optimal_flow
-from mtmetrics.models.packed import PackedTokens
-
-
-def packed(generator: np.random.Generator, lengths: list[int], spread: float, dim: int = 4) -> PackedTokens:
-    """Texts of random unit vectors around a common one, randomly weighted."""
-    rows = sum(lengths)
-    number = np.zeros(rows, dtype=np.int64)
-    vectors = (np.eye(dim)[0] + spread * generator.normal(size=(rows, dim))).astype(np.float32)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    weights, cut = generator.random(rows) + 0.05, np.zeros(len(lengths), dtype=bool)
-    return PackedTokens(vectors, offsets, weights, number, number, np.arange(len(lengths)), cut).normalized()
 
 
 def test_relaxed_distance_by_hand() -> None:
+    half = np.full(2, 0.5)
     # Rows go to column 0 for nothing, and column 1 costs at least 1: both directions together find the exact 1/2.
     cost = np.array([[0.0, 1.0], [0.0, 2.0]])
-    half = np.full(2, 0.5)
-    assert relaxed_distances(cost, half, half, np.array([0])) == pytest.approx([0.5])
-    assert optimal_flow(cost, half, half)[1] == pytest.approx(0.5)
+    # By rows 0.5 (row 1); what is left for column 1 is 1, of which half its mass: plain relaxation would stop at 0.5.
+    both = np.array([[0.0, 1.0], [1.0, 2.0]])
+    for matrix, exact in ((cost, 0.5), (both, 1.0)):
+        assert relaxed_distances(matrix, half, half, np.array([0])) == pytest.approx([exact])
+        assert optimal_flow(matrix, half, half)[1] == pytest.approx(exact)
     # Two texts of one token each: all mass goes there.
     assert relaxed_distances(cost, half, np.ones(2), np.array([0, 1])) == pytest.approx([0.0, 1.5])
-
-
-def test_both_directions_charge() -> None:
-    # By rows: 0.5 * 1 (row 1); what is left for column 1 is 1, of which half its mass: plain relaxation would stop at
-    # 0.5.
-    cost = np.array([[0.0, 1.0], [1.0, 2.0]])
-    half = np.full(2, 0.5)
-    assert relaxed_distances(cost, half, half, np.array([0])) == pytest.approx([1.0])
-    assert optimal_flow(cost, half, half)[1] == pytest.approx(1.0)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(DISTANCES), st.floats(0.01, 5.0))
@@ -44,7 +28,9 @@ def test_both_directions_charge() -> None:
 def test_bounds_lie_between_the_plain_relaxation_and_the_distance(seed: int, distance: str, spread: float) -> None:
     generator = np.random.default_rng(seed)
     lengths = generator.integers(1, 9, 6).tolist()
-    tokens = packed(generator, lengths, spread)
+    # Texts of random unit vectors around a common one, randomly weighted.
+    vectors = [np.eye(4)[0] + spread * generator.normal(size=(length, 4)) for length in lengths]
+    tokens = packed(vectors, weights=generator.random(sum(lengths)) + 0.05).normalized()
     x = tokens.rows(0)
     source = tokens.weights[x] / tokens.weights[x].sum()
     rows = [tokens.rows(text) for text in range(1, 6)]
@@ -63,15 +49,5 @@ def test_bounds_lie_between_the_plain_relaxation_and_the_distance(seed: int, dis
 
 
 def test_centroids_are_weighted_and_zero_for_nothing() -> None:
-    number = np.zeros(3, dtype=np.int64)
-    vectors = np.array([[1, 0], [0, 1], [0, -1]], dtype=np.float32)
-    tokens = PackedTokens(
-        vectors,
-        np.array([0, 2, 2, 3]),
-        np.array([3.0, 1.0, 7.0]),
-        number,
-        number,
-        np.arange(3),
-        np.zeros(3, dtype=bool),
-    )
-    assert centroids(tokens) == pytest.approx(np.array([[0.75, 0.25], [0, 0], [0, -1]]))
+    texts = np.array([[1, 0], [0, 1]]), np.zeros((0, 2)), np.array([[0, -1]])
+    assert centroids(packed(texts, weights=[3, 1, 7])) == pytest.approx(np.array([[0.75, 0.25], [0, 0], [0, -1]]))

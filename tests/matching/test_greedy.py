@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers import packed
 
 from mtmetrics.matching.greedy import bertr, bertscore
 from mtmetrics.models.packed import PackedTokens
@@ -13,20 +14,11 @@ from mtmetrics.models.packed import PackedTokens
 def pack(texts: list[list[float]], special: bool = False, weights: list[float] | None = None) -> PackedTokens:
     """Packs unit vectors, given by their angles in degrees; with `special`, the first of each text is a special
     token."""
-    angles = np.radians(np.concatenate([np.array(text, dtype=np.float64) for text in texts]))
-    offsets = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
-    words = np.arange(len(angles))
+    radians = [np.radians(np.array(text, dtype=np.float64)) for text in texts]
+    tokens = packed([np.stack([np.cos(text), np.sin(text)], axis=1) for text in radians], weights=weights)
     if special:
-        words[offsets[:-1]] = -1
-    return PackedTokens(
-        vectors=np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32),
-        offsets=offsets,
-        weights=np.ones(len(angles)) if weights is None else np.array(weights),
-        token_ids=np.zeros(len(angles), dtype=np.int64),
-        words=words,
-        index=np.arange(len(texts)),
-        truncated=np.zeros(len(texts), dtype=bool),
-    )
+        tokens.words[[first for first, length in zip(tokens.offsets, tokens.lengths, strict=False) if length]] = -1
+    return tokens
 
 
 def cosine(degrees: float) -> float:

@@ -15,11 +15,8 @@ def test_shares_of_unigrams_bigrams_and_short_texts():
     bigrams = ngram_units(words, positions, np.array([1.0, 3.0, 1.0, 1.0]), 2)
     assert bigrams.shares.tolist() == [[0.25, 0.75, 0], [0, 1, 0], [0, 0.5, 0.5]]
     assert ngram_units(words, positions[:1], np.ones(1), 2).shares.tolist() == [[1]]
-
-
-def test_words_without_tokens_are_left_out():
-    units = ngram_units(["a", ",", "b"], np.array([0, 2]), np.ones(2), 1)
-    assert units.words == ["a", "b"]
+    # Words without tokens are left out.
+    assert ngram_units(["a", ",", "b"], np.array([0, 2]), np.ones(2), 1).words == ["a", "b"]
 
 
 def test_pieces_of_a_word_are_summed():
@@ -32,21 +29,11 @@ def test_pieces_of_a_word_are_summed():
 
 
 def test_idle_words_show_their_mean_distance():
-    plan = word_plan(
-        Units(["a", "b"], np.eye(2)),
-        Units(["c"], np.ones((2, 1))),
-        np.diag([0.5, 0.5]),
-        np.array([[0.1, 0.3], [0.5, 0.7]]),
-    )
+    source, moved, cost = Units(["a", "b"], np.eye(2)), np.diag([0.5, 0.5]), np.array([[0.1, 0.3], [0.5, 0.7]])
+    plan = word_plan(source, Units(["c"], np.ones((2, 1))), moved, cost)
     assert plan.flow.tolist() == [[0.5], [0.5]]
     assert plan.cost.tolist() == [[0.1], [0.7]]
-    idle = word_plan(
-        Units(["a", "b"], np.eye(2)),
-        Units(["c", "d"], np.eye(2)),
-        np.diag([0.5, 0.5]),
-        np.array([[0.1, 0.3], [0.5, 0.7]]),
-    )
-    assert idle.cost.tolist() == [[0.1, 0.3], [0.5, 0.7]]
+    assert word_plan(source, Units(["c", "d"], np.eye(2)), moved, cost).cost.tolist() == [[0.1, 0.3], [0.5, 0.7]]
 
 
 def test_the_distance_of_bigrams_is_kept():

@@ -4,24 +4,17 @@ import dataclasses
 
 import numpy as np
 import pytest
+from helpers import packed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.models.packed import PackedTokens
 
 
-def pack(lengths: list[int], seed: int = 0, dim: int = 3) -> PackedTokens:
+def pack(lengths: list[int], seed: int = 0) -> PackedTokens:
     generator = np.random.default_rng(seed)
-    total = sum(lengths)
-    return PackedTokens(
-        vectors=generator.normal(size=(total, dim)).astype(np.float32),
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        weights=generator.random(total) + 0.1,
-        token_ids=np.arange(total),
-        words=np.arange(total),
-        index=np.arange(len(lengths)),
-        truncated=np.zeros(len(lengths), dtype=bool),
-    )
+    texts = [generator.normal(size=(length, 3)) for length in lengths]
+    return packed(texts, weights=generator.random(sum(lengths)) + 0.1)
 
 
 def loop_ngrams(tokens: PackedTokens, n: int) -> tuple[list[np.ndarray], list[float], list[int]]:
@@ -55,14 +48,13 @@ def test_ngrams_equal_a_loop(lengths: list[int], n: int, seed: int) -> None:
 def test_means_and_selection(lengths: list[int], seed: int) -> None:
     tokens = pack(lengths, seed)
     means = tokens.means()
-    for text in range(len(lengths)):
-        expected = tokens.vectors[tokens.rows(text)].mean(0) if lengths[text] else np.zeros(3)
-        assert means[text] == pytest.approx(expected, abs=1e-5)
     keep = np.random.default_rng(seed).random(sum(lengths)) < 0.5
     chosen = tokens.select(keep)
     assert chosen.token_ids.tolist() == np.flatnonzero(keep).tolist()
-    for text in range(len(lengths)):
+    for text, length in enumerate(lengths):
         rows = tokens.rows(text)
+        expected = tokens.vectors[rows].mean(0) if length else np.zeros(3)
+        assert means[text] == pytest.approx(expected, abs=1e-5)
         assert chosen.token_ids[chosen.rows(text)].tolist() == (np.flatnonzero(keep[rows]) + rows.start).tolist()
 
 

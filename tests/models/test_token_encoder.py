@@ -1,6 +1,10 @@
 """The encoder against plain `transformers` calls, and its invariances."""
 
+import functools
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModel, AutoTokenizer
 
-from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.models.token_encoder import TokenEncoder
 
 TEXTS = ["Das Haus ist klein.", "the dog", "", "I see the cat and the tree!", "the dog", "a " * 200, "unknown 字 words"]
@@ -17,10 +21,8 @@ TEXTS = ["Das Haus ist klein.", "the dog", "", "I see the cat and the tree!", "t
 
 @pytest.mark.parametrize("layer", [0, 1, 3])
 def test_equals_the_hidden_state_of_the_whole_model(tiny_encoder: Path, layer: int) -> None:
-    tokenizer, model = (
-        AutoTokenizer.from_pretrained(tiny_encoder),
-        AutoModel.from_pretrained(tiny_encoder, dtype=torch.float32).eval(),
-    )
+    tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
+    model = AutoModel.from_pretrained(tiny_encoder, dtype=torch.float32).eval()
     packed = TokenEncoder(tiny_encoder, layer=layer).encode(TEXTS)
     for number, text in enumerate(TEXTS):
         inputs = tokenizer([text], truncation=True, max_length=64, return_tensors="pt")
@@ -48,12 +50,9 @@ def test_each_text_is_computed_once(tiny_encoder: Path) -> None:
     forgetful.encode(["the dog"])
     forgetful.encode(["the dog"])
     assert forgetful.counts.computed == 2
-
-
-def test_the_cache_is_bounded(tiny_encoder: Path) -> None:
-    encoder = TokenEncoder(tiny_encoder, cache_bytes=2000)
-    encoder.encode([f"the dog {number} sleeps" for number in range(50)])
-    assert 0 < encoder._cache.bytes <= 2000
+    bounded = TokenEncoder(tiny_encoder, cache_bytes=2000)
+    bounded.encode([f"the dog {number} sleeps" for number in range(50)])
+    assert 0 < bounded._cache.size <= 2000
 
 
 def test_long_texts_are_cut_and_marked(tiny_encoder: Path) -> None:
@@ -66,22 +65,16 @@ def test_long_texts_are_cut_and_marked(tiny_encoder: Path) -> None:
 @given(st.permutations(range(len(TEXTS))), st.sampled_from([1, 40, 100, 4096]))
 @settings(max_examples=15, deadline=None)
 def test_batches_order_and_neighbours_change_nothing(tiny_encoder: Path, order: list[int], batch_tokens: int) -> None:
-    alone = {text: TokenEncoderOnce.get(tiny_encoder).encode([text]).vectors for text in TEXTS}
+    alone = {text: one_by_one(tiny_encoder).encode([text]).vectors for text in TEXTS}
     encoder = TokenEncoder(tiny_encoder, batch_tokens=batch_tokens, cache_bytes=0)
     packed = encoder.encode([TEXTS[number] for number in order])
     for position, number in enumerate(order):
         assert packed.vectors[packed.rows(packed.index[position])] == pytest.approx(alone[TEXTS[number]], abs=5e-6)
 
 
-class TokenEncoderOnce:
-    """One encoder without a cache for all examples of a property."""
-
-    encoder: TokenEncoder | None = None
-
-    @classmethod
-    def get(cls, folder: Path) -> TokenEncoder:
-        cls.encoder = cls.encoder or TokenEncoder(folder, cache_bytes=0)
-        return cls.encoder
+@functools.cache
+def one_by_one(folder: Path) -> TokenEncoder:
+    return TokenEncoder(folder)
 
 
 def test_padding_stays_low_on_mixed_lengths(tiny_encoder: Path) -> None:
@@ -98,11 +91,15 @@ def test_words_given_as_lists(tiny_encoder: Path) -> None:
     assert packed.words[packed.rows(1)].tolist() == [-1, -1]
 
 
+def changed(tiny_encoder: Path, folder: Path, change: Callable[[Any], Any]) -> Path:
+    """A copy of the encoder whose network was changed."""
+    change(AutoModel.from_pretrained(tiny_encoder, dtype=torch.float32)).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(folder)
+    return folder
+
+
 def test_stored_half_precision_is_computed_in_single(tiny_encoder: Path, tmp_path: Path) -> None:
-    model = AutoModel.from_pretrained(tiny_encoder).half()
-    model.save_pretrained(tmp_path)
-    AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(tmp_path)
-    encoder = TokenEncoder(tmp_path)
+    encoder = TokenEncoder(changed(tiny_encoder, tmp_path, lambda model: model.half()))
     assert next(encoder._runner.replicas[0][0]._network.parameters()).dtype == torch.float32
 
 
@@ -123,25 +120,24 @@ def test_bad_options(tiny_encoder: Path, options: dict[str, object], message: st
 
 
 def test_overflow_is_an_error(tiny_encoder: Path, tmp_path: Path) -> None:
-    model = AutoModel.from_pretrained(tiny_encoder, dtype=torch.float32)
-    model.encoder.layer[0].output.LayerNorm.weight.data.fill_(float("nan"))
-    model.save_pretrained(tmp_path)
-    AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(tmp_path)
-    with pytest.raises(Exception, match="overflows in float32"):
-        TokenEncoder(tmp_path).encode(["the dog"])
+    def broken(model: Any) -> Any:
+        model.encoder.layer[0].output.LayerNorm.weight.data.fill_(float("nan"))
+        return model
+
+    with pytest.raises(MTMetricsError, match="layer 3 overflows in float32; use dtype='float32'"):
+        TokenEncoder(changed(tiny_encoder, tmp_path, broken)).encode(["the dog"])
 
 
 def test_missing_and_damaged_models(tiny_encoder: Path, tmp_path: Path) -> None:
-    places = r"'no/such-model' was not found as a folder, as a bundled artifact, in the cache or on the Hub: .*no/such-model \(revision main\)"
-    with pytest.raises(ArtifactError, match=places):
-        TokenEncoder("no/such-model", local_files_only=True)
-    with pytest.raises(ArtifactError, match="no valid name of a repository"):
-        TokenEncoder("no such model")
+    places = "was not found as a folder, as a bundled artifact, in the cache or on the Hub"
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ArtifactError, match=r"holds no config\.json"):
-        TokenEncoder(tmp_path / "empty")
-    import shutil
-
+    for model, message in (
+        ("no/such-model", rf"'no/such-model' {places}: .*no/such-model \(revision main\)"),
+        ("no such model", "no valid name of a repository"),
+        (tmp_path / "empty", r"holds no config\.json"),
+    ):
+        with pytest.raises(ArtifactError, match=message):
+            TokenEncoder(model, local_files_only=True)
     broken = tmp_path / "broken"
     shutil.copytree(tiny_encoder, broken)
     weights = broken / "model.safetensors"
@@ -155,8 +151,6 @@ def test_missing_and_damaged_models(tiny_encoder: Path, tmp_path: Path) -> None:
 
 
 def test_fingerprint_follows_content_not_place(tiny_encoder: Path, tmp_path: Path) -> None:
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(tiny_encoder, copy)
     assert TokenEncoder(copy).fingerprint == TokenEncoder(tiny_encoder).fingerprint

@@ -8,7 +8,6 @@ import pytest
 import torch
 import transformers
 
-import mtmetrics.models.translator
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.translator import Frame, Translator, require_mbart, target_frame, use_languages
 
@@ -30,11 +29,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             tokenizer = getattr(transformers, tokenizer_class)(vocab=vocabulary, src_lang="en_XX", tgt_lang="ro_RO")
             tokenizer.model_max_length = 16
             torch.manual_seed(0)
-            sizes = {
-                f"{side}_{name}": size
-                for side in ("encoder", "decoder")
-                for name, size in (("layers", 1), ("attention_heads", 2))
-            }
+            sizes = {f"{side}_layers": 1 for side in ("encoder", "decoder")}
+            heads = {f"{side}_attention_heads": 2 for side in ("encoder", "decoder")}
             config = transformers.MBartConfig(
                 vocab_size=len(tokenizer),
                 d_model=16,
@@ -43,6 +39,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
                 max_position_embeddings=32,
                 init_std=0.5,
                 **sizes,
+                **heads,
             )
             transformers.MBartForConditionalGeneration(config).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
@@ -88,13 +85,6 @@ def test_translations_equal_those_token_by_token(models: Callable[[str], Path], 
     assert [translation.text for translation in translator.translate(TEXTS)] == wanted
 
 
-def test_the_start_of_the_published_code(models: Callable[[str], Path]) -> None:
-    translator = Translator(models("MBart50Tokenizer"), "de-en", max_length=12, start="language")
-    english = translator.tokenizer.convert_tokens_to_ids("en_XX")
-    [translation] = translator.translate(TEXTS[:1])
-    assert translation.text == greedy(models("MBart50Tokenizer"), translator.tokenizer, TEXTS[0], [english], 12)
-
-
 @pytest.mark.parametrize("beams", [1, 3])
 def test_batches_change_nothing(models: Callable[[str], Path], beams: int) -> None:
     together = Translator(models("MBartTokenizer"), "de-en", max_length=12, beams=beams).translate(TEXTS)
@@ -116,7 +106,7 @@ def test_blank_long_and_repeated_texts(models: Callable[[str], Path], monkeypatc
     assert first[1] == first[3]
     assert computed == [2]
     assert translator.translate([]) == []
-    monkeypatch.setattr(mtmetrics.models.translator, "_CACHED_TEXTS", 2)
+    translator._recent.limit = 2
     translator.translate(["haus", "katze"])
     translator.translate(["haus", long])  # the longer one went when the cache was full
     translator.translate(["haus", long])

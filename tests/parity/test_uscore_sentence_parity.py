@@ -8,9 +8,8 @@ import pytest
 from goldens import Case, cases, encoder, language_model, run
 
 from mtmetrics.artifacts.models import sentence_model
-from mtmetrics.matching.partial import RoundedPartialTransport
-from mtmetrics.matching.sentences import cosines
-from mtmetrics.matching.transport import word_mover_distances
+from mtmetrics.matching.pairs import cosines
+from mtmetrics.matching.transport import RoundedPartialTransport, word_mover_distances
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.scorers.uscore import part_weights, weighted_sum
 

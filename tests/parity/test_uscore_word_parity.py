@@ -9,8 +9,7 @@ from goldens import Case, archives, cases, count, encoder, language_model, run
 
 from mtmetrics.maps.remapping import Remapping, fit_clp, fit_umd
 from mtmetrics.matching.align import align_words, word_pair_vectors
-from mtmetrics.matching.partial import PlainPartialTransport, RoundedPartialTransport
-from mtmetrics.matching.transport import word_mover_distances
+from mtmetrics.matching.transport import RoundedPartialTransport, optimal_flow, word_mover_distances
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
@@ -34,11 +33,10 @@ def check_distances(case: Case) -> None:
     distance = "cosine" if params["use_cosine"] else "sqeuclidean"
     for key, transport, tolerance in (
         ("scores", RoundedPartialTransport(0.0), TOLERANCE),
-        ("scores_exact_lp", PlainPartialTransport(0.0), EXACT),
+        ("scores_exact_lp", optimal_flow, EXACT),
     ):
-        assert -word_mover_distances(sources, predictions, distance, transport=transport) == pytest.approx(
-            case.array(key), abs=tolerance
-        )
+        found = -word_mover_distances(sources, predictions, distance, transport=transport)
+        assert found == pytest.approx(case.array(key), abs=tolerance)
 
 
 def packed_ngrams(case: Case, side: list[str]) -> PackedTokens:
@@ -55,7 +53,7 @@ def check_class(case: Case) -> None:
     model = language_model(case.model("language_model")) if params.get("lm_weights") else None
     weights = params.get("lm_weights") or [1.0, 0.0]
     sources, predictions = texts(case)
-    for key, partial, tolerance in (("scores", "rounded", TOLERANCE), ("scores_exact_lp", "plain", EXACT)):
+    for key, drop_rate, tolerance in (("scores", 0.0, TOLERANCE), ("scores_exact_lp", None, EXACT)):
         if key not in case.outputs:
             continue
         scorer = XMoverScore(
@@ -64,13 +62,11 @@ def check_class(case: Case) -> None:
             ngram=params["n_gram"],
             remapping=Remapping(kind, (np.load(case.path(params["projection"])),)) if kind else None,
             language_model=model,
-            similarity_weight=weights[0],
-            lm_weight=weights[1],
-            drop_rate=0.0,
-            partial=partial,
+            drop_rate=drop_rate,
         )
         mover = scorer.mover(scorer.ngrams(sources, "source"), scorer.ngrams(predictions, "target"))
-        assert scorer._combine(mover, scorer.fluency(predictions)[0]) == pytest.approx(case.array(key), abs=tolerance)
+        found = weights[0] * mover + weights[1] * scorer.fluency(predictions)[0]
+        assert found == pytest.approx(case.array(key), abs=tolerance)
 
 
 def check_language_model(case: Case) -> None:

@@ -12,7 +12,7 @@ from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.maps.files import map_file_name
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.matching.sentences import cosines
+from mtmetrics.matching.pairs import cosines
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.matching.weights import TokenWeights
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.models.words import TokenWeights
 from mtmetrics.scorers.base import CHUNK_LINES
 from mtmetrics.scorers.load import load_scorer, load_xmoverscore
 from mtmetrics.scorers.pool import ModelPool
@@ -200,7 +200,6 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
             {"variant": "uscore"},
             {"variant": "release"},
             {"variant": "release", "drop_rate": 0.1},
-            {"variant": "release", "partial": "plain"},
             {"similarity_weight": 0.5},
             {"remapping": remapping},
             {"remapping": Remapping("umd", (np.eye(16)[0],))},
@@ -209,7 +208,7 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
             {"language_model": language_model, "lm_weight": 0.2},
         )
     }
-    assert len(changed) == 13
+    assert len(changed) == 12
     assert all("lm:none" in signature for signature in [XMoverScore(encoder).signature])
 
 
@@ -221,7 +220,6 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
         ({"distance": "manhattan"}, "distance 'manhattan'"),
         ({"sides": "target"}, "sides 'target'"),
         ({"drop_rate": 1.5}, "drop_rate 1.5: must lie between 0 and 1"),
-        ({"partial": "half"}, "partial 'half'"),
         ({"threads": -1}, "threads -1"),
         ({"threads": 0}, "threads 0"),
         ({"lm_weight": "x"}, "lm_weight 'x': must be a finite number"),

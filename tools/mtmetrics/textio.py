@@ -83,37 +83,14 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, row
 
 
-def iter_parquet(path: str | Path, keys: Sequence[str]) -> Iterator[list[str]]:
-    """Yields rows of text columns of a Parquet file, read a thousand rows at a time.
+def iter_tsv(path: str | Path) -> Iterator[list[str]]:
+    """Yields all columns of tab-separated lines without a header.
 
     Raises:
-        InputError: the file is missing or damaged, lacks a column, or a value is no string (with its row).
+        InputError: as `iter_lines`.
     """
-    import pyarrow
-    import pyarrow.parquet
-
-    if not Path(path).is_file():
-        raise InputError(f"{path}: no such file")
-    row = 0
-    try:
-        with pyarrow.parquet.ParquetFile(path) as table:
-            missing = [key for key in keys if key not in table.schema_arrow.names]
-            if missing:
-                raise InputError(
-                    f"{path}: no column {missing[0]!r}; the file has: {', '.join(table.schema_arrow.names)}"
-                )
-            for batch in table.iter_batches(batch_size=1000, columns=list(keys)):
-                columns = [batch.column(key).to_pylist() for key in keys]
-                for values in zip(*columns, strict=True):
-                    row += 1
-                    for key, value in zip(keys, values, strict=True):
-                        if not isinstance(value, str):
-                            raise InputError(f"{path}, row {row}: {key!r} must be a string, got {_json(value)}")
-                    yield list(values)
-    except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
-        raise InputError(
-            f"{path}, after row {row}: cannot be read as Parquet ({str(error).splitlines()[0]})"
-        ) from error
+    for line in iter_lines(path):
+        yield line.split("\t")
 
 
 def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = None) -> Iterator[list[str]]:
@@ -127,35 +104,25 @@ def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = No
         jsonl: overrides what the name says.
 
     Raises:
-        InputError: a row lacks a column or holds no string there (with file and line), or as `iter_lines` and
-            `iter_parquet`.
+        InputError: the file is missing or damaged, or a row lacks a column or holds no string there (with file and
+            line), or as `iter_lines`.
     """
-    if jsonl is None:
-        if str(path).endswith(".parquet"):
-            yield from iter_parquet(path, keys)
-            return
-        jsonl = str(path).removesuffix(".gz").endswith(".jsonl")
-    if jsonl:
-        for number, row in iter_jsonl(path):
-            for key in keys:
-                if not isinstance(row.get(key), str):
-                    raise InputError(f"{path}, line {number}: {key!r} must be a string, got {_json(row.get(key))}")
-            yield [row[key] for key in keys]
+    if jsonl is None and _is_parquet(path):
+        rows = _parquet_rows(path, keys)
+    elif _is_jsonl(path) if jsonl is None else jsonl:
+        rows = ((f"line {number}", row) for number, row in iter_jsonl(path))
+    else:
+        for number, columns in enumerate(iter_tsv(path), 1):
+            if len(columns) < len(keys):
+                wanted = " TAB ".join(keys)
+                raise InputError(f"{path}, line {number}: {len(columns)} column(s), but {wanted} are needed")
+            yield columns[: len(keys)]
         return
-    for number, columns in enumerate(iter_tsv(path), 1):
-        if len(columns) < len(keys):
-            raise InputError(f"{path}, line {number}: {len(columns)} column(s), but {' TAB '.join(keys)} are needed")
-        yield columns[: len(keys)]
-
-
-def iter_tsv(path: str | Path) -> Iterator[list[str]]:
-    """Yields all columns of tab-separated lines without a header.
-
-    Raises:
-        InputError: as `iter_lines`.
-    """
-    for line in iter_lines(path):
-        yield line.split("\t")
+    for place, row in rows:
+        for key in keys:
+            if not isinstance(row.get(key), str):
+                raise InputError(f"{path}, {place}: {key!r} must be a string, got {shown(row.get(key))}")
+        yield [row[key] for key in keys]
 
 
 def table_keys(path: str | Path) -> list[str] | None:
@@ -165,28 +132,51 @@ def table_keys(path: str | Path) -> list[str] | None:
     Raises:
         InputError: the file cannot be read.
     """
-    if str(path).endswith(".parquet"):
-        return _parquet_columns(path)
-    if not str(path).removesuffix(".gz").endswith(".jsonl"):
+    if _is_parquet(path):
+        return [name for _, names in _parquet_rows(path, None) for name in names]
+    if not _is_jsonl(path):
         return None
     _, first = next(iter_jsonl(path), (0, {}))
     return [key for key, value in first.items() if value is not None]
 
 
-def _parquet_columns(path: str | Path) -> list[str]:
+def shown(value: Any) -> str:
+    """A value of JSON, cut where it is long, for messages."""
+    return json.dumps(value, ensure_ascii=False, default=str)[:60]
+
+
+def _is_jsonl(path: str | Path) -> bool:
+    return str(path).removesuffix(".gz").endswith(".jsonl")
+
+
+def _is_parquet(path: str | Path) -> bool:
+    return str(path).endswith(".parquet")
+
+
+def _parquet_rows(path: str | Path, keys: Sequence[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields places and rows, a thousand of which are read at a time; without keys, the names of the columns alone."""
     import pyarrow
     import pyarrow.parquet
 
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file")
+    number = 0
     try:
-        return list(pyarrow.parquet.read_schema(path).names)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, pyarrow.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from error
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)[:60]
+        with pyarrow.parquet.ParquetFile(path) as table:
+            names = table.schema_arrow.names
+            if keys is None:
+                yield "schema", dict.fromkeys(names)
+                return
+            missing = [key for key in keys if key not in names]
+            if missing:
+                raise InputError(f"{path}: no column {missing[0]!r}; the file has: {', '.join(names)}")
+            for batch in table.iter_batches(batch_size=1000, columns=list(keys)):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"row {number}", row
+    except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path}, after row {number}: cannot be read as Parquet ({reason})") from error
 
 
 def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
@@ -203,7 +193,6 @@ def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
             return
         if ended:
             longer = next(str(path) for path, line in zip(paths, row, strict=True) if line is not None)
-            raise InputError(
-                f"{ended[0]} ends after {number - 1} lines, but {longer} goes on; parallel files need equal lengths"
-            )
+            after = f"{ended[0]} ends after {number - 1} lines, but {longer} goes on"
+            raise InputError(f"{after}; parallel files need equal lengths")
         yield [line for line in row if line is not None]

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.cli.io import print_table
 from mtmetrics.cli.options import progress
-from mtmetrics.cli.output import print_table
 from mtmetrics.cli.space import add_push_options, pushed
 from mtmetrics.errors import ArtifactError, InputError
 

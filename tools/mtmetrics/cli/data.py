@@ -6,8 +6,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.cli.io import print_table
 from mtmetrics.cli.options import add_metric_options, metric_options, model_pool, progress
-from mtmetrics.cli.output import print_table
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.cli.options import add_metric_options, metric_options, model_pool, progress
-from mtmetrics.cli.rows import add_row_options, read_rows
+from mtmetrics.cli.io import read_rows
+from mtmetrics.cli.options import add_metric_options, add_row_options, metric_options, model_pool, progress
 from mtmetrics.errors import InputError, MTMetricsError
 
 if TYPE_CHECKING:

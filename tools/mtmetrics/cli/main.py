@@ -2,34 +2,19 @@
 code."""
 
 import argparse
+import ctypes
 import importlib
 import os
 import sys
 import warnings
 from collections.abc import Sequence
 
-from mtmetrics.cli.memory import return_large_blocks
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.version import __version__
 
-_COMMANDS = (
-    "score",
-    "compare",
-    "explain",
-    "evaluate",
-    "plot",
-    "probe",
-    "data",
-    "mine",
-    "remap",
-    "uscore",
-    "train",
-    "artifacts",
-    "space",
-    "install",
-    "demo",
-    "doctor",
-)
+_COMMANDS = "score compare explain evaluate plot probe data mine remap uscore train artifacts space install demo doctor"
+_M_MMAP_THRESHOLD = -3
+_MIB = 2**20
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -40,7 +25,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in _COMMANDS:
+    for name in _COMMANDS.split():
         importlib.import_module(f"mtmetrics.cli.{name}").add_parser(subparsers)
     return parser
 
@@ -60,6 +45,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _show_warning
         return _run(arguments)
+
+
+def return_large_blocks() -> None:
+    """Has the C library give every block of 1 MiB or more back to the system when it is freed.
+
+    glibc raises that bound by itself up to 32 MiB; arrays of that size then leave gaps in its heap, and the memory of a
+    run over many chunks keeps growing although nothing is kept. Does nothing where there is no glibc.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, TypeError, AttributeError):
+        return
+    mallopt(_M_MMAP_THRESHOLD, _MIB)
 
 
 def _run(arguments: argparse.Namespace) -> int:

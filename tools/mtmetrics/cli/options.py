@@ -7,29 +7,71 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mtmetrics.scorers.pool import ModelPool
 
-_METRIC_OPTIONS = (
-    "against",
-    "setting",
-    "without",
-    "encoder",
-    "layer",
-    "similarity",
-    "variant",
-    "ngram",
-    "distance",
-    "map",
-    "maps",
-    "sides",
-    "lm",
-    "lm_weight",
-    "weights",
-    "drop_rate",
-    "normalize",
-    "normalize_vectors",
-    "special_tokens",
-    "regressor",
-    "threads",
-)
+# What metrics take: keyword of their loaders -> how the option is parsed. A new option of a metric is a line here.
+_CHOICES: dict[str, dict[str, Any]] = {
+    "against": {
+        "help": "compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)",
+    },
+    "setting": {"help": "src-mt or mt-ref, compare with the source or the reference (sentsim)"},
+}
+_OVERRIDES: dict[str, dict[str, Any]] = {
+    "encoder": {
+        "metavar": "MODEL|TABLE",
+        "help": "another encoder, or word vectors ({lang} in the path: one table per language)",
+    },
+    "layer": {"type": int, "help": "hidden state of the encoder, 0 = embeddings"},
+    "similarity": {"help": "mover (of words) or cosine (of sentence vectors)"},
+    "variant": {"help": "xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd"},
+    # --parts already says that the parts are to be printed.
+    "parts": {
+        "option": "--combine",
+        "metavar": "PART+PART",
+        "help": "sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt",
+    },
+    "without": {"metavar": "NAME+NAME", "help": "uscore: leave out translation, language_model or sentences"},
+    "ngram": {"type": int, "help": "tokens per n-gram"},
+    "distance": {"help": "sqeuclidean, euclidean or cosine"},
+    "map": {"help": "none, clp, umd, clp+umd or umd+clp"},
+    "maps": {"metavar": "PATH|NAME", "help": "a map file, a folder of maps, or a map artifact"},
+    "sides": {"help": "map the source side or both"},
+    "lm": {"metavar": "MODEL", "help": "language model of the target language, or none"},
+    "lm_weight": {"type": float, "help": "weight of the language model"},
+    "weights": {
+        "metavar": "uniform|FILE|NAME",
+        "help": "xmoverscore: uniform, or a stored table of inverse document frequencies; uscore: tuned, + or ++",
+    },
+    "drop_rate": {"type": float, "help": "share of flows that partial transport drops"},
+    "normalize": {"help": "batch (by the extremes of the call) or fixed (by bounds of the preset)"},
+    "normalize_vectors": {
+        "action": argparse.BooleanOptionalAction,
+        "default": None,
+        "help": "word vectors of length 1 for Word and Sentence Mover's Distance",
+    },
+    "special_tokens": {"action": "store_true", "default": None, "help": "count special tokens as word pieces"},
+    "regressor": {"metavar": "MODEL", "help": "another trained network: folder, bundled artifact or Hub repository"},
+    "threads": {"type": int, "help": "solver threads (default: all cores)"},
+}
+
+
+def add_row_options(
+    parser: argparse.ArgumentParser,
+    *,
+    one_file: str = "TSV without a header, .jsonl or .parquet; - reads TSV from standard input",
+) -> None:
+    """Adds the files to read and the language pair.
+
+    Args:
+        parser: of the command.
+        one_file: what a single FILE holds.
+    """
+    parser.add_argument("file", nargs="?", metavar="FILE", help=one_file)
+    parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
+    for short, name, text in (
+        ("-t", "--predictions", "one translation per line; several files are several systems"),
+        ("-r", "--references", "one reference per line; of several files the best one counts"),
+    ):
+        parser.add_argument(short, name, metavar="FILE", nargs="+", help=text)
+    parser.add_argument("--lp", metavar="XX-YY", help="language pair, such as de-en")
 
 
 def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
@@ -45,7 +87,8 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
             "--metric",
             action="append",
             metavar="NAME[:PRESET[:OPTION=VALUE,...]]",
-            help="metric, such as sentsim:mini:setting=mt-ref,variant=wmd; repeatable, each is run once (default: xmoverscore)",
+            help="metric, such as sentsim:mini:setting=mt-ref,variant=wmd; repeatable, each is run once "
+            "(default: xmoverscore)",
         )
     else:
         group.add_argument("--metric", default="xmoverscore", help="metric (default: %(default)s)")
@@ -55,55 +98,11 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
         metavar="NAME|DIR",
         help="preset, or a folder with a preset.toml (default: %(default)s)",
     )
-    group.add_argument(
-        "--against",
-        help="compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)",
-    )
-    group.add_argument("--setting", help="src-mt or mt-ref, compare with the source or the reference (sentsim)")
     override = parser.add_argument_group("instead of what the preset says; each metric has some of these")
-    override.add_argument(
-        "--encoder",
-        metavar="MODEL|TABLE",
-        help="another encoder, or word vectors ({lang} in the path: one table per language)",
-    )
-    override.add_argument("--layer", type=int, help="hidden state of the encoder, 0 = embeddings")
-    override.add_argument("--similarity", help="mover (of words) or cosine (of sentence vectors)")
-    override.add_argument("--variant", help="xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd")
-    override.add_argument(
-        "--combine",
-        metavar="PART+PART",
-        help="sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt",
-    )
-    override.add_argument(
-        "--without", metavar="NAME+NAME", help="uscore: leave out translation, language_model or sentences"
-    )
-    override.add_argument("--ngram", type=int, help="tokens per n-gram")
-    override.add_argument("--distance", help="sqeuclidean, euclidean or cosine")
-    override.add_argument("--map", help="none, clp, umd, clp+umd or umd+clp")
-    override.add_argument("--maps", metavar="PATH|NAME", help="a map file, a folder of maps, or a map artifact")
-    override.add_argument("--sides", help="map the source side or both")
-    override.add_argument("--lm", metavar="MODEL", help="language model of the target language, or none")
-    override.add_argument("--lm-weight", type=float, help="weight of the language model")
-    override.add_argument(
-        "--weights",
-        metavar="uniform|FILE|NAME",
-        help="xmoverscore: uniform, or a stored table of inverse document frequencies; uscore: tuned, + or ++",
-    )
-    override.add_argument("--drop-rate", type=float, help="share of flows that partial transport drops")
-    override.add_argument("--normalize", help="batch (by the extremes of the call) or fixed (by bounds of the preset)")
-    override.add_argument(
-        "--normalize-vectors",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="word vectors of length 1 for Word and Sentence Mover's Distance",
-    )
-    override.add_argument(
-        "--special-tokens", action="store_true", default=None, help="count special tokens as word pieces"
-    )
-    override.add_argument(
-        "--regressor", metavar="MODEL", help="another trained network: folder, bundled artifact or Hub repository"
-    )
-    override.add_argument("--threads", type=int, help="solver threads (default: all cores)")
+    for place, options in ((group, _CHOICES), (override, _OVERRIDES)):
+        for name, settings in options.items():
+            flag = settings.get("option", "--" + name.replace("_", "-"))
+            place.add_argument(flag, **{key: value for key, value in settings.items() if key != "option"})
     add_model_options(parser)
 
 
@@ -131,8 +130,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
     """The keywords for `mtmetrics.scorers.load.load_scorer` that the arguments hold, None where they leave the choice
     to the preset."""
-    # --parts already says that the parts are to be printed.
-    options = {name: getattr(args, name) for name in ("metric", "preset", *_METRIC_OPTIONS)} | {"parts": args.combine}
+    options = {"metric": args.metric, "preset": args.preset}
+    options |= {name: getattr(args, "combine" if name == "parts" else name) for name in (*_CHOICES, *_OVERRIDES)}
     return options | ({"lang_pair": args.lp} if hasattr(args, "lp") else {})
 
 
@@ -165,11 +164,10 @@ def add_settings(settings: Any, config: type) -> None:
     """
     for field in dataclasses.fields(config):
         flag = "--" + field.name.replace("_", "-")
+        text = field.metadata["help"]
         if isinstance(field.default, bool):
-            settings.add_argument(
-                flag, action=argparse.BooleanOptionalAction, default=field.default, help=field.metadata["help"]
-            )
-        else:
-            text = f"{field.metadata['help']} (default: %(default)s)"
-            metavar = "NAME" if isinstance(field.default, str) else "N"
-            settings.add_argument(flag, type=type(field.default), default=field.default, metavar=metavar, help=text)
+            settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=text)
+            continue
+        kind = type(field.default)
+        metavar, text = "NAME" if kind is str else "N", f"{text} (default: %(default)s)"
+        settings.add_argument(flag, type=kind, default=field.default, metavar=metavar, help=text)

@@ -14,7 +14,7 @@ from mtmetrics.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from mtmetrics.models.base import Encoder
+    from mtmetrics.models.packed import Encoder
     from mtmetrics.scorers.pool import ModelPool
 
 

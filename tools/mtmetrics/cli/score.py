@@ -3,9 +3,8 @@
 import argparse
 from typing import Any
 
-from mtmetrics.cli.options import add_metric_options, metric_options, model_pool, progress
-from mtmetrics.cli.output import FORMATS, open_writer, pick_format
-from mtmetrics.cli.rows import add_row_options, read_rows
+from mtmetrics.cli.io import FORMATS, open_writer, pick_format, read_rows
+from mtmetrics.cli.options import add_metric_options, add_row_options, metric_options, model_pool, progress
 
 
 def add_parser(subparsers: Any) -> None:
@@ -13,9 +12,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "score",
         help="score translations",
-        description="Scores translations: parallel files (-s or -r, and -t), or one FILE of rows. TSV holds source and prediction, or "
-        "reference and prediction, or source, prediction and reference; JSONL and Parquet have the keys source, translation and reference. "
-        "Memory does not grow with the input, but for --format json.",
+        description="Scores translations: parallel files (-s or -r, and -t), or one FILE of rows. TSV holds source and "
+        "prediction, or reference and prediction, or source, prediction and reference; JSONL and Parquet have the keys "
+        "source, translation and reference. Memory does not grow with the input, but for --format json.",
     )
     add_row_options(parser)
     parser.add_argument(

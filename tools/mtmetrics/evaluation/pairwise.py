@@ -36,8 +36,9 @@ def darr_kendall(
         InputError: the columns are not vectors of one length, or an impossible threshold.
 
     Example:
-        >>> darr_kendall([0.1, 0.2, 0.2], [10, 40, 80], ["s1", "s1", "s1"]).value  # 2 concordant pairs, 1 tied by the
-        metric
+        Of three pairs two are concordant, and the metric ties one:
+
+        >>> darr_kendall([0.1, 0.2, 0.2], [10, 40, 80], ["s1", "s1", "s1"]).value
         0.3333333333333333
     """
     if number("threshold", threshold) <= 0:

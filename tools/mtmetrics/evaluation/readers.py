@@ -12,7 +12,7 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import language_pair
-from mtmetrics.textio import decoded_lines, iter_jsonl, iter_lines
+from mtmetrics.textio import decoded_lines, iter_jsonl, iter_lines, shown
 
 # What a field is called in the layouts: in our files first, then in common training files, WMT17, and MLQE-PE.
 NAMES: dict[str, tuple[str, ...]] = {
@@ -72,7 +72,7 @@ class Row(NamedTuple):
         """
         value = self.fields[name]
         if not isinstance(value, str):
-            raise InputError(f"{self.where}, field {name!r}: a string is needed, got {_shown(value)}")
+            raise InputError(f"{self.where}, field {name!r}: a string is needed, got {shown(value)}")
         return value
 
     def label(self, name: str) -> str:
@@ -93,7 +93,7 @@ class Row(NamedTuple):
         value = self.fields[name]
         # Python's JSON reader lets NaN, Infinity and whole numbers through that no float holds.
         if not is_number(value) or not abs(value) <= _LARGEST:
-            raise InputError(f"{self.where}, field {name!r}: a finite number is needed, got {_shown(value)}")
+            raise InputError(f"{self.where}, field {name!r}: a finite number is needed, got {shown(value)}")
         return float(value)
 
     def outputs(self, systems: Collection[str] = ()) -> "Row":
@@ -133,11 +133,6 @@ def jsonl_rows(path: str | Path) -> Iterator[Row]:
 def is_number(value: Any) -> bool:
     """Whether a value is a number; JSON's true, which would pass for 1, is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    shown = "null" if value is None else repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 # Tables with a header row.

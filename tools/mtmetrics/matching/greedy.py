@@ -28,7 +28,7 @@ def bertscore(predictions: PackedTokens, references: PackedTokens, *, threads: i
     Args:
         predictions: packed, L2-normalised tokens with the special ones; input position i is paired with position i of
             `references`.
-        references: the other side. Weights of at least 0: uniform, or from `mtmetrics.matching.weights`.
+        references: the other side. Weights of at least 0: uniform, or from `mtmetrics.models.words`.
         threads: threads that share the pairs.
 
     Returns:

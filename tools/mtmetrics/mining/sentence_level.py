@@ -8,7 +8,7 @@ import numpy as np
 from mtmetrics.inputs import positive
 from mtmetrics.mining.candidates import nearest
 from mtmetrics.mining.selection import MinedPairs, distinct_sentences, select
-from mtmetrics.models.base import Encoder
+from mtmetrics.models.packed import Encoder
 
 _SENTENCES_PER_BLOCK = 4096
 

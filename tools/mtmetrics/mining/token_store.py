@@ -9,8 +9,7 @@ import numpy as np
 
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.mining.selection import distinct_sentences
-from mtmetrics.models.base import WordEncoder
-from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.packed import PackedTokens, WordEncoder
 
 _SENTENCES_PER_BLOCK = 4096
 _MEMORY_BYTES = 4 * 2**30

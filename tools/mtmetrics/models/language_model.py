@@ -9,6 +9,7 @@ import numpy as np
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, pretrained
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, positive
+from mtmetrics.models.cache import TextCache
 from mtmetrics.models.device import Devices, pick_devices, torch_dtype
 from mtmetrics.models.runner import BatchRunner, replicate
 
@@ -85,7 +86,7 @@ class LanguageModel:
         self.max_length = int(min(limit, self.tokenizer.model_max_length))
         # A blank text is scored as badly as a uniform guess over the vocabulary would do.
         self.floor = -float(np.log(network.config.vocab_size))
-        self._remembered: dict[str, tuple[float, int, bool]] = {}
+        self._recent = TextCache(_REMEMBERED)
 
     @property
     def signature_fields(self) -> dict[str, str | None]:
@@ -106,13 +107,7 @@ class LanguageModel:
             (N,) float64 log-likelihoods in nats (at most 0; blank texts get `floor`, or 0 with
             ``start_token="never"``), (N,) token counts, and an (N,) mask of texts cut at the model's limit.
         """
-        known = {text: self._remembered[text] for text in texts if text in self._remembered}
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        fresh = dict(zip(new, self._score(new), strict=True)) if new else {}
-        self._remembered |= fresh
-        for text in list(self._remembered)[:-_REMEMBERED]:
-            del self._remembered[text]
-        found = [known[text] if text in known else fresh[text] for text in texts]
+        found = self._recent.values(texts, self._score)
         means, lengths, cut = zip(*found, strict=True) if found else ((), (), ())
         return np.array(means, dtype=np.float64), np.array(lengths, dtype=np.int64), np.array(cut, dtype=bool)
 

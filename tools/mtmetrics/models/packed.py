@@ -1,9 +1,18 @@
-"""Token vectors of many texts in one array, without padding, and what is done to them before matching."""
+"""Token vectors of many texts in one array, without padding, what is done to them before matching, and who makes
+them."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
+
+
+def distinct(texts: Sequence[Hashable]) -> tuple[list[Any], np.ndarray]:
+    """The S distinct ones of N texts in order of first appearance, and (N,) int64 for each text its place in them."""
+    places: dict[Hashable, int] = {}
+    index = np.fromiter((places.setdefault(text, len(places)) for text in texts), dtype=np.int64, count=len(texts))
+    return list(places), index
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +36,29 @@ class PackedTokens:
     words: np.ndarray
     index: np.ndarray
     truncated: np.ndarray
+
+    @classmethod
+    def of_tokens(
+        cls,
+        vectors: np.ndarray,
+        token_ids: Sequence[np.ndarray],
+        words: Sequence[np.ndarray],
+        index: np.ndarray,
+        truncated: np.ndarray,
+    ) -> "PackedTokens":
+        """Texts whose tokens are given one by one, uniformly weighted.
+
+        Args:
+            vectors: (T, d) float32 of all tokens.
+            token_ids: of each of S texts.
+            words: of each of S texts.
+            index: (N,) int64.
+            truncated: (S,) bool.
+        """
+        none = np.zeros(0, dtype=np.int64)
+        offsets = np.cumsum([0, *map(len, token_ids)], dtype=np.int64)
+        ids, positions = (np.concatenate([none, *rows]) for rows in (token_ids, words))
+        return cls(vectors, offsets, np.ones(len(ids)), ids, positions, index, truncated)
 
     @classmethod
     def of_texts(cls, vectors: np.ndarray, index: np.ndarray, truncated: np.ndarray) -> "PackedTokens":
@@ -127,3 +159,48 @@ class PackedTokens:
         for text in np.flatnonzero(self.lengths).tolist():
             means[text] = self.vectors[self.rows(text)].mean(0)
         return means
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors: one per token or word, or one per text.
+
+    Attributes:
+        name: as the user gave it.
+        label: how signatures call it.
+        fingerprint: 8 hexadecimal digits that pin its numbers.
+        layer: hidden state that the vectors are taken from; None where there is no choice.
+        depth: number of layers to choose from; None where there is no choice.
+        dim: width of the vectors.
+        dtype: number format of the computation.
+    """
+
+    name: str
+    label: str
+    fingerprint: str
+    layer: int | None
+    depth: int | None
+    dim: int
+    dtype: str
+
+    def encode(self, texts: Sequence[str]) -> PackedTokens:
+        """Packed vectors of the distinct texts."""
+        ...
+
+
+class WordEncoder(Encoder, Protocol):
+    """An encoder whose vectors belong to tokens of a vocabulary."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids."""
+        ...
+
+    @property
+    def word_table(self) -> np.ndarray:
+        """(V,) bool, true for the tokens that the published word filter keeps."""
+        ...
+
+    def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
+        """The words of a text in reading order, special tokens among them, and for each row of its vectors the number
+        of its word."""
+        ...

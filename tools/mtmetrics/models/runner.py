@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.models.batching import length_batches
 
 if TYPE_CHECKING:
     import torch
 
     Compute = Callable[[Any, torch.Tensor, torch.Tensor, list[int]], None]
 
+_MOST_PADDING = 1.05
 # What torch raises as plain RuntimeError: on MPS, on the CPU (Linux and Windows), and where CUDA runs out beside
 # torch's own allocator.
 _OUT_OF_MEMORY = (
@@ -24,6 +24,28 @@ _OUT_OF_MEMORY = (
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
+
+
+def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> Iterator[list[int]]:
+    """Yields the numbers of texts, longest first, in batches that hold at most 5 % padding.
+
+    Args:
+        lengths: tokens of each text; texts of no tokens are left out.
+        batch_tokens: tells the largest padded size of a batch, except that a single text may be longer; it is asked
+            while batches are made, since the answer becomes smaller where memory runs out.
+    """
+    batch: list[int] = []
+    real = 0
+    for number in sorted(range(len(lengths)), key=lambda item: -lengths[item]):
+        padded = lengths[batch[0]] * (len(batch) + 1) if batch else 0
+        if batch and (padded > batch_tokens() or padded > _MOST_PADDING * (real + lengths[number])):
+            yield batch
+            batch, real = [], 0
+        if lengths[number]:
+            batch.append(number)
+            real += lengths[number]
+    if batch:
+        yield batch
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -52,10 +74,8 @@ def replicate(name: str, network: Any, devices: "Sequence[torch.device]") -> lis
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        places = ", ".join(map(str, devices))
-        raise MTMetricsError(
-            f"{name} does not fit into the memory of {places}; free memory there, or pass another device"
-        ) from error
+        what = f"{name} does not fit into the memory of {', '.join(map(str, devices))}"
+        raise MTMetricsError(f"{what}; free memory there, or pass another device") from error
 
 
 class BatchRunner:
@@ -101,18 +121,15 @@ class BatchRunner:
         stopped = threading.Event()
 
         def work(network: Any, device: "torch.device") -> int:
-            return sum(
-                self._run_batch(network, device, rows, numbers, compute) for numbers in self._supply(batches, stopped)
-            )
+            supply = self._supply(batches, stopped)
+            return sum(self._run_batch(network, device, rows, numbers, compute) for numbers in supply)
 
         if len(self.replicas) == 1:
             return work(*self.replicas[0])
         with ThreadPoolExecutor(len(self.replicas)) as pool:
+            working = [pool.submit(work, *replica) for replica in self.replicas]
             try:
-                return sum(
-                    future.result()
-                    for future in as_completed([pool.submit(work, *replica) for replica in self.replicas])
-                )
+                return sum(future.result() for future in as_completed(working))
             finally:
                 stopped.set()  # after an error or Ctrl-C: the other devices finish the batch that they are at
 
@@ -171,8 +188,8 @@ class BatchRunner:
 
         if len(numbers) == 1:
             raise MTMetricsError(
-                f"{self._name}: a text of {width} tokens does not fit into the memory of {device} even alone; split the text, free memory "
-                "there, or pass another device"
+                f"{self._name}: a text of {width} tokens does not fit into the memory of {device} even alone; "
+                "split the text, free memory there, or pass another device"
             )
         backend = getattr(torch, device.type, None)
         if hasattr(backend, "empty_cache"):
@@ -182,8 +199,5 @@ class BatchRunner:
             smaller = padded // 2 < self.batch_tokens
             self.batch_tokens = min(self.batch_tokens, padded // 2)
         if smaller:
-            warnings.warn(
-                f"{self._name}: a batch of {padded} tokens does not fit into the memory of {device}; going on with {padded // 2}",
-                UserWarning,
-                stacklevel=2,
-            )
+            what = f"{self._name}: a batch of {padded} tokens does not fit into the memory of {device}"
+            warnings.warn(f"{what}; going on with {padded // 2}", UserWarning, stacklevel=2)

@@ -8,11 +8,10 @@ import numpy as np
 
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, sentence_model
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.models.cache import EncodedText, TextCache
+from mtmetrics.models.cache import TextCache
 from mtmetrics.models.device import Devices, pick_devices, torch_dtype
-from mtmetrics.models.layer_view import LayerView
-from mtmetrics.models.packed import PackedTokens
-from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.models.packed import PackedTokens, distinct
+from mtmetrics.models.token_encoder import LayerView, TokenEncoder
 
 _BATCH = 32
 _CACHE_BYTES = 32 * 2**20
@@ -27,20 +26,14 @@ def is_mean_pooled(folder: Path) -> bool:
     """Whether a sentence-transformers pipeline does no more than average token vectors; their length is no matter to a
     cosine."""
     try:
-        modules = [
-            module["type"].rpartition(".")[2]
-            for module in json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-        ]
+        listed = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+        modules = [module["type"].rpartition(".")[2] for module in listed]
         pooling = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, TypeError):
         return False
     # Folders that sentence-transformers 6 writes name the mode; older ones have a switch for each.
-    switched = [
-        name.removeprefix("pooling_mode_")
-        for name, value in pooling.items()
-        if name.startswith("pooling_mode_") and value is True
-    ]
-    mean = pooling.get("pooling_mode") == "mean" or switched == ["mean_tokens"]
+    switched = [name for name, value in pooling.items() if name.startswith("pooling_mode_") and value is True]
+    mean = pooling.get("pooling_mode") == "mean" or switched == ["pooling_mode_mean_tokens"]
     return mean and modules in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
 
 
@@ -101,7 +94,7 @@ class SentenceTransformerEncoder:
         self._model = sentence_model(folder, str(pick_devices(device)[0]), dtype)
         self._model.eval()
         self.dim: int = self._model.get_embedding_dimension()
-        self._cache = TextCache(_CACHE_BYTES)
+        self._recent = TextCache(_CACHE_BYTES, lambda encoded: encoded[0].nbytes)
 
     def encode(self, texts: Sequence[str]) -> PackedTokens:
         """One vector per distinct text.
@@ -109,35 +102,18 @@ class SentenceTransformerEncoder:
         Raises:
             MTMetricsError: the model computes values that are not finite.
         """
-        distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        index = np.fromiter((distinct[text] for text in texts), dtype=np.int64, count=len(texts))
-        found = {text: self._cache.get(text) for text in distinct}
-        missing = [text for text, encoded in found.items() if encoded is None]
-        for text, encoded in zip(missing, self._compute(missing), strict=True):
-            found[text] = encoded
-            self._cache.put(text, encoded)
-        encoded = [text for text in found.values() if text is not None]
-        vectors = (
-            np.concatenate([text.vectors for text in encoded]) if encoded else np.zeros((0, self.dim), dtype=np.float32)
-        )
-        return PackedTokens.of_texts(vectors, index, np.array([text.truncated for text in encoded], dtype=bool))
+        unique, index = distinct(texts)
+        encoded = self._recent.values(unique, self._compute)
+        vectors = np.stack([vector for vector, _ in encoded]) if encoded else np.zeros((0, self.dim), dtype=np.float32)
+        return PackedTokens.of_texts(vectors, index, np.array([cut for _, cut in encoded], dtype=bool))
 
-    def _compute(self, texts: list[str]) -> list[EncodedText]:
-        if not texts:
-            return []
-        vectors = (
-            self._model.encode(texts, batch_size=_BATCH, show_progress_bar=False, convert_to_tensor=True)
-            .float()
-            .cpu()
-            .numpy()
-        )
+    def _compute(self, texts: list[str]) -> list[tuple[np.ndarray, bool]]:
+        """(d,) vector of each text, and whether it was cut."""
+        computed = self._model.encode(texts, batch_size=_BATCH, show_progress_bar=False, convert_to_tensor=True)
+        vectors = computed.float().cpu().numpy()
         if not np.isfinite(vectors).all():
             raise MTMetricsError(f"encoder {self.name}: overflows in {self.dtype}; use dtype='float32'")
-        nothing = np.zeros(0, dtype=np.int64)
-        cut = self._cut(texts)
-        return [EncodedText(vectors[row : row + 1], nothing, nothing, bool(cut[row])) for row in range(len(texts))]
-
-    def _cut(self, texts: list[str]) -> np.ndarray:
         limit = self._model.max_seq_length
-        encoded = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit)
-        return np.array([bool(encoded.encodings[number].overflowing) for number in range(len(texts))], dtype=bool)
+        encodings = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit).encodings
+        cut = (bool(encoding.overflowing) for encoding in encodings)
+        return [(vector.copy(), was_cut) for vector, was_cut in zip(vectors, cut, strict=True)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.artifacts.models import fingerprint, model_label
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.packed import PackedTokens, distinct
 from mtmetrics.models.words import is_unspaced
 from mtmetrics.textio import iter_lines
 
@@ -22,7 +22,7 @@ class StaticVectors:
 
     Args:
         table: word2vec text (``word 0.1 0.2 ...`` per line, with or without a first line of counts; also ``.gz``), or a
-            ``.safetensors`` file written by `save_table`.
+            ``.safetensors`` file of ``vectors`` (V, d) and ``words``, the UTF-8 bytes of the words joined by line ends.
 
     Raises:
         InputError: there is no such file.
@@ -53,19 +53,11 @@ class StaticVectors:
 
     def encode(self, texts: Sequence[str]) -> PackedTokens:
         """Packed vectors of the distinct texts, one row per known word."""
-        distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        ids = [[number for _, number in self._lookup(text)] for text in distinct]
-        lengths = [len(row) for row in ids]
-        flat = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int64, count=sum(lengths))
-        return PackedTokens(
-            vectors=self._vectors[flat].astype(np.float32),
-            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            weights=np.ones(len(flat)),
-            token_ids=flat,
-            words=np.fromiter(itertools.chain.from_iterable(map(range, lengths)), dtype=np.int64, count=len(flat)),
-            index=np.fromiter((distinct[text] for text in texts), dtype=np.int64, count=len(texts)),
-            truncated=np.zeros(len(ids), dtype=bool),
-        )
+        unique, index = distinct(texts)
+        ids = [np.array([number for _, number in self._lookup(text)], dtype=np.int64) for text in unique]
+        vectors = self._vectors[np.concatenate([np.zeros(0, dtype=np.int64), *ids])].astype(np.float32)
+        words = [np.arange(len(row)) for row in ids]
+        return PackedTokens.of_tokens(vectors, ids, words, index, np.zeros(len(ids), dtype=bool))
 
     def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
         """The known words of a text as they are written there, and 0, 1, 2, ... for their rows."""
@@ -77,9 +69,7 @@ class StaticVectors:
             if (number := self._number(chunk)) is not None:
                 yield chunk, number
                 continue
-            for _, run in itertools.groupby(
-                chunk, key=lambda character: (_is_punctuation(character), is_unspaced(character))
-            ):
+            for _, run in itertools.groupby(chunk, lambda letter: (_is_punctuation(letter), is_unspaced(letter))):
                 yield from self._longest_words("".join(run))
 
     def _longest_words(self, run: str) -> Iterator[tuple[str, int]]:
@@ -116,21 +106,6 @@ def read_table(path: str | Path) -> tuple[list[str], np.ndarray]:
     return words, vectors
 
 
-def save_table(path: str | Path, words: Sequence[str], vectors: np.ndarray) -> None:
-    """Writes a table as safetensors: ``vectors`` (V, d) and ``words``, the UTF-8 bytes of the words joined by line
-    ends.
-
-    Raises:
-        MTMetricsError: the place cannot be written.
-    """
-    from safetensors.numpy import save
-
-    from mtmetrics.artifacts.files import write_atomic
-
-    joined = np.frombuffer("\n".join(words).encode("utf-8"), dtype=np.uint8)
-    write_atomic(path, save({"vectors": np.ascontiguousarray(vectors, dtype=np.float32), "words": joined}))
-
-
 def _read_safetensors(path: str | Path) -> tuple[list[str], np.ndarray]:
     import safetensors.numpy
 
@@ -153,9 +128,8 @@ def _read_text(path: str | Path) -> tuple[list[str], np.ndarray]:
         lines = itertools.chain([(number, first)], lines)
     dim = int(head[1]) if counted else len(head) - 1
     if dim < 1:
-        raise ArtifactError(
-            f"vectors {path}: no word2vec text; 'word 0.1 0.2 ...' is needed on each line, or a .safetensors table"
-        )
+        needed = "'word 0.1 0.2 ...' is needed on each line, or a .safetensors table"
+        raise ArtifactError(f"vectors {path}: no word2vec text; {needed}")
     words: list[str] = []
     rows: list[np.ndarray] = []
     for number, line in lines:
@@ -167,15 +141,13 @@ def _read_text(path: str | Path) -> tuple[list[str], np.ndarray]:
         except ValueError:
             row = np.zeros(0)
         if len(row) != dim:
-            raise ArtifactError(
-                f"vectors {path}, line {number}: a word and {dim} numbers are needed, separated by single spaces"
-            )
+            needed = f"a word and {dim} numbers are needed, separated by single spaces"
+            raise ArtifactError(f"vectors {path}, line {number}: {needed}")
         words.append(word)
         rows.append(row)
     if counted and len(words) != int(head[0]):
-        raise ArtifactError(
-            f"vectors {path}: the first line promises {head[0]} words, there are {len(words)}; was it cut?"
-        )
+        reason = f"the first line promises {head[0]} words, there are {len(words)}; was it cut?"
+        raise ArtifactError(f"vectors {path}: {reason}")
     return words, np.stack(rows) if rows else np.zeros((0, dim), dtype=np.float32)
 
 

@@ -10,11 +10,9 @@ import numpy as np
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import positive
-from mtmetrics.models.cache import EncodedText, TextCache
+from mtmetrics.models.cache import EmbeddingCache, EncodedText, TextCache
 from mtmetrics.models.device import Devices, pick_devices, torch_dtype
-from mtmetrics.models.embedding_cache import EmbeddingCache
-from mtmetrics.models.layers import LayerMix, LayerTap
-from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.packed import PackedTokens, distinct
 from mtmetrics.models.runner import BatchRunner, replicate
 from mtmetrics.models.words import text_words, word_table
 from mtmetrics.version import __version__
@@ -56,7 +54,7 @@ class TokenEncoder:
         batch_tokens: padded tokens per batch; fewer where memory runs out.
         cache_bytes: bound of the cache of encoded texts in memory.
         embedding_cache: folder where encoded texts are kept for later runs, see
-            `mtmetrics.models.embedding_cache.EmbeddingCache`; None keeps none.
+            `mtmetrics.models.cache.EmbeddingCache`; None keeps none.
         local_files_only: never ask the Hub.
 
     Raises:
@@ -95,27 +93,25 @@ class TokenEncoder:
             raise InputError(f"layer {layer!r}: {self.name} has the layers 0 (embeddings) to {depth}")
         self.mix = None if mix is None else np.asarray(mix, dtype=np.float64)
         if self.mix is not None and (layer is not None or self.mix.ndim != 2 or self.mix.shape[1] != depth):
-            raise InputError(
-                f"mix: {self.name} needs rows of {depth} weights and no layer, got shape {self.mix.shape} and layer {layer}"
-            )
+            given = f"shape {self.mix.shape} and layer {layer}"
+            raise InputError(f"mix: {self.name} needs rows of {depth} weights and no layer, got {given}")
         self.dim: int = network.config.hidden_size * (1 if self.mix is None else len(self.mix))
         self.max_length = _max_length(self.tokenizer, network.config)
         if max_pieces is not None:
-            self.max_length = min(
-                self.max_length, positive("max_pieces", max_pieces) + self.tokenizer.num_special_tokens_to_add()
-            )
+            most = positive("max_pieces", max_pieces) + self.tokenizer.num_special_tokens_to_add()
+            self.max_length = min(self.max_length, most)
         described = f"encoder {self.name}"
         taps = [self._tap(replica) for replica in replicate(described, network.eval(), devices)]
         self._runner = BatchRunner(described, taps, devices, batch_tokens, pad=self.tokenizer.pad_token_id or 0)
         self.counts = EncodingCounts()
-        self._cache = TextCache(cache_bytes)
+        self._cache = TextCache(cache_bytes, lambda encoded: encoded.vectors.nbytes)
         self._stored = None
         if embedding_cache is not None:
             self._stored = EmbeddingCache(embedding_cache, self.label, self._identity(devices), self.dim)
         self._word_table: np.ndarray | None = None
 
-    def _tap(self, network: Any) -> LayerTap | LayerMix:
-        return LayerTap(network, self.layer) if self.mix is None else LayerMix(network, self.mix)
+    def _tap(self, network: Any) -> "_LayerTap | _LayerMix":
+        return _LayerTap(network, self.layer) if self.mix is None else _LayerMix(network, self.mix)
 
     @property
     def word_table(self) -> np.ndarray:
@@ -146,14 +142,15 @@ class TokenEncoder:
 
     def encode_words(self, sentences: Sequence[Sequence[str]]) -> PackedTokens:
         """Encodes sentences that are split into words already; `PackedTokens.words` then counts these words."""
-        keys = [tuple(words) for words in sentences]
-        return self._encode(
-            keys, lambda batch: self._tokenise([list(words) for words in batch], is_split_into_words=True)
-        )
+
+        def tokenise(batch: list[tuple[str, ...]]) -> list[EncodedText]:
+            return self._tokenise([list(words) for words in batch], is_split_into_words=True)
+
+        return self._encode([tuple(words) for words in sentences], tokenise)
 
     def _encode(self, keys: Sequence[Hashable], tokenise: Callable[[list[Any]], list[EncodedText]]) -> PackedTokens:
-        position = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        found = {key: self._cache.get(key) for key in position}
+        texts, index = distinct(keys)
+        found = {key: self._cache.get(key) for key in texts}
         missing = [key for key, encoded in found.items() if encoded is None]
         stored = self._stored.find(missing) if self._stored is not None and missing else {}
         found.update(stored)
@@ -163,17 +160,16 @@ class TokenEncoder:
         self.counts.computed += len(new)
         if new:
             found.update(zip(new, tokenise(new), strict=True))
-        index = np.fromiter((position[key] for key in keys), dtype=np.int64, count=len(keys))
         packed = _pack(list(found.values()), index, self.dim)
-        rows = {key: packed.rows(position[key]) for key in missing}
+        places = {key: packed.rows(place) for place, key in enumerate(texts)}
         if self._stored is not None and stored:
             for key, vectors in self._stored.vectors(stored):
-                packed.vectors[rows[key]] = vectors
-        self._compute(packed, [rows[key] for key in new])
+                packed.vectors[places[key]] = vectors
+        self._compute(packed, [places[key] for key in new])
         if self._stored is not None and new:
-            self._stored.write((key, found[key]._replace(vectors=packed.vectors[rows[key]])) for key in new)
-        for key, row in rows.items():
-            self._cache.put(key, found[key]._replace(vectors=packed.vectors[row]))
+            self._stored.write((key, found[key]._replace(vectors=packed.vectors[places[key]])) for key in new)
+        for key in missing if self._cache.limit else ():
+            self._cache.put(key, found[key]._replace(vectors=packed.vectors[places[key]].copy()))
         return packed
 
     def _tokenise(self, batch: list[Any], **options: Any) -> list[EncodedText]:
@@ -193,14 +189,13 @@ class TokenEncoder:
         """Fills in the vectors of texts whose tokens are there."""
         ids = [packed.token_ids[rows] for rows in texts]
 
-        def compute(tap: LayerTap | LayerMix, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+        def compute(tap: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
             states = tap(input_ids=batch, attention_mask=mask).float().cpu().numpy()
             for state, number in zip(states, numbers, strict=True):
                 vectors = state[: len(ids[number])]
                 if not np.isfinite(vectors).all():
-                    raise MTMetricsError(
-                        f"encoder {self.name}: layer {self.layer} overflows in {self.dtype}; use dtype='float32'"
-                    )
+                    what = f"encoder {self.name}: layer {self.layer} overflows in {self.dtype}"
+                    raise MTMetricsError(f"{what}; use dtype='float32'")
                 packed.vectors[texts[number]] = vectors
 
         self.counts.tokens += sum(map(len, ids))
@@ -233,17 +228,130 @@ def _max_length(tokenizer: Any, config: Any) -> int:
 
 def _pack(texts: list[EncodedText], index: np.ndarray, dim: int) -> PackedTokens:
     """Packs texts; the rows of those that have no vectors yet are left for the caller to fill."""
-    lengths = [len(text.token_ids) for text in texts]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    vectors = np.empty((int(offsets[-1]), dim), dtype=np.float32)
-    for text, first in zip(texts, offsets[:-1], strict=True):
-        vectors[first : first + len(text.vectors)] = text.vectors
-    return PackedTokens(
-        vectors=vectors,
-        offsets=offsets,
-        weights=np.ones(len(vectors)),
-        token_ids=np.concatenate([text.token_ids for text in texts]) if texts else np.zeros(0, dtype=np.int64),
-        words=np.concatenate([text.words for text in texts]) if texts else np.zeros(0, dtype=np.int64),
-        index=index,
-        truncated=np.array([text.truncated for text in texts], dtype=bool),
+    vectors = np.empty((sum(len(text.token_ids) for text in texts), dim), dtype=np.float32)
+    packed = PackedTokens.of_tokens(
+        vectors,
+        [text.token_ids for text in texts],
+        [text.words for text in texts],
+        index,
+        np.array([text.truncated for text in texts], dtype=bool),
     )
+    for text, first in zip(texts, packed.offsets[:-1], strict=True):
+        vectors[first : first + len(text.vectors)] = text.vectors
+    return packed
+
+
+def one_hot_mix(layers: Sequence[int], depth: int) -> np.ndarray:
+    """(C, depth) weights that pick layers, for `TokenEncoder`.
+
+    Args:
+        layers: C layers from 1 up; embeddings cannot be picked.
+        depth: number of layers of the encoder.
+    """
+    mix = np.zeros((len(layers), depth))
+    mix[np.arange(len(layers)), np.array(layers) - 1] = 1.0
+    return mix
+
+
+class LayerView:
+    """One of the layers of an encoder that was opened with `one_hot_mix`.
+
+    Args:
+        tokens: the encoder.
+        layers: what it was opened with.
+        position: which of them this is.
+    """
+
+    def __init__(self, tokens: TokenEncoder, layers: Sequence[int], position: int) -> None:
+        self.tokens = tokens
+        self.name, self.label, self.fingerprint = tokens.name, tokens.label, tokens.fingerprint
+        self.layer: int | None = layers[position]
+        self.depth, self.dtype = tokens.depth, tokens.dtype
+        self.dim = tokens.dim // len(layers)
+        self._columns = slice(position * self.dim, (position + 1) * self.dim)
+
+    def encode(self, texts: Sequence[str]) -> PackedTokens:
+        """Packed vectors of the distinct texts."""
+        return self.view(self.tokens.encode(texts))
+
+    def view(self, tokens: PackedTokens) -> PackedTokens:
+        """The same from tokens that the encoder gave already."""
+        return tokens.with_vectors(lambda vectors: vectors[:, self._columns])
+
+
+class _LayerTap:
+    """Runs a `transformers` encoder up to one layer.
+
+    Hidden state k is the output of block k, as in ``output_hidden_states``; 0 is the input of the first block. Where k
+    is the last layer, a closing normalisation of the model is applied, as the model itself would.
+
+    Args:
+        network: the model; its blocks above `layer` are removed.
+        layer: 0 to the number of blocks.
+
+    Raises:
+        InputError: the blocks of the model cannot be found.
+    """
+
+    def __init__(self, network: Any, layer: int) -> None:
+        import torch
+
+        depth = network.config.num_hidden_layers
+        lists = [module for module in network.modules() if isinstance(module, torch.nn.ModuleList)]
+        stacks = [found for found in lists if len(found) == depth and not isinstance(found[0], torch.nn.ModuleList)]
+        if not stacks:
+            raise InputError(f"cannot find the {depth} layers of a {network.config.model_type!r} model")
+        blocks = stacks[0]
+        self._network = network
+        self._state: Any = None
+        self._whole = layer == depth
+        if layer == 0:
+            blocks[0].register_forward_pre_hook(self._keep_input, with_kwargs=True)
+        elif not self._whole:
+            blocks[layer - 1].register_forward_hook(self._keep_output)
+        del blocks[max(layer, 1) :]
+
+    def _keep_input(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._state = args[0] if args else kwargs["hidden_states"]
+
+    def _keep_output(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
+        self._state = output[0] if isinstance(output, tuple) else output
+
+    def __call__(self, **inputs: Any) -> Any:
+        """The (batch, tokens, d) hidden state for the keyword inputs of the model."""
+        try:
+            result = self._network(**inputs)
+            return result.last_hidden_state if self._whole else self._state
+        finally:
+            self._state = None  # also after an error: where memory ran out, it is needed
+
+
+class _LayerMix:
+    """Runs a `transformers` encoder once and returns weighted sums of the outputs of its layers.
+
+    Args:
+        network: the model.
+        mix: (C, layers) weights; the embeddings are not among the layers.
+    """
+
+    def __init__(self, network: Any, mix: np.ndarray) -> None:
+        self._network = network
+        self._mix = mix.tolist()
+
+    def __call__(self, **inputs: Any) -> Any:
+        """The (batch, tokens, C * d) sums, one after the other, for the keyword inputs of the model."""
+        import torch
+
+        states = self._network(**inputs, output_hidden_states=True).hidden_states[1:]
+        sums = []
+        for row in self._mix:
+            if row.count(0.0) == len(row) - 1 and 1.0 in row:
+                sums.append(states[row.index(1.0)])
+                continue
+            # One sum grows in place: as tensors of their own, the products would take the memory of all layers again.
+            total = torch.zeros_like(states[0])
+            for weight, state in zip(row, states, strict=True):
+                if weight:
+                    total.add_(state, alpha=weight)
+            sums.append(total)
+        return torch.cat(sums, -1)

@@ -1,21 +1,20 @@
 """Machine translation by MBart, which gives a metric its pseudo-references."""
 
 import re
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_label, pretrained
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import choice, language_pair, positive
+from mtmetrics.inputs import language_pair, positive
+from mtmetrics.models.cache import TextCache
 from mtmetrics.models.device import Devices, pick_devices, torch_dtype
 from mtmetrics.models.runner import BatchRunner, replicate
 
 if TYPE_CHECKING:
     import torch
 
-DecoderStart = Literal["trained", "language"]
 _CODE = re.compile(r"([a-z]{2,3})_[A-Z]{2}")
 _CACHED_TEXTS = 100_000
 
@@ -51,9 +50,8 @@ def use_languages(tokenizer: Any, lang_pair: str) -> None:
     pair = language_pair(lang_pair)
     for language in pair:
         if codes and language not in codes:
-            raise InputError(
-                f"language pair {lang_pair}: the translation model has no language code for {language!r}; it has: {' '.join(sorted(codes))}"
-            )
+            what = f"language pair {lang_pair}: the translation model has no language code for {language!r}"
+            raise InputError(f"{what}; it has: {' '.join(sorted(codes))}")
     if codes:
         tokenizer.src_lang, tokenizer.tgt_lang = (codes[language] for language in pair)
 
@@ -140,8 +138,6 @@ class Translator:
         lang_pair: such as ``"de-en"``.
         beams: hypotheses of the beam search; 1 is greedy.
         max_length: tokens that a translation may have, with those around the text; it is cut there.
-        start: what starts the decoder: ``"trained"``, see `target_frame`; or ``"language"``, the language code at once,
-            as the published code of UScore asks of mBART-50 too.
         revision: Hub revision.
         device: ``"auto"``, a device, or several of them, see `mtmetrics.models.device.pick_devices`.
         batch_tokens: padded tokens of the sources per batch and beam; fewer where memory runs out.
@@ -160,7 +156,6 @@ class Translator:
         *,
         beams: int = 1,
         max_length: int = 200,
-        start: DecoderStart = "trained",
         revision: str | None = None,
         device: Devices = "auto",
         batch_tokens: int = 2048,
@@ -168,7 +163,6 @@ class Translator:
     ) -> None:
         self.name, self.label, self.lang_pair = str(model), model_label(model), lang_pair
         self.beams, self.max_length = positive("beams", beams), positive("max_length", max_length)
-        choice("start", start, ("trained", "language"))
         positive("batch_tokens", batch_tokens)
         devices = pick_devices(device)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
@@ -176,8 +170,6 @@ class Translator:
         self.tokenizer, network = open_mbart(folder, lang_pair)
         described = f"translation model {self.name}"
         frame = target_frame(self.tokenizer, network.config.eos_token_id)
-        if start == "language":
-            frame = Frame(frame.start if frame.forced is None else frame.forced, None)
         network.generation_config = generation(network.config, frame, beams=beams, max_length=max_length)
         self._limit = min(network.config.max_position_embeddings, self.tokenizer.model_max_length)
         self._runner = BatchRunner(
@@ -187,7 +179,7 @@ class Translator:
             max(1, batch_tokens // beams),
             network.config.pad_token_id,
         )
-        self._cache: OrderedDict[str, Translation] = OrderedDict()
+        self._recent = TextCache(_CACHED_TEXTS)
 
     def translate(self, texts: Sequence[str]) -> list[Translation]:
         """Translates texts; equal ones, and those that were translated lately, only once. A blank text has a blank
@@ -199,19 +191,9 @@ class Translator:
         Returns:
             N translations.
         """
-        found = {text: self._cache.get(text) for text in dict.fromkeys(texts)}
-        missing = [text for text, translation in found.items() if translation is None]
-        found |= zip(missing, self._compute(missing), strict=True)
-        for text, translation in found.items():
-            self._cache[text] = translation
-            self._cache.move_to_end(text)
-        while len(self._cache) > _CACHED_TEXTS:
-            self._cache.popitem(last=False)
-        return [found[text] for text in texts]
+        return self._recent.values(texts, self._compute)
 
     def _compute(self, texts: list[str]) -> list[Translation]:
-        if not texts:
-            return []
         encoded = self.tokenizer(texts, truncation=True, max_length=self._limit)
         rows = [ids if text.strip() else [] for text, ids in zip(texts, encoded["input_ids"], strict=True)]
         written = [""] * len(texts)

@@ -1,12 +1,20 @@
-"""Which vocabulary entries count as words: the published filter of punctuation and word continuations as a table."""
+"""What is known of a vocabulary: which entries count as words, which words a text is made of, and weights of tokens."""
 
+import dataclasses
+import hashlib
 import string
 import unicodedata
-from typing import Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.errors import InputError
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.packed import PackedTokens
+
+if TYPE_CHECKING:
+    from mtmetrics.models.token_encoder import TokenEncoder
 
 # Scripts that are written without spaces: there a SentencePiece entry without the space mark is no continuation.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "IDEOGRAPHIC")
@@ -19,8 +27,8 @@ def word_table(tokenizer: Any) -> np.ndarray:
     WordPiece vocabularies: false for single ASCII punctuation characters and for pieces that contain ``##``, as in the
     first published code of XMoverScore. SentencePiece vocabularies, for which the authors wrote no filter, get the
     equivalent: false for pieces of ASCII punctuation alone, and for pieces without the space mark, unless they begin
-        with a character of a script that is written without spaces
-    (multilingual BERT splits Chinese text into characters, none of which carries ``##``).
+    with a character of a script that is written without spaces (multilingual BERT splits Chinese text into characters,
+    none of which carries ``##``).
 
     Args:
         tokenizer: a tokenizer of `transformers`.
@@ -37,8 +45,8 @@ def word_table(tokenizer: Any) -> np.ndarray:
         rule = _sentencepiece
     else:
         raise InputError(
-            "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies; this encoder has another one: "
-            "use variant='release', which keeps all tokens"
+            "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies; this encoder has another "
+            "one: use variant='release', which keeps all tokens"
         )
     for piece, number in vocabulary.items():
         table[number] = number in special or rule(piece)
@@ -88,3 +96,81 @@ def _sentencepiece(piece: str) -> bool:
 def is_unspaced(character: str) -> bool:
     """Whether a character belongs to a script that is written without spaces between words."""
     return unicodedata.name(character, "").startswith(_UNSPACED)
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenWeights:
+    """A (V,) float32 table of weights over a vocabulary, at least 0; transport needs them positive.
+
+    It is stored, never taken from the texts being scored, so that a segment's score does not depend on its neighbours.
+    """
+
+    table: np.ndarray
+
+    @property
+    def fingerprint(self) -> str:
+        """First 8 hexadecimal digits of the table's sha256."""
+        return hashlib.sha256(np.ascontiguousarray(self.table, dtype=np.float32).tobytes()).hexdigest()[:8]
+
+    def apply(self, tokens: PackedTokens) -> PackedTokens:
+        """The same tokens, weighted."""
+        return dataclasses.replace(tokens, weights=self.table[tokens.token_ids].astype(np.float64))
+
+    def require_vocabulary(self, size: int) -> None:
+        """Refuses a table for a vocabulary of another size.
+
+        Raises:
+            InputError: the sizes differ.
+        """
+        if len(self.table) != size:
+            raise InputError(f"weights: the table covers {len(self.table)} tokens, the encoder's vocabulary has {size}")
+
+    @classmethod
+    def fit(cls, encoder: "TokenEncoder", texts: Iterable[str], offset: float = 1.0) -> "TokenWeights":
+        """Smoothed inverse document frequency ``ln((M + 1) / (df + 1))`` over M texts, plus an offset.
+
+        Args:
+            encoder: its tokeniser splits the texts.
+            texts: one document each; repeated ones count as often as they come.
+            offset: added to every weight. 1 makes them all positive, as transport needs. 0 gives the weights of
+                BERTScore (Zhang et al., 2020, Sec. 3), where a token that occurs in every text has none.
+        """
+        counts = np.zeros(len(encoder.tokenizer))
+        total = 0
+        for text in texts:
+            counts[np.unique(encoder.tokenizer(text, truncation=True, max_length=encoder.max_length)["input_ids"])] += 1
+            total += 1
+        return cls((np.log((total + 1) / (counts + 1)) + offset).astype(np.float32))
+
+    def save(self, path: str | Path) -> None:
+        """Writes the table as safetensors."""
+        from safetensors.numpy import save
+
+        from mtmetrics.artifacts.files import write_atomic
+
+        write_atomic(path, save({"idf": self.table}))
+
+    @classmethod
+    def load(cls, path: str | Path, *, zeros: bool = False) -> "TokenWeights":
+        """Reads what `save` wrote.
+
+        Args:
+            path: the file.
+            zeros: accept weights of 0, which greedy matching can use and transport cannot.
+
+        Raises:
+            ArtifactError: missing, damaged, or not such a table.
+        """
+        import safetensors.numpy
+
+        try:
+            table = safetensors.numpy.load_file(path)["idf"]
+        except (OSError, KeyError, safetensors.SafetensorError) as error:
+            reason = f"cannot be read, missing, damaged or no idf table ({error})"
+            raise ArtifactError(f"weights {path}: {reason}") from error
+        if table.ndim != 1 or not (np.isfinite(table).all() and (table >= 0).all()):
+            raise ArtifactError(f"weights {path}: a vector of finite numbers of at least 0 is needed")
+        if not zeros and not table.all():
+            reason = "holds weights of 0, but transport needs positive ones; fit the table with offset=1"
+            raise ArtifactError(f"weights {path}: {reason}")
+        return cls(table)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mtmetrics.matching.greedy import bertscore
-from mtmetrics.matching.sentences import cosines
+from mtmetrics.matching.pairs import cosines
 from mtmetrics.models.packed import PackedTokens
 
 FEATURES = ("precision", "recall", "f1", "cosine", "length")

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 
 from mtmetrics.inputs import choice
-from mtmetrics.matching.sentences import cosines
-from mtmetrics.models.base import Encoder
+from mtmetrics.matching.pairs import cosines
+from mtmetrics.models.packed import Encoder
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.naming import AGAINST, dtype_name, encoder_name
 from mtmetrics.signature import signature

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.models.base import Encoder
+from mtmetrics.models.packed import Encoder
 
 # What a metric is told to compare with -> the column of the input.
 AGAINST: dict[str, Literal["sources", "references"]] = {"source": "sources", "reference": "references"}

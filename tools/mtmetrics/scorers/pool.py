@@ -8,13 +8,12 @@ import numpy as np
 
 from mtmetrics.artifacts.models import model_folder, model_size
 from mtmetrics.errors import InputError
-from mtmetrics.models.base import Encoder
 from mtmetrics.models.device import Devices
 from mtmetrics.models.language_model import LanguageModel
-from mtmetrics.models.layer_view import LayerView, one_hot_mix
+from mtmetrics.models.packed import Encoder
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder, SentenceTransformerEncoder, is_sentence_transformer
 from mtmetrics.models.static_vectors import StaticVectors
-from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.models.token_encoder import LayerView, TokenEncoder, one_hot_mix
 from mtmetrics.models.translator import Translator
 
 

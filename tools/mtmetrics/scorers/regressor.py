@@ -7,8 +7,8 @@ import numpy as np
 
 from mtmetrics.errors import ArtifactError
 from mtmetrics.inputs import positive
-from mtmetrics.models.batching import length_batches
 from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.runner import length_batches
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.naming import AGAINST, dtype_name, encoder_name

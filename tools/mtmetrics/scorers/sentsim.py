@@ -10,13 +10,11 @@ import numpy as np
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice, positive
 from mtmetrics.matching.greedy import bertscore
-from mtmetrics.matching.sentences import cosines, sentence_mover_distances
+from mtmetrics.matching.pairs import cosines, sentence_mover_distances
 from mtmetrics.matching.transport import euclidean_distances, word_mover_distances
-from mtmetrics.models.base import Encoder
-from mtmetrics.models.layer_view import LayerView
-from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
-from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.models.token_encoder import LayerView, TokenEncoder
 from mtmetrics.scorers.base import ChunkScores, MetricResult, Scorer, joined
 from mtmetrics.scorers.naming import dtype_name, encoder_name
 from mtmetrics.signature import signature

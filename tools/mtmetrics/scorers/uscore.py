@@ -6,10 +6,9 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice
+from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment
-from mtmetrics.matching.sentences import cosines
-from mtmetrics.models.base import Encoder
-from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.translator import Translator
 from mtmetrics.scorers.base import ChunkScores, Scorer

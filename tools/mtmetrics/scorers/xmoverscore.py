@@ -10,14 +10,19 @@ import numpy as np
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice, number, positive
 from mtmetrics.maps.remapping import Remapping, Sides
-from mtmetrics.matching.partial import PlainPartialTransport, RoundedPartialTransport
+from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment, Units, ngram_units, word_plan
-from mtmetrics.matching.sentences import cosines
-from mtmetrics.matching.transport import DISTANCES, Distance, cost_matrix, optimal_flow, word_mover_distances
-from mtmetrics.matching.weights import TokenWeights
-from mtmetrics.models.base import Encoder, WordEncoder
+from mtmetrics.matching.transport import (
+    DISTANCES,
+    Distance,
+    RoundedPartialTransport,
+    cost_matrix,
+    optimal_flow,
+    word_mover_distances,
+)
 from mtmetrics.models.language_model import LanguageModel, length_normalised
-from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
+from mtmetrics.models.words import TokenWeights
 from mtmetrics.scorers.base import ChunkScores, Scorer
 from mtmetrics.scorers.naming import dtype_name, encoder_name, map_name
 from mtmetrics.signature import signature
@@ -86,8 +91,6 @@ class XMoverScore(Scorer):
         similarity_weight: weight of ``mover`` or ``cosine``.
         weights: inverse document frequencies of tokens, or None for uniform weights.
         drop_rate: share of flows that partial transport drops (0 to 1); None takes the variant's.
-        partial: ``"rounded"`` reproduces the published solver as far as possible, ``"plain"`` drops flows of the exact
-            plan.
         lang_pair: recorded in the signature.
         threads: solver threads; None for all cores.
 
@@ -111,7 +114,6 @@ class XMoverScore(Scorer):
         similarity_weight: float = 1.0,
         weights: TokenWeights | None = None,
         drop_rate: float | None = None,
-        partial: Literal["rounded", "plain"] = "rounded",
         lang_pair: str | None = None,
         threads: int | None = None,
     ) -> None:
@@ -152,7 +154,6 @@ class XMoverScore(Scorer):
         self.drop_rate = form.drop_rate if drop_rate is None else drop_rate
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
             raise InputError(f"drop_rate {self.drop_rate!r}: must lie between 0 and 1")
-        self.partial = choice("partial", partial, ("rounded", "plain"))
         self.lang_pair = lang_pair
         self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
         self._form = form
@@ -183,7 +184,7 @@ class XMoverScore(Scorer):
                 "form": self.variant,
                 "weight": f"{self.similarity_weight:g}" if self.similarity_weight != 1 else None,
                 "dist": self.distance if self.distance != form.distance else None,
-                "drop": f"{self.drop_rate:g}/{self.partial}" if words and self.drop_rate is not None else None,
+                "drop": f"{self.drop_rate:g}/rounded" if words and self.drop_rate is not None else None,
                 "weights": f"idf#{self.weights.fingerprint}" if self.weights is not None else None,
                 "dtype": dtype_name(self.encoder.dtype),
             },
@@ -219,10 +220,7 @@ class XMoverScore(Scorer):
         return self._form.similarity(distances)
 
     def _transport(self) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
-        if self.drop_rate is None:
-            return optimal_flow
-        partial = RoundedPartialTransport if self.partial == "rounded" else PlainPartialTransport
-        return partial(self.drop_rate)
+        return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
 
     def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros without a language

@@ -16,7 +16,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.data import Judged, read_judged_segments
 from mtmetrics.evaluation.probes import precision_at
-from mtmetrics.matching.sentences import cosines
+from mtmetrics.matching.pairs import cosines
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import DistilConfig
 from mtmetrics.training.pair_batches import plan_batches

@@ -7,7 +7,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, language_pair
 from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import KINDS, Level, Remapping
-from mtmetrics.models.base import Encoder
+from mtmetrics.models.packed import Encoder
 from mtmetrics.scorers.naming import AGAINST
 from mtmetrics.scorers.pool import ModelPool
 

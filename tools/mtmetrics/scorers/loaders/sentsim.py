@@ -6,7 +6,7 @@ from mtmetrics.artifacts.models import model_folder, model_size
 from mtmetrics.artifacts.presets import Preset, load_preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
-from mtmetrics.models.base import Encoder
+from mtmetrics.models.packed import Encoder
 from mtmetrics.models.sentence_encoder import is_mean_pooled
 from mtmetrics.scorers.loaders.common import languages
 from mtmetrics.scorers.pool import ModelPool

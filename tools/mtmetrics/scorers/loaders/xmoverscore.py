@@ -7,8 +7,8 @@ from mtmetrics.artifacts.presets import Preset, load_preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.maps.remapping import Level
-from mtmetrics.matching.weights import TokenWeights
 from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.words import TokenWeights
 from mtmetrics.scorers.baselines import Fluency
 from mtmetrics.scorers.loaders.common import encoder_table, languages, preset_map
 from mtmetrics.scorers.pool import ModelPool

@@ -1,12 +1,13 @@
-"""Encoded texts on disk."""
+"""Values of texts in memory, and encoded texts on disk."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,8 @@ import pytest
 import torch
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.models import embedding_cache
-from mtmetrics.models.cache import EncodedText
-from mtmetrics.models.embedding_cache import EmbeddingCache
+from mtmetrics.models import cache as module
+from mtmetrics.models.cache import EmbeddingCache, EncodedText, TextCache
 from mtmetrics.models.token_encoder import TokenEncoder
 
 TEXTS = ["Das Haus ist klein.", "the dog", "", "I see the cat", "the dog", "a " * 200, "unknown 字 words"]
@@ -39,6 +39,24 @@ def stored(cache: EmbeddingCache, keys: list[Any]) -> dict[Any, np.ndarray]:
 def file_of(folder: Path) -> Path:
     (path,) = folder.glob("*.sqlite")
     return path
+
+
+def test_the_least_recently_used_texts_are_forgotten() -> None:
+    cache, computed = TextCache(10, len), []
+
+    def values(*texts: str) -> list[str]:
+        computed.clear()
+        return cache.values(texts, lambda missing: computed.extend(missing) or [text * 2 for text in missing])
+
+    assert values("aa", "b", "aa") == ["aaaa", "bb", "aaaa"]
+    assert computed == ["aa", "b"]
+    assert values("aa", "ccc") == ["aaaa", "cccccc"]
+    assert cache.size == 10
+    values("aa", "ccc", "b")
+    assert computed == ["b"]
+    values("x" * 6)
+    values("ccc", "b", "x" * 6)
+    assert computed == ["x" * 6]  # too large to be kept; the others stayed
 
 
 def test_what_was_written_comes_back_exactly(tmp_path: Path) -> None:
@@ -89,8 +107,6 @@ def test_words_and_texts_are_kept_apart(tiny_encoder: Path, tmp_path: Path) -> N
 def test_another_model_layer_or_format_reads_nothing_old(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import shutil
-
     copy = tmp_path / "models" / "tiny-encoder"
     shutil.copytree(tiny_encoder, copy)
 
@@ -118,31 +134,44 @@ def test_a_file_of_other_vectors_is_refused(tmp_path: Path) -> None:
 
 
 WRITER = """
-import sys
+import os, sys
 import numpy as np
-from mtmetrics.models.cache import EncodedText
-from mtmetrics.models.embedding_cache import EmbeddingCache
+from mtmetrics.models.cache import EmbeddingCache, EncodedText
+
+def text(number, tokens=3):
+    ids = np.arange(tokens)
+    return f"{number}/{tokens}", EncodedText(np.full((tokens, 4), number, dtype=np.float32), ids, ids, False)
+
+def endless():
+    # Far more than SQLite keeps in memory, so that a part of it is in the file already.
+    yield from (text(number, 20000) for number in range(60))
+    print(os.path.getsize(cache.path))
+    sys.stdout.flush()
+    os.kill(os.getpid(), 9)
 
 cache = EmbeddingCache(sys.argv[1], "some/model", {"layer": 1}, 4)
 for first in range(0, 200, 10):
-    numbers = range(first, first + 10)
-    known = cache.find(map(str, numbers))
+    known = cache.find(f"{number}/3" for number in range(first, first + 10))
     for key, vectors in cache.vectors(known):
-        assert (vectors == int(key)).all()
-    vectors = {number: np.full((3, 4), number, dtype=np.float32) for number in numbers}
-    cache.write((str(number), EncodedText(vectors[number], np.arange(3), np.arange(3), False)) for number in numbers)
+        assert (vectors == int(key.split("/")[0])).all()
+    cache.write(map(text, range(first, first + 10)))
+    if sys.argv[2] == "killed" and first == 100:
+        cache.write(endless())
 """
 
 
-def test_several_processes_write_at_once(tmp_path: Path) -> None:
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
+def test_several_processes_write_at_once_and_one_is_killed(tmp_path: Path) -> None:
     processes = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stderr=subprocess.PIPE, text=True)
-        for _ in range(3)
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), end], stdout=-1, stderr=-1, text=True)
+        for end in ("killed", "whole", "whole")
     ]
-    outputs = [process.communicate(timeout=60)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0], outputs
-    found = stored(opened(tmp_path), [str(number) for number in range(200)])
-    assert all((found[str(number)] == number).all() for number in range(200))
+    outputs = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [-signal.SIGKILL, 0, 0], outputs
+    assert int(outputs[0][0]) > 5_000_000
+    found = stored(opened(tmp_path), [f"{number}/3" for number in range(200)])
+    assert all((found[f"{number}/3"] == number).all() for number in range(200))
+    assert stored(opened(tmp_path), [f"{number}/20000" for number in range(60)]) == {}
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, ValueError])
@@ -160,24 +189,6 @@ def test_an_interrupted_write_leaves_nothing_of_it(tmp_path: Path, stop: type[Ba
     assert list(stored(cache, keys)) == ["before"]
     cache.write((key, encoded(1)) for key in keys)
     assert list(stored(opened(tmp_path), keys)) == keys
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
-def test_a_killed_process_leaves_a_usable_file(tmp_path: Path) -> None:
-    opened(tmp_path).write([("before", encoded(9))])
-    # Far more than SQLite keeps in memory, so that a part of it is in the file already.
-    writing = WRITER.split("for first")[0] + (
-        "import os\n"
-        "def texts():\n"
-        "    for number in range(60):\n"
-        "        yield str(number), EncodedText(np.ones((20000, 4), dtype=np.float32), np.arange(20000), np.arange(20000), False)\n"
-        "    os.kill(os.getpid(), 9)\n"
-        "cache.write(texts())\n"
-    )
-    process = subprocess.run([sys.executable, "-c", writing, str(tmp_path)], check=False)
-    assert process.returncode == -signal.SIGKILL
-    assert file_of(tmp_path).stat().st_size > 5_000_000
-    assert list(stored(opened(tmp_path), ["before", "0", "1"])) == ["before"]
 
 
 def test_an_interrupted_encoding_leaves_a_usable_file(tiny_encoder: Path, tmp_path: Path) -> None:
@@ -199,36 +210,33 @@ def test_an_interrupted_encoding_leaves_a_usable_file(tiny_encoder: Path, tmp_pa
     assert (again.counts.loaded, again.counts.computed) == (2, 4)
 
 
-def cut(content: bytes) -> bytes:
-    return content[: len(content) // 2]
+def changed(find: bytes, place: int) -> Callable[[bytes], bytes]:
+    """Changes one bit of the first byte sequence of that kind."""
+
+    def damage(content: bytes) -> bytes:
+        at = content.index(find) + place
+        return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+    return damage
 
 
-def overwritten(content: bytes) -> bytes:
-    return content[:1000] + bytes(len(content) - 1000)
-
-
-def no_database(content: bytes) -> bytes:
-    return b"vectors " * 1000
-
-
-def one_bit(content: bytes) -> bytes:
-    place = content.index(encoded(7).vectors.tobytes())
-    return content[: place + 5] + bytes([content[place + 5] ^ 1]) + content[place + 6 :]
-
-
-def one_token(content: bytes) -> bytes:
-    place = content.index(np.arange(7, 10, dtype="<i4").tobytes())
-    return content[:place] + b"\x09" + content[place + 1 :]
-
-
-@pytest.mark.parametrize("damage", [cut, overwritten, no_database, one_bit, one_token])
-def test_a_damaged_file_is_named(tmp_path: Path, damage: Any) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:1000] + bytes(len(content) - 1000),
+        lambda content: b"vectors " * 1000,
+        changed(encoded(7).vectors.tobytes(), 5),
+        changed(np.arange(7, 10, dtype="<i4").tobytes(), 0),
+    ],
+    ids=["cut", "overwritten", "no database", "one vector", "one token"],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     opened(tmp_path).write((str(number), encoded(number)) for number in range(300))
     path = file_of(tmp_path)
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(
-        MTMetricsError, match=rf"^embedding cache {path}: damaged \(.+\); delete this file and run again$"
-    ):
+    message = rf"^embedding cache {path}: damaged \(.+\); delete this file and run again$"
+    with pytest.raises(MTMetricsError, match=message):
         stored(opened(tmp_path), [str(number) for number in range(300)])
     path.unlink()
     assert stored(opened(tmp_path), ["1"]) == {}
@@ -246,8 +254,8 @@ def test_values_of_another_kind_are_damage(tmp_path: Path, column: str, value: s
 
 def test_a_file_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = opened(tmp_path)
-    monkeypatch.setattr(embedding_cache, "_PATIENCE_SECONDS", 0.2)
-    monkeypatch.setattr(embedding_cache, "_NAP_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(module, "_NAP_SECONDS", 0.05)
     other = sqlite3.connect(cache.path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     for call in (lambda: cache.write([("a", encoded(0))]), lambda: cache.find(["a"])):
@@ -258,10 +266,10 @@ def test_a_file_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     other.execute("ROLLBACK")
     cache.write([("a", encoded(0))])
     # A reader waits for a writer, and does not fail at once.
-    monkeypatch.setattr(embedding_cache, "_PATIENCE_SECONDS", 20)
+    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 20)
     other.execute("BEGIN EXCLUSIVE")
     naps: list[int] = []
-    real = embedding_cache._kind
+    real = module._kind
 
     def kind(error: sqlite3.Error) -> str:
         naps.append(1)
@@ -269,7 +277,7 @@ def test_a_file_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             other.execute("ROLLBACK")
         return real(error)
 
-    monkeypatch.setattr(embedding_cache, "_kind", kind)
+    monkeypatch.setattr(module, "_kind", kind)
     assert list(cache.find(["a"])) == ["a"]
 
 
@@ -284,7 +292,8 @@ def test_no_room_or_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", limited)
-    message = rf"^embedding cache {cache.path}: cannot be read or written \(.+\); make room or give permission there, or use another folder$"
+    what = rf"^embedding cache {cache.path}: cannot be read or written \(.+\)"
+    message = f"{what}; make room or give permission there, or use another folder$"
     with pytest.raises(MTMetricsError, match=message):
         cache.write((str(number), encoded(number)) for number in range(1000))
     monkeypatch.undo()
