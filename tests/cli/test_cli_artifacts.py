@@ -17,7 +17,7 @@ from mtmetrics.cli.main import main
 from mtmetrics.integrations.install import install
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.load import LOADERS
+from mtmetrics.scorers.registry import METRICS
 
 
 @pytest.fixture
@@ -257,7 +257,7 @@ def test_doctor_of_this_package(run, evaluate_cache, monkeypatch, tmp_path, no_s
     ]
     expected = {
         f"preset {metric}/{name}": "note" if name == "paper" else "ok"
-        for metric in LOADERS
+        for metric in METRICS
         for name in presets.preset_names(metric)
     }
     assert {text: state for state, text in lines} == expected

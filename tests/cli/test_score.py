@@ -14,7 +14,7 @@ from mtmetrics.cli.main import main
 from mtmetrics.cli.output import FORMATS
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.scorers.base import CHUNK_LINES, ChunkScores, MetricResult, Scorer
-from mtmetrics.scorers.load import load_xmoverscore
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze"]
 PREDICTIONS = ["the house is small.", "i see the cat"]
@@ -54,7 +54,7 @@ def test_all_ways_in_give_the_scores_of_the_scorer(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    expected = load_xmoverscore(str(preset), "de-en").score(SOURCES, PREDICTIONS).as_dict(parts=True)
+    expected = XMoverScore.from_preset(str(preset), lang_pair="de-en").score(SOURCES, PREDICTIONS).as_dict(parts=True)
     source, prediction, table = files
     rows = tmp_path / "rows.jsonl"
     rows.write_text(
@@ -195,7 +195,7 @@ def test_parquet_in_and_out(preset: Path, tmp_path: Path) -> None:
     rows, out = tmp_path / "rows.parquet", tmp_path / "scores.parquet"
     parquet.write_table(pyarrow.table({"translation": PREDICTIONS, "human": [1.0, 2.0], "source": SOURCES}), rows)
     assert call(preset, "--parts", "--out", str(out), str(rows)) == 0
-    expected = load_xmoverscore(str(preset), "de-en").score(SOURCES, PREDICTIONS)
+    expected = XMoverScore.from_preset(str(preset), lang_pair="de-en").score(SOURCES, PREDICTIONS)
     table = parquet.read_table(out)
     assert table.column_names == ["system", "segment", "score", "mover", "lm"]
     assert table["segment"].to_pylist() == [1, 2]
@@ -210,7 +210,7 @@ def test_rows_of_several_systems_stand_side_by_side(preset: Path, files: tuple[s
     assert call(preset, "-s", files[0], "-t", files[1], files[0], "--out", str(out), "--ci") == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(row["system"], row["segment"]) for row in rows[:4]] == [("mt", 1), ("src", 1), ("mt", 2), ("src", 2)]
-    scorer = load_xmoverscore(str(preset), "de-en")
+    scorer = XMoverScore.from_preset(str(preset), lang_pair="de-en")
     for row, predictions in zip(rows[4:], (PREDICTIONS, SOURCES), strict=True):
         segments = scorer.score_systems(SOURCES, {"": predictions})[""].segments
         assert row["ci"] == bootstrap_interval(segments)._asdict()

@@ -11,7 +11,7 @@ from mtmetrics.evaluation.preference import Preference, preference_table, prefer
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import ChunkScores, Scorer
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.sentsim import SentSim
 
 SOURCES = ["x", "yy", "z"]

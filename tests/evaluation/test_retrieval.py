@@ -14,7 +14,7 @@ from mtmetrics.evaluation.retrieval import (
     precision_at,
     random_candidates,
 )
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 
 SOURCES = ["Anna 1", "Bernd 2", "Clara 3", "Dora 4"]
 TARGETS = ["Anna one 1", "Bernd two 2", "Clara three 3", "Dora four 4"]

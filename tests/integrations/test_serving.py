@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.integrations.serving import serve
+from mtmetrics.integrations.demo import serve
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mtmetrics.matching.partial import drop_small_flows
+from mtmetrics.matching.transport import optimal_flow
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 FOLDER = Path(os.environ.get("MTMETRICS_GOLDENS") or Path(__file__).parents[3] / "shared" / "goldens")
 TALLY: Counter[tuple[str, str]] = Counter()
@@ -142,3 +145,19 @@ def _inputs(document: dict[str, Any], case: dict[str, Any]) -> list[dict[str, st
         return [case["single"]]
     rows = document["inputs"]
     return [row for row in rows if row["id"] in set(case["subset"])] if "subset" in case else rows
+
+
+def exact_transport(rate: float) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
+    """Partial transport on the exact plan, which the values ``scores_exact_lp`` were made with."""
+
+    def solve(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
+        flow = drop_small_flows(optimal_flow(cost, source, target)[0], rate)
+        return flow, float((flow * cost).sum())
+
+    return solve
+
+
+def weighted(scorer: XMoverScore, weights: list[float], sources: list[str], predictions: list[str]) -> np.ndarray:
+    """Both parts of XMoverScore with the weights that the published code takes."""
+    mover = scorer.mover(scorer.ngrams(sources, "source"), scorer.ngrams(predictions, "target"))
+    return weights[0] * mover + weights[1] * scorer.fluency(predictions)[0]

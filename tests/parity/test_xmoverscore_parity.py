@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from goldens import LISTED, Case, cases, encoder, language_model, listed_items, run
+from goldens import LISTED, Case, cases, encoder, exact_transport, language_model, listed_items, run, weighted
 
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.models.language_model import length_normalised
@@ -63,9 +63,7 @@ def check_scores(case: Case) -> None:
     kept = np.array([row["id"] not in excluded for row in case.inputs])
 
     def score(exact: bool) -> np.ndarray:
-        scorer = build(case, exact)
-        mover = scorer.mover(scorer.ngrams(sources, "source"), scorer.ngrams(predictions, "target"))
-        return scorer._combine(mover, scorer.fluency(predictions)[0])
+        return weighted(build(case, exact), case.params.get("weights") or [1.0, 0.0], sources, predictions)
 
     assert score(exact=False)[kept] == pytest.approx(case.array("scores")[kept], abs=SCORES)
     # With flows dropped, a plan in floating point decides by noise which of equal flows count as smaller: compared at
@@ -87,7 +85,7 @@ def build(case: Case, exact: bool) -> XMoverScore:
         source = tuple(np.load(case.path(f"{names[step]}.npy")) for step in steps)
         target = tuple(np.load(case.path(f"{names[step]}_b.npy")) for step in steps) if both else ()
         remapping = Remapping(kind, source, target)
-    weights = params.get("weights") or [1.0, 0.0]
+    drop_rate = params.get("dropout_rate", 0.0)
     scorer = XMoverScore(
         encoder(case.model("encoder"), None if old or params["layer"] == -1 else params["layer"]),
         variant="acl20" if old else "release",
@@ -95,12 +93,11 @@ def build(case: Case, exact: bool) -> XMoverScore:
         remapping=remapping,
         sides="both" if both else "source",
         language_model=language_model(case.model("language_model")) if "lm" in params else None,
-        similarity_weight=weights[0],
-        lm_weight=weights[1],
-        drop_rate=params.get("dropout_rate", 0.0),
-        partial="plain" if exact else "rounded",
+        drop_rate=drop_rate,
         threads=1,
     )
+    if exact:
+        scorer._transport = lambda: exact_transport(drop_rate)
     if params.get("lm") == "plain":
         scorer._form = dataclasses.replace(VARIANTS["release"], normalise_lm=False)
     return scorer

@@ -11,9 +11,8 @@ from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.bertr import BERTR
-from mtmetrics.scorers.comparison import COMPARISONS
 from mtmetrics.scorers.distilscore import DistilScore
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import METRICS, load_scorer
 from mtmetrics.scorers.sentsim import SentSim, min_max
 
 REFERENCES = ["the house is small.", "i see the cat", "the dog sleeps not!", "a tree stands there"]
@@ -173,7 +172,7 @@ def test_sentsim_settings(encoder: TokenEncoder) -> None:
     ],
 )
 def test_what_is_compared(metric: str, given: list, asked: str | None, column: str, option: dict) -> None:
-    assert COMPARISONS[metric].choose(metric, given, asked) == (column, option)
+    assert METRICS[metric].choose(given, asked) == (column, option)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +187,7 @@ def test_what_is_compared(metric: str, given: list, asked: str | None, column: s
 )
 def test_what_cannot_be_compared(metric: str, given: list, asked: str | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        COMPARISONS[metric].choose(metric, given, asked)
+        METRICS[metric].choose(given, asked)
 
 
 def write_preset(folder: Path, text: str) -> str:

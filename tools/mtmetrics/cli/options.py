@@ -7,30 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mtmetrics.scorers.pool import ModelPool
 
-_METRIC_OPTIONS = (
-    "against",
-    "setting",
-    "without",
-    "encoder",
-    "layer",
-    "similarity",
-    "variant",
-    "ngram",
-    "distance",
-    "map",
-    "maps",
-    "sides",
-    "lm",
-    "lm_weight",
-    "weights",
-    "drop_rate",
-    "normalize",
-    "normalize_vectors",
-    "special_tokens",
-    "regressor",
-    "threads",
-)
-
 
 def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """Adds the choice of metric and preset, and what overrides the preset.
@@ -129,10 +105,13 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.load.load_scorer` that the arguments hold, None where they leave the choice
-    to the preset."""
-    # --parts already says that the parts are to be printed.
-    options = {name: getattr(args, name) for name in ("metric", "preset", *_METRIC_OPTIONS)} | {"parts": args.combine}
+    """The keywords for `mtmetrics.scorers.registry.load_scorer` that the arguments hold, None where they leave the
+    choice to the preset."""
+    from mtmetrics.scorers.registry import option_names
+
+    # --parts already says that the parts are to be printed, and --seed is that of resamples.
+    names = [name for name in option_names() if name not in ("lang_pair", "parts", "seed")]
+    options = {name: getattr(args, name) for name in ("metric", *names)} | {"parts": args.combine}
     return options | ({"lang_pair": args.lp} if hasattr(args, "lp") else {})
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.comparison import COMPARISONS, Column
+from mtmetrics.scorers.registry import METRICS, Column
 from mtmetrics.textio import iter_parallel, iter_table, iter_tsv, table_keys
 
 KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
@@ -65,16 +65,16 @@ def read_rows(args: argparse.Namespace) -> Rows:
         InputError: the arguments name no or contradicting files, or not what the metric compares with; a file is
             missing, empty, or its first row cannot be used.
     """
-    comparison = COMPARISONS.get(args.metric)
+    comparison = METRICS.get(args.metric)
     if comparison is None:
-        raise InputError(f"metric {args.metric!r}: must be one of {', '.join(COMPARISONS)}")
+        raise InputError(f"metric {args.metric!r}: must be one of {', '.join(METRICS)}")
     asked = getattr(args, comparison.option) if comparison.option else None
     require_files(args)
     if args.file is not None:
         column, options, rows = _file_rows(args.file, args.metric, asked)
         return Rows([args.file], not_empty(rows, args.file), options)
     given = [column for column in KEYS if getattr(args, column)]
-    column, options = comparison.choose(args.metric, given, asked)
+    column, options = comparison.choose(given, asked)
     others = [args.sources] if column == "sources" else args.references
     lines = iter_parallel([*others, *args.predictions])
     several = len(others)
@@ -103,27 +103,27 @@ def system_names(paths: Sequence[str]) -> list[str]:
 
 
 def _file_rows(path: str, metric: str, asked: Any) -> tuple[Column, dict[str, Any], Iterator[list[str]]]:
-    comparison = COMPARISONS[metric]
+    comparison = METRICS[metric]
     keys = table_keys(path)
     if keys is not None:
         given = [column for column, key in KEYS.items() if key in keys]
-        column, options = comparison.choose(metric, given, asked)
+        column, options = comparison.choose(given, asked)
         return column, options, iter_table(path, (KEYS[column], "translation"))
     lines = iter_tsv(path)
     first = next(lines, None)
     whole = len(first) > 2 if first is not None else False
     # Two columns hold what the metric compares with and the prediction; three hold source, prediction and reference.
     given = list(KEYS) if whole else [_column_of_two(metric, asked)]
-    column, options = comparison.choose(metric, given, asked)
+    column, options = comparison.choose(given, asked)
     places = (2, 1) if whole and column == "references" else (0, 1)
     rows = lines if first is None else itertools.chain([first], lines)
     return column, options, _picked(rows, places, path)
 
 
 def _column_of_two(metric: str, asked: Any) -> Column:
-    comparison = COMPARISONS[metric]
+    comparison = METRICS[metric]
     if asked is not None:
-        return comparison.choose(metric, list(KEYS), asked)[0]
+        return comparison.choose(list(KEYS), asked)[0]
     return comparison.usual or next(iter(comparison.values))
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from mtmetrics.cli.rows import KEYS, not_empty, require_files, system_names
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.comparison import Column
+from mtmetrics.scorers.registry import Column
 from mtmetrics.textio import iter_parallel, table_keys
 
 

@@ -1,13 +1,12 @@
 """How a user names a metric: ``NAME``, ``NAME:PRESET`` or ``NAME:PRESET:option=value,...``."""
 
 import dataclasses
-import inspect
 from typing import Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.load import LOADERS, has_presets, load_scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import METRICS, has_presets, load_scorer
 
 _OWN = ("metric", "preset", "pool", "lang_pair")
 _WORDS = {"true": True, "false": False}
@@ -67,7 +66,7 @@ class MetricSpec:
 
     def filled(self, preset: str, options: dict[str, Any]) -> "MetricSpec":
         """The same metric, with a preset, where it has presets, and options for what it does not say itself."""
-        takes = inspect.signature(LOADERS[self.metric]).parameters if self.metric in LOADERS else ()
+        takes = METRICS[self.metric].options() if self.metric in METRICS else ()
         return MetricSpec(
             self.metric,
             self.preset or (preset if "preset" in takes else None),
@@ -82,7 +81,7 @@ class MetricSpec:
         """The scorer of the metric for a language pair.
 
         Raises:
-            InputError: a preset of a metric that has none, or as `mtmetrics.scorers.load.load_scorer`.
+            InputError: a preset of a metric that has none, or as `mtmetrics.scorers.registry.load_scorer`.
             ArtifactError: as there.
         """
         if self.preset is not None and not has_presets(self.metric):

@@ -123,8 +123,8 @@ def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: boo
     if published.is_at(path):
         return path
     lacking = (
-        f"{published.file} ({published.kind} map for {published.lang_pair}, layer {published.layer}) is not in the folder {entry.name}, "
-        f"not bundled, and {'damaged' if path.exists() else 'not'} in the cache ({path})"
+        f"{published.file} ({published.kind} map for {published.lang_pair}, layer {published.layer}) is not in the "
+        f"folder {entry.name}, not bundled, and {'damaged' if path.exists() else 'not'} in the cache ({path})"
     )
     pull = f"where there is a network, 'mtmetrics artifacts pull {entry.name} --lp {published.lang_pair}' fetches it"
     if is_offline(local_files_only):
@@ -156,8 +156,9 @@ def _missing(
     options += " --level sentence" if level == "sentence" else ""
     return (
         f"no {tag} map for language pair {lang_pair} in {artifact}{there}; looked {places}; "
-        f"build one from parallel text: mtmetrics remap --encoder {encoder.name}{options} --lp {lang_pair} --map {kind} "
-        f"--parallel PAIRS.tsv --out {source}-{target}-maps, then pass --maps {source}-{target}-maps (or --map none to do without)"
+        f"build one from parallel text: mtmetrics remap --encoder {encoder.name}{options} --lp {lang_pair} "
+        f"--map {kind} --parallel PAIRS.tsv --out {source}-{target}-maps, then pass --maps {source}-{target}-maps "
+        "(or --map none to do without)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Partial transport: the published rule that drops small flows, on an exact plan or on the old solver's integers."""
+"""Partial transport: the published rule that drops small flows, on the integers of the solver behind it."""
 
 import numpy as np
 
@@ -23,23 +23,6 @@ def drop_small_flows(flow: np.ndarray, rate: float) -> np.ndarray:
     smallest = present[min(max(int(len(present) * rate), 1), len(present)) - 1]
     # Equal flows differ by float noise, which must not decide.
     return np.where(flow < smallest - _NOISE, 0.0, flow)
-
-
-class PlainPartialTransport:
-    """Partial transport on the exact plan.
-
-    An optimal plan need not be unique, so the value may change when the sides are swapped.
-    """
-
-    name = "plain"
-
-    def __init__(self, rate: float) -> None:
-        self.rate = rate
-
-    def __call__(self, cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-        """The (n, m) flow that is left, and its cost."""
-        flow = drop_small_flows(optimal_flow(cost, source, target)[0], self.rate)
-        return flow, float((flow * cost).sum())
 
 
 class RoundedPartialTransport:

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.greedy import bertr
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import ChunkScores, Scorer
-from mtmetrics.scorers.naming import AGAINST, dtype_name, encoder_name, map_name
-from mtmetrics.signature import signature
+from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, compared_with, encoder_table, languages, preset_map
+from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.signature import dtype_name, map_name, model_name, signature
 
-Against = Literal["reference", "source"]
+_ENCODER = {"model", "revision", "layer"}
 
 
 class BERTR(Scorer):
@@ -29,8 +29,8 @@ class BERTR(Scorer):
 
     Args:
         encoder: the encoder, opened at the layer to use.
-        against: compare with the ``"reference"`` or with the ``"source"``.
         remapping: linear map of the source side; only against the source.
+        against: compare with the ``"reference"`` or with the ``"source"``.
         special_tokens: count special tokens as word pieces.
         lang_pair: recorded in the signature.
         threads: threads that share the pairs; None for all cores.
@@ -39,18 +39,26 @@ class BERTR(Scorer):
         InputError: an unknown or impossible setting.
     """
 
+    metric = "bertr"
+    tables: ClassVar = {
+        "encoder": _ENCODER,
+        "encoders.*": _ENCODER,
+        "score": {"against"},
+        "maps": {"artifact", "kind"},
+    }
+
     def __init__(
         self,
         encoder: TokenEncoder,
-        *,
-        against: Against = "reference",
         remapping: Remapping | None = None,
+        *,
+        against: Literal["reference", "source"] = "reference",
         special_tokens: bool = False,
         lang_pair: str | None = None,
         threads: int | None = None,
     ) -> None:
         self.encoder = encoder
-        self.against: Against = choice("against", against, tuple(AGAINST))
+        self.against = choice("against", against, tuple(AGAINST))
         self.compares = AGAINST[against]
         if remapping is not None and against == "reference":
             raise InputError("map: maps bring a source language closer, so they need against='source'; leave it out")
@@ -61,6 +69,50 @@ class BERTR(Scorer):
         self.lang_pair = lang_pair
         self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
 
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str = "paper",
+        *,
+        lang_pair: str | None = None,
+        pool: ModelPool | None = None,
+        against: Any = None,
+        encoder: str | None = None,
+        layer: int | None = None,
+        map: str | None = None,
+        maps: str | None = None,
+        **settings: Any,
+    ) -> "BERTR":
+        """BERTR as a preset describes it.
+
+        Args:
+            preset: name of a preset, or a folder with a preset.toml.
+            lang_pair: such as ``"de-en"``; needed where the preset chooses the encoder by language, and for maps.
+            pool: loaded models to share.
+            against: compare with the ``"reference"`` (by default) or with the ``"source"``, which needs a multilingual
+                encoder.
+            encoder: another encoder than the preset's.
+            layer: hidden state of the encoder; the last by default.
+            map: against the source, ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
+            maps: a map file, a folder of maps, or the name of a map artifact.
+            **settings: of the class.
+
+        Raises:
+            InputError: an unknown preset, pair or option.
+            ArtifactError: something that the preset names cannot be loaded.
+        """
+        bundle, pool = cls.open_preset(preset, pool)
+        compared: Any = compared_with(bundle, against, usual="reference")
+        pair = languages(bundle, lang_pair)
+        # Against the source the multilingual encoder is needed, whatever the target language.
+        table = encoder_table(bundle, encoder, "" if compared == "source" else pair and pair[1])
+        chosen = table.get("layer") if layer is None else layer
+        model = pool.encoder(table["model"], layer=chosen, revision=table.get("revision"))
+        remapping = None
+        if compared == "source" or map not in (None, "none"):
+            remapping = preset_map(bundle, pool, model, lang_pair, kind=map, maps=maps)
+        return cls(model, remapping, against=compared, lang_pair=lang_pair, **settings)
+
     @property
     def depth(self) -> int | None:
         return self.encoder.depth
@@ -68,11 +120,11 @@ class BERTR(Scorer):
     @property
     def signature(self) -> str:
         return signature(
-            "bertr",
+            self.metric,
             {
                 "lp": self.lang_pair,
                 "against": self.against,
-                "enc": encoder_name(self.encoder),
+                "enc": model_name(self.encoder),
                 "layer": self.encoder.layer,
                 "map": map_name(self.remapping) if self.against == "source" else None,
                 "special": "yes" if self.special_tokens else None,
