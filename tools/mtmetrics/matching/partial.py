@@ -34,8 +34,6 @@ class RoundedPartialTransport:
     plans are optimal (about 2.5 % of the pairs), the old solver may have chosen another one.
     """
 
-    name = "rounded"
-
     def __init__(self, rate: float) -> None:
         self.rate = rate
 

@@ -15,6 +15,7 @@ from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import KINDS, Level, Remapping
 from mtmetrics.matching.plan import Alignment
 from mtmetrics.models.base import Encoder
+from mtmetrics.models.packed import PackedTokens
 from mtmetrics.scorers.pool import ModelPool
 
 CHUNK_LINES = 1024
@@ -280,6 +281,16 @@ def _best_of_each(scores: np.ndarray, owners: np.ndarray) -> np.ndarray:
     """(n,) row of the highest of the (m,) scores of each segment, the first of equal ones; owners ascend."""
     order = np.lexsort((-scores, owners))
     return order[np.flatnonzero(np.diff(owners[order], prepend=-1))]
+
+
+def encoded_together(encoder: Encoder, columns: Sequence[list[str]]) -> list[PackedTokens]:
+    """Columns of n texts, packed; one call, so that no text is encoded twice, whatever a cache holds."""
+    return encoder.encode([text for column in columns for text in column]).split(len(columns[0]))
+
+
+def cut(*sides: PackedTokens) -> np.ndarray:
+    """(n,) bool, pairs of which a side was truncated."""
+    return np.any([side.truncated[side.index] for side in sides], axis=0)
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 2019)."""
 
 import os
-from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,9 +10,18 @@ from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice, positive
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.greedy import bertr
-from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, compared_with, encoder_table, languages, preset_map
+from mtmetrics.scorers.base import (
+    AGAINST,
+    ChunkScores,
+    Scorer,
+    compared_with,
+    cut,
+    encoded_together,
+    encoder_table,
+    languages,
+    preset_map,
+)
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, map_name, model_name, signature
 
@@ -133,22 +141,15 @@ class BERTR(Scorer):
         )
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        packed_others, *columns = self._packed(others, systems)
+        first, *columns = encoded_together(self.encoder, [others, *systems])
+        if self.remapping is not None:
+            first = first.with_vectors(self.remapping.apply)
+        first = first.normalized()
         results = []
         for packed in columns:
-            recall = bertr(packed, packed_others, special_tokens=self.special_tokens, threads=self.threads)
-            truncated = packed_others.truncated[packed_others.index] | packed.truncated[packed.index]
-            results.append(ChunkScores(recall, {}, truncated, np.isnan(recall)))
+            recall = bertr(packed.normalized(), first, special_tokens=self.special_tokens, threads=self.threads)
+            results.append(ChunkScores(recall, {}, cut(first, packed), np.isnan(recall)))
         return results
-
-    def _packed(self, others: list[str], systems: list[list[str]]) -> Iterator[PackedTokens]:
-        # One call for all texts, so that none is encoded twice, whatever the cache holds.
-        tokens = self.encoder.encode([text for column in (others, *systems) for text in column])
-        first, *columns = tokens.split(len(others))
-        remapping = self.remapping
-        yield (first if remapping is None else first.with_vectors(remapping.apply)).normalized()
-        for column in columns:
-            yield column.normalized()
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return 0.0, {}

@@ -8,7 +8,16 @@ import numpy as np
 from mtmetrics.inputs import choice
 from mtmetrics.matching.sentences import cosines
 from mtmetrics.models.base import Encoder
-from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, compared_with, encoder_table, languages
+from mtmetrics.scorers.base import (
+    AGAINST,
+    ChunkScores,
+    Scorer,
+    compared_with,
+    cut,
+    encoded_together,
+    encoder_table,
+    languages,
+)
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, model_name, signature
 
@@ -91,14 +100,11 @@ class DistilScore(Scorer):
         )
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        # One call for all texts, so that none is encoded twice.
-        packed = self.encoder.encode([text for column in (others, *systems) for text in column])
-        rows = packed.index.reshape(-1, len(others))
+        x, *columns = encoded_together(self.encoder, [others, *systems])
         results = []
-        for number in range(1, len(rows)):
-            similarity = cosines(packed.vectors[rows[0]], packed.vectors[rows[number]])
-            truncated = packed.truncated[rows[0]] | packed.truncated[rows[number]]
-            results.append(ChunkScores(similarity, {}, truncated, np.isnan(similarity)))
+        for y in columns:
+            similarity = cosines(x.vectors[x.index], y.vectors[y.index])
+            results.append(ChunkScores(similarity, {}, cut(x, y), np.isnan(similarity)))
         return results
 
     def _floor(self) -> tuple[float, dict[str, float]]:

@@ -18,7 +18,7 @@ from mtmetrics.models.layer_view import LayerView
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import ChunkScores, MetricResult, Scorer, given, joined, languages
+from mtmetrics.scorers.base import ChunkScores, MetricResult, Scorer, cut, given, joined, languages
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, model_name, signature
 
@@ -256,9 +256,7 @@ class SentSim(Scorer):
         for column in columns[1:]:
             parts = {name: self._measures[name](self, columns[0], column) for name in self.parts}
             empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
-            truncated = np.any(
-                [tokens.truncated[tokens.index] for side in (columns[0], column) for tokens in side.values()], axis=0
-            )
+            truncated = cut(*columns[0].values(), *column.values())
             if self.normalize == "fixed":
                 segments = self._combine(parts, self.bounds)
             else:

@@ -15,7 +15,7 @@ from mtmetrics.models.base import Encoder
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.translator import Translator
-from mtmetrics.scorers.base import ChunkScores, Scorer, encoder_table, languages, preset_map
+from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoder_table, languages, preset_map
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.signature import dtype_name, map_name, model_name, signature
@@ -234,15 +234,13 @@ class UScore(Scorer):
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         translator = self.translator if "pseudo" in self.word_weights else None
         translations = translator.translate(others) if translator is not None else []
-        cut = np.array([translation.cut for translation in translations] or [False] * len(others), dtype=bool)
+        short = np.array([translation.cut for translation in translations] or [False] * len(others), dtype=bool)
         levels = self._encoded([others, *systems], [translation.text for translation in translations])
         results = []
         for number, predictions in enumerate(systems, 1):
             parts: dict[str, np.ndarray] = {}
-            truncated = cut.copy()
-            for columns in levels.values():
-                for side in (columns[0], columns[number]):
-                    truncated |= side.truncated[side.index]
+            sides = [side for columns in levels.values() for side in (columns[0], columns[number])]
+            truncated = cut(*sides) | short
             if self.words is not None and "wrd" in levels:
                 sources, *targets = levels["wrd"]
                 parts["wmd"] = self.words.mover(sources, targets[number - 1])

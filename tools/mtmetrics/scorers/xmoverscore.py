@@ -19,7 +19,16 @@ from mtmetrics.matching.weights import TokenWeights
 from mtmetrics.models.base import Encoder, WordEncoder
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import PackedTokens
-from mtmetrics.scorers.base import ChunkScores, Scorer, encoder_table, given, languages, preset_map
+from mtmetrics.scorers.base import (
+    ChunkScores,
+    Scorer,
+    cut,
+    encoded_together,
+    encoder_table,
+    given,
+    languages,
+    preset_map,
+)
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, map_name, model_name, signature
 
@@ -233,9 +242,7 @@ class XMoverScore(Scorer):
                 **(model.signature_fields if model is not None else {}),
                 "form": self.variant,
                 "dist": self.distance if self.distance != form.distance else None,
-                "drop": f"{self.drop_rate:g}/{RoundedPartialTransport.name}"
-                if words and self.drop_rate is not None
-                else None,
+                "drop": None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded",
                 "weights": f"idf#{self.weights.fingerprint}" if self.weights is not None else None,
                 "dtype": dtype_name(self.encoder.dtype),
             },
@@ -282,7 +289,10 @@ class XMoverScore(Scorer):
         return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        encoded, *columns = self._encoded(others, systems)
+        if self.target_encoder is self.encoder:
+            encoded, *columns = encoded_together(self.encoder, [others, *systems])
+        else:
+            encoded, columns = self.encoder.encode(others), encoded_together(self.target_encoder, systems)
         prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
         compare = self.mover if self.similarity == "mover" else _cosines
         packed_sources = prepare(encoded, "source")
@@ -290,22 +300,11 @@ class XMoverScore(Scorer):
         for predictions, tokens in zip(systems, columns, strict=True):
             packed = prepare(tokens, "target")
             similarity = compare(packed_sources, packed)
-            lm, cut = self.fluency(predictions)
-            truncated = packed_sources.truncated[packed_sources.index] | packed.truncated[packed.index] | cut
+            lm, long = self.fluency(predictions)
             parts = {self.similarity: similarity, "lm": lm}
+            truncated = cut(packed_sources, packed) | long
             results.append(ChunkScores(self._combine(similarity, lm), parts, truncated, np.isnan(similarity)))
         return results
-
-    def _encoded(self, sources: list[str], systems: list[list[str]]) -> Iterator[PackedTokens]:
-        """Tokens of the sources, then of each system; one call per encoder, so that no text is encoded twice, whatever
-        a cache holds."""
-        if self.target_encoder is not self.encoder:
-            yield self.encoder.encode(sources)
-            columns = systems
-        else:
-            columns = [sources, *systems]
-        tokens = self.target_encoder.encode([text for column in columns for text in column])
-        yield from tokens.split(len(sources))
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
         if self.similarity != "mover":
@@ -336,11 +335,9 @@ class XMoverScore(Scorer):
         return similarity + (self.lm_weight if self.language_model is not None else 0.0) * lm
 
     def _floor(self) -> tuple[float, dict[str, float]]:
-        farthest = (
-            self._form.similarity(np.array([_FARTHEST[self.distance]]))
-            if self.similarity == "mover"
-            else np.array([-1.0])
-        )
+        farthest = np.array([-1.0])
+        if self.similarity == "mover":
+            farthest = self._form.similarity(np.array([_FARTHEST[self.distance]]))
         lm = np.zeros(1)
         if self.language_model is not None and not self._form.normalise_lm:
             lm = np.array([self.language_model.floor])
