@@ -3,6 +3,7 @@
 import io
 import json
 import runpy
+import socket
 import tempfile
 import urllib.error
 import urllib.parse
@@ -14,6 +15,7 @@ import pytest
 
 import mtmetrics.scorers.base
 from mtmetrics.artifacts.presets import preset_names
+from mtmetrics.errors import MTMetricsError
 from mtmetrics.integrations.demo import MAX_BYTES, DemoBackend, metric_app, serve
 from mtmetrics.layout import metric_names, metric_scripts
 
@@ -195,3 +197,12 @@ def test_the_script_serves_its_page(name, monkeypatch):
     monkeypatch.setattr("mtmetrics.integrations.demo.serve", lambda app: served.append(app.title) or Served())
     runpy.run_path(str(metric_scripts() / name / "app.py"), run_name="__main__")
     assert served == [metric_app(name).title, "blocked"]
+
+
+def test_a_port_that_is_taken():
+    with gradio.Blocks(analytics_enabled=False) as app:
+        gradio.Markdown("page")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(MTMetricsError, match=f"port {port}: cannot be used .*choose another"):
+            serve(app, port)

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Collection
 from pathlib import Path
-from typing import Protocol
 
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.download import assets_folder, http_client, is_offline
@@ -12,17 +11,9 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.maps.published import PublishedMap, published_maps
 from mtmetrics.maps.remapping import LEVELS, Level, Remapping
+from mtmetrics.models.base import Encoder
 
 log = logging.getLogger("mtmetrics")
-
-
-class MappedEncoder(Protocol):
-    """What a map is compared with: an encoder of tokens, or of sentences (which may have no layers to choose from)."""
-
-    name: str
-    label: str
-    fingerprint: str
-    layer: int | None
 
 
 def map_file_name(lang_pair: str, kind: str, level: Level = "word") -> str:
@@ -31,7 +22,7 @@ def map_file_name(lang_pair: str, kind: str, level: Level = "word") -> str:
     return f"{lang_pair}.{_tag(kind, level)}.safetensors"
 
 
-def map_meta(encoder: MappedEncoder, lang_pair: str, *, level: Level = "word", **about: str) -> dict[str, str]:
+def map_meta(encoder: Encoder, lang_pair: str, *, level: Level = "word", **about: str) -> dict[str, str]:
     """What a map says of itself, see `mtmetrics.maps.remapping.Remapping`: which vectors it is for, and what else there
     is to tell."""
     return {
@@ -62,7 +53,7 @@ def load_map(
     artifact: str | Path,
     lang_pair: str,
     kind: str,
-    encoder: MappedEncoder,
+    encoder: Encoder,
     *,
     level: Level = "word",
     local_files_only: bool = False,
@@ -98,7 +89,7 @@ def load_map(
 
 
 def _find(
-    artifact: str | Path, lang_pair: str, kind: str, encoder: MappedEncoder, level: Level, local_files_only: bool
+    artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level, local_files_only: bool
 ) -> Path:
     if Path(artifact).is_file():
         return Path(artifact)
@@ -141,7 +132,7 @@ def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: boo
 
 
 def _missing(
-    artifact: str | Path, entry: CatalogEntry | None, lang_pair: str, kind: str, encoder: MappedEncoder, level: Level
+    artifact: str | Path, entry: CatalogEntry | None, lang_pair: str, kind: str, encoder: Encoder, level: Level
 ) -> str:
     tag = _tag(kind, level)
     known = sorted(
