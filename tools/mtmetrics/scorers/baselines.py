@@ -80,8 +80,7 @@ class Fluency(Scorer):
         lang_pair: recorded in the signature.
     """
 
-    metric = "xmoverscore"  # whose presets name the language models
-    tables = XMoverScore.tables
+    metric = "fluency"
 
     def __init__(self, language_model: LanguageModel, *, lang_pair: str | None = None) -> None:
         self.language_model = language_model
@@ -108,7 +107,7 @@ class Fluency(Scorer):
             InputError: an unknown preset or pair, or no language model for its target language.
             ArtifactError: the language model cannot be loaded.
         """
-        bundle, pool = cls.open_preset(preset, pool)
+        bundle, pool = XMoverScore.open_preset(preset, pool)
         pair = languages(bundle, lang_pair, needed=True)
         model, _ = preset_language_model(bundle, pool, pair[1], lm)
         if model is None:
@@ -120,7 +119,7 @@ class Fluency(Scorer):
     @property
     def signature(self) -> str:
         model = self.language_model
-        return signature("fluency", {"lp": self.lang_pair, "lm": model_name(model), **model.signature_fields})
+        return signature(self.metric, {"lp": self.lang_pair, "lm": model_name(model), **model.signature_fields})
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         # One call for all systems, so that a text that several of them share is scored once.
