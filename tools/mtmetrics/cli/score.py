@@ -13,9 +13,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "score",
         help="score translations",
-        description="Scores translations: parallel files (-s or -r, and -t), or one FILE of rows. TSV holds source and prediction, or "
-        "reference and prediction, or source, prediction and reference; JSONL and Parquet have the keys source, translation and reference. "
-        "Memory does not grow with the input, but for --format json.",
+        description="Scores translations: parallel files (-s or -r, and -t), or one FILE of rows. TSV holds source and "
+        "prediction, or reference and prediction, or source, prediction and reference; JSONL and Parquet have the keys "
+        "source, translation and reference. Memory does not grow with the input, but for --format json.",
     )
     add_row_options(parser)
     parser.add_argument(
