@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import build_demo
-from mtmetrics.integrations.serving import serve
+from mtmetrics.integrations.demo import build_demo, serve
 
 if TYPE_CHECKING:
     import gradio
 
 _DESCRIPTION = """
-Scores translations against references: for every word piece of the reference, how similar is the most similar piece of the translation?
-Higher is better, 1 is the most.
+Scores translations against references: for every word piece of the reference, how similar is the most similar piece of
+the translation? Higher is better, 1 is the most.
 """
 
 _EXAMPLES = [

@@ -3,12 +3,12 @@
 import datasets
 import evaluate
 
-import mtmetrics.modules
+import mtmetrics
 
 _DESCRIPTION = """
-BERTR says how much of a reference is covered by a translation: for every word piece of the reference, the highest cosine with a word piece
-of the translation, both as vectors of a contextual encoder, averaged over the pieces of the reference. With a multilingual encoder it
-also compares a translation with its source.
+BERTR says how much of a reference is covered by a translation: for every word piece of the reference, the highest
+cosine with a word piece of the translation, both as vectors of a contextual encoder, averaged over the pieces of the
+reference. With a multilingual encoder it also compares a translation with its source.
 """
 
 _CITATION = """
@@ -23,11 +23,12 @@ _CITATION = """
 """
 
 _KWARGS_DESCRIPTION = """
-Scores translations against references or sources. A higher score is better; scores are comparable where their signatures are equal.
+Scores translations against references or sources. A higher score is better; scores are comparable where their
+signatures are equal.
 
 Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default, the models of the paper), `"minilm"` (all-MiniLM-L6-v2, English) or `"mini"` (small,
-        bundled, multilingual, offline).
+    config_name (`str`): a preset: `"paper"` (default, the models of the paper), `"minilm"` (all-MiniLM-L6-v2, English)
+        or `"mini"` (small, bundled, multilingual, offline).
     preset (`str`): a folder with a preset.toml, instead of a config name.
     device (`str` or `int`): `"auto"` (default), `"cpu"`, `"cuda:1"`, 0, or several, such as `"cuda:0,cuda:1"`.
     dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoder.
@@ -37,7 +38,8 @@ Args of `evaluate.load`, besides all but the texts of `compute`, which are defau
 
 Args of `compute`:
     predictions (`list` of `str`): the translations.
-    references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best one counts.
+    references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best
+        one counts.
     sources (`list` of `str`): the source segments, instead of references.
     lang_pair (`str`): language pair such as `"de-en"`; the preset `"paper"` chooses the encoder by it.
     against (`str`): `"reference"` or `"source"`, where both are passed; references by default.
@@ -55,7 +57,8 @@ Returns:
     scores (`list` of `float`): one score per segment, at most 1.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
-    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the source.
+    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the
+        source.
 
 Examples:
 
@@ -72,7 +75,7 @@ _TEXT = datasets.Value("string")
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class BERTR(mtmetrics.modules.MetricModule):
+class BERTR(mtmetrics.MetricModule):
     """BERTR as an `evaluate` metric."""
 
     metric_name = "bertr"
@@ -113,15 +116,4 @@ class BERTR(mtmetrics.modules.MetricModule):
         return_scores=True,
     ):
         """Scores the translations; see the arguments of `compute`."""
-        others, compared = self.compared(sources, references, against)
-        scorer = self.scorer(
-            lang_pair=lang_pair,
-            encoder=encoder,
-            layer=layer,
-            map=map,
-            maps=maps,
-            special_tokens=special_tokens,
-            threads=threads,
-            **compared,
-        )
-        return self.result(scorer, others, predictions, scores=return_scores, ci=return_ci)
+        return self.scored(locals())

@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import build_demo
-from mtmetrics.integrations.serving import serve
+from mtmetrics.integrations.demo import build_demo, serve
 
 if TYPE_CHECKING:
     import gradio
 
 _DESCRIPTION = """
-Predicts from references how people would judge translations. Higher is better; 0 is about the mean of the judgements that the
-network was trained on.
+Predicts from references how people would judge translations. Higher is better; 0 is about the mean of the judgements
+that the network was trained on.
 """
 
 _EXAMPLES = [

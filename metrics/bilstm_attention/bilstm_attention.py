@@ -3,12 +3,13 @@
 import datasets
 import evaluate
 
-import mtmetrics.modules
+import mtmetrics
 
 _DESCRIPTION = """
-BiLSTM + attention reads a reference and a translation as vectors of a contextual encoder with a bidirectional LSTM, lets the words of
-each attend to those of the other, averages and takes the maximum of what was found on each side, and predicts from that how people would
-judge the translation. It is trained on human judgements. Where it was trained so, it compares with the source instead.
+BiLSTM + attention reads a reference and a translation as vectors of a contextual encoder with a bidirectional LSTM,
+lets the words of each attend to those of the other, averages and takes the maximum of what was found on each side, and
+predicts from that how people would judge the translation. It is trained on human judgements. Where it was trained so,
+it compares with the source instead.
 """
 
 _CITATION = """
@@ -23,8 +24,8 @@ _CITATION = """
 """
 
 _KWARGS_DESCRIPTION = """
-Scores translations against references, or against sources where the network was trained for that. A higher score is better; scores are
-comparable where their signatures are equal.
+Scores translations against references, or against sources where the network was trained for that. A higher score is
+better; scores are comparable where their signatures are equal.
 
 Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
     config_name (`str`): a preset: `"paper"` (default; its authors published no weights, so it needs `regressor`) or
@@ -38,12 +39,14 @@ Args of `evaluate.load`, besides all but the texts of `compute`, which are defau
 
 Args of `compute`:
     predictions (`list` of `str`): the translations.
-    references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best one counts.
+    references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best
+        one counts.
     sources (`list` of `str`): the source segments, instead of references.
     lang_pair (`str`): language pair such as `"de-en"`, recorded in the signature.
     against (`str`): `"reference"` or `"source"`, where both are passed; references by default.
     regressor (`str`): another trained network than the preset's: a folder, a bundled artifact, or a Hub repository.
-    encoder (`str`): where the encoder lies that the network was trained on, if not under the name that the network records.
+    encoder (`str`): where the encoder lies that the network was trained on, if not under the name that the network
+        records.
     threads (`int`): threads that share the computation of features; all cores by default.
     return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
     return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
@@ -53,7 +56,8 @@ Returns:
     scores (`list` of `float`): one score per segment, on the scale of the judgements that the network was trained on.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
-    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the source.
+    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the
+        source.
 
 Examples:
 
@@ -71,7 +75,7 @@ _TEXT = datasets.Value("string")
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class BiLSTMAttention(mtmetrics.modules.MetricModule):
+class BiLSTMAttention(mtmetrics.MetricModule):
     """BiLSTM + attention as an `evaluate` metric."""
 
     metric_name = "bilstm_attention"
@@ -110,6 +114,4 @@ class BiLSTMAttention(mtmetrics.modules.MetricModule):
         return_scores=True,
     ):
         """Scores the translations; see the arguments of `compute`."""
-        others, compared = self.compared(sources, references, against)
-        scorer = self.scorer(lang_pair=lang_pair, regressor=regressor, encoder=encoder, threads=threads, **compared)
-        return self.result(scorer, others, predictions, scores=return_scores, ci=return_ci)
+        return self.scored(locals())

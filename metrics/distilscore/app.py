@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import build_demo
-from mtmetrics.integrations.serving import serve
+from mtmetrics.integrations.demo import build_demo, serve
 
 if TYPE_CHECKING:
     import gradio
 
 _DESCRIPTION = """
-Scores translations against their sources, without a reference: the cosine of two sentence vectors. Higher is better, 1 is the most.
+Scores translations against their sources, without a reference: the cosine of two sentence vectors. Higher is better, 1
+is the most.
 """
 
 _EXAMPLES = [

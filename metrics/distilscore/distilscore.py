@@ -3,11 +3,11 @@
 import datasets
 import evaluate
 
-import mtmetrics.modules
+import mtmetrics
 
 _DESCRIPTION = """
-DistilScore is the cosine of the sentence vectors of a translation and its source, in a multilingual sentence encoder that was
-distilled from an English one. No reference is needed; references can be used instead of sources.
+DistilScore is the cosine of the sentence vectors of a translation and its source, in a multilingual sentence encoder
+that was distilled from an English one. No reference is needed; references can be used instead of sources.
 """
 
 _CITATION = """
@@ -22,11 +22,12 @@ _CITATION = """
 """
 
 _KWARGS_DESCRIPTION = """
-Scores translations against sources or references. A higher score is better; scores are comparable where their signatures are equal.
+Scores translations against sources or references. A higher score is better; scores are comparable where their
+signatures are equal.
 
 Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default), `"minilm"` (all-MiniLM-L6-v2, English references) or `"mini"` (small, bundled,
-        multilingual, offline).
+    config_name (`str`): a preset: `"paper"` (default), `"minilm"` (all-MiniLM-L6-v2, English references) or `"mini"`
+        (small, bundled, multilingual, offline).
     preset (`str`): a folder with a preset.toml, instead of a config name.
     device (`str` or `int`): `"auto"` (default), `"cpu"`, `"cuda:1"`, 0, or several, such as `"cuda:0,cuda:1"`.
     dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoder.
@@ -37,8 +38,8 @@ Args of `evaluate.load`, besides all but the texts of `compute`, which are defau
 Args of `compute`:
     predictions (`list` of `str`): the translations.
     sources (`list` of `str`): the source segments.
-    references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best one counts; instead
-        of sources.
+    references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best
+        one counts; instead of sources.
     lang_pair (`str`): language pair such as `"de-en"`, for the signature.
     against (`str`): `"source"` or `"reference"`, where both are passed; sources by default.
     encoder (`str`): another sentence-transformers model, or an encoder whose token vectors are averaged.
@@ -51,7 +52,8 @@ Returns:
     scores (`list` of `float`): one score per segment, from -1 to 1.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
-    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the source.
+    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the
+        source.
 
 Examples:
 
@@ -68,7 +70,7 @@ _TEXT = datasets.Value("string")
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class DistilScore(mtmetrics.modules.MetricModule):
+class DistilScore(mtmetrics.MetricModule):
     """DistilScore as an `evaluate` metric."""
 
     metric_name = "distilscore"
@@ -105,6 +107,4 @@ class DistilScore(mtmetrics.modules.MetricModule):
         return_scores=True,
     ):
         """Scores the translations; see the arguments of `compute`."""
-        others, compared = self.compared(sources, references, against)
-        scorer = self.scorer(lang_pair=lang_pair, encoder=encoder, layer=layer, **compared)
-        return self.result(scorer, others, predictions, scores=return_scores, ci=return_ci)
+        return self.scored(locals())

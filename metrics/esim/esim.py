@@ -3,12 +3,13 @@
 import datasets
 import evaluate
 
-import mtmetrics.modules
+import mtmetrics
 
 _DESCRIPTION = """
-ESIM reads a reference and a translation as vectors of a contextual encoder with a bidirectional LSTM, lets the words of each attend to
-those of the other, compares what was found, reads that with a second LSTM, and predicts from both ends how people would judge the
-translation. It is trained on human judgements. Where it was trained so, it compares with the source instead.
+ESIM reads a reference and a translation as vectors of a contextual encoder with a bidirectional LSTM, lets the words of
+each attend to those of the other, compares what was found, reads that with a second LSTM, and predicts from both ends
+how people would judge the translation. It is trained on human judgements. Where it was trained so, it compares with the
+source instead.
 """
 
 _CITATION = """
@@ -23,12 +24,13 @@ _CITATION = """
 """
 
 _KWARGS_DESCRIPTION = """
-Scores translations against references, or against sources where the network was trained for that. A higher score is better; scores are
-comparable where their signatures are equal.
+Scores translations against references, or against sources where the network was trained for that. A higher score is
+better; scores are comparable where their signatures are equal.
 
 Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default; its authors published no weights, so it needs `regressor`), `"esim-minilm"` (against
-        references, on all-MiniLM-L6-v2, English) or `"esim-mini-qe"` (against sources, small, multilingual).
+    config_name (`str`): a preset: `"paper"` (default; its authors published no weights, so it needs `regressor`),
+        `"esim-minilm"` (against references, on all-MiniLM-L6-v2, English) or `"esim-mini-qe"` (against sources, small,
+        multilingual).
     preset (`str`): a folder with a preset.toml, instead of a config name.
     device (`str` or `int`): `"auto"` (default), `"cpu"`, `"cuda:1"`, 0, or several, such as `"cuda:0,cuda:1"`.
     dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoder.
@@ -38,12 +40,14 @@ Args of `evaluate.load`, besides all but the texts of `compute`, which are defau
 
 Args of `compute`:
     predictions (`list` of `str`): the translations.
-    references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best one counts.
+    references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best
+        one counts.
     sources (`list` of `str`): the source segments, instead of references.
     lang_pair (`str`): language pair such as `"de-en"`, recorded in the signature.
     against (`str`): `"reference"` or `"source"`, where both are passed; references by default.
     regressor (`str`): another trained network than the preset's: a folder, a bundled artifact, or a Hub repository.
-    encoder (`str`): where the encoder lies that the network was trained on, if not under the name that the network records.
+    encoder (`str`): where the encoder lies that the network was trained on, if not under the name that the network
+        records.
     threads (`int`): threads that share the computation of features; all cores by default.
     return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
     return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
@@ -53,7 +57,8 @@ Returns:
     scores (`list` of `float`): one score per segment, on the scale of the judgements that the network was trained on.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
-    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the source.
+    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the
+        source.
 
 Examples:
 
@@ -71,7 +76,7 @@ _TEXT = datasets.Value("string")
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class ESIM(mtmetrics.modules.MetricModule):
+class ESIM(mtmetrics.MetricModule):
     """ESIM as an `evaluate` metric."""
 
     metric_name = "esim"
@@ -110,6 +115,4 @@ class ESIM(mtmetrics.modules.MetricModule):
         return_scores=True,
     ):
         """Scores the translations; see the arguments of `compute`."""
-        others, compared = self.compared(sources, references, against)
-        scorer = self.scorer(lang_pair=lang_pair, regressor=regressor, encoder=encoder, threads=threads, **compared)
-        return self.result(scorer, others, predictions, scores=return_scores, ci=return_ci)
+        return self.scored(locals())

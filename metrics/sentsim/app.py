@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import build_demo
-from mtmetrics.integrations.serving import serve
+from mtmetrics.integrations.demo import build_demo, serve
 
 if TYPE_CHECKING:
     import gradio
 
 _DESCRIPTION = """
-Scores translations against their sources, without a reference. Higher is better, from 1 to 2.72. The score combines `sss`, the similarity
-of the sentences as wholes, with `bertscore`, that of their words.
+Scores translations against their sources, without a reference. Higher is better, from 1 to 2.72. The score combines
+`sss`, the similarity of the sentences as wholes, with `bertscore`, that of their words.
 """
 
 _EXAMPLES = [

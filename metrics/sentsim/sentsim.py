@@ -3,19 +3,20 @@
 import datasets
 import evaluate
 
-import mtmetrics.modules
+import mtmetrics
 
 _DESCRIPTION = """
-SentSim combines the similarity of two sentences as wholes (the cosine of their sentence vectors) with that of their words (BERTScore, or
-the Word Mover's Distance of contextual vectors). It compares a translation with its source (SRC-MT), so that no reference is needed,
-or with a reference (MT-REF).
+SentSim combines the similarity of two sentences as wholes (the cosine of their sentence vectors) with that of their
+words (BERTScore, or the Word Mover's Distance of contextual vectors). It compares a translation with its source
+(SRC-MT), so that no reference is needed, or with a reference (MT-REF).
 """
 
 _CITATION = """
 @inproceedings{song-etal-2021-sentsim,
     title = "{S}ent{S}im: Crosslingual Semantic Evaluation of Machine Translation",
     author = "Song, Yurun and Zhao, Junchen and Specia, Lucia",
-    booktitle = "Proceedings of the 2021 Conference of the North American Chapter of the Association for Computational Linguistics",
+    booktitle = "Proceedings of the 2021 Conference of the North American Chapter of the
+        Association for Computational Linguistics",
     year = "2021",
     pages = "3143--3156",
     doi = "10.18653/v1/2021.naacl-main.252",
@@ -23,11 +24,12 @@ _CITATION = """
 """
 
 _KWARGS_DESCRIPTION = """
-Scores translations against sources or references. A higher score is better; scores are comparable where their signatures are equal.
+Scores translations against sources or references. A higher score is better; scores are comparable where their
+signatures are equal.
 
 Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default, the models of the paper), `"minilm"` (all-MiniLM-L6-v2, English references) or
-        `"mini"` (small, bundled, multilingual, offline).
+    config_name (`str`): a preset: `"paper"` (default, the models of the paper), `"minilm"` (all-MiniLM-L6-v2, English
+        references) or `"mini"` (small, bundled, multilingual, offline).
     preset (`str`): a folder with a preset.toml, instead of a config name.
     device (`str` or `int`): `"auto"` (default), `"cpu"`, `"cuda:1"`, 0, or several, such as `"cuda:0,cuda:1"`.
     dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoders.
@@ -38,14 +40,16 @@ Args of `evaluate.load`, besides all but the texts of `compute`, which are defau
 Args of `compute`:
     predictions (`list` of `str`): the translations.
     sources (`list` of `str`): the source segments, for SRC-MT.
-    references (`list` of `str`, or of `list` of `str`): for MT-REF, one reference per translation, or several, of which the best counts.
+    references (`list` of `str`, or of `list` of `str`): for MT-REF, one reference per translation, or several, of which
+        the best counts.
     lang_pair (`str`): language pair such as `"de-en"`, for the signature.
     setting (`str`): `"src-mt"` or `"mt-ref"`, where both sources and references are passed.
-    variant (`str`): `"bertscore"` or `"wmd"`, what the sentence similarity is combined with. This and what follows overrides the preset.
+    variant (`str`): `"bertscore"` or `"wmd"`, what the sentence similarity is combined with. This and what follows
+        overrides the preset.
     parts (`str`): instead of `variant`, any of `sss`, `bertscore`, `wmd` and `smd`, joined by `+`.
     layer (`int`): hidden state of the encoder of words, 0 = embeddings.
-    normalize (`str`): `"batch"`, by the extremes of the call, as published (a score then depends on the other segments), or `"fixed"`, by
-        bounds that the preset holds.
+    normalize (`str`): `"batch"`, by the extremes of the call, as published (a score then depends on the other
+        segments), or `"fixed"`, by bounds that the preset holds.
     normalize_vectors (`bool`): give word vectors length 1 before Word and Sentence Mover's Distance.
     threads (`int`): solver threads; all cores by default.
     return_parts (`bool`): also return the parts that a score is combined from.
@@ -55,10 +59,12 @@ Args of `compute`:
 Returns:
     mean_score (`float`): mean of the segment scores, which is the system score.
     scores (`list` of `float`): one score per segment, from 1 to e.
-    parts (`dict` of `list` of `float`): with `return_parts=True`: `sss` and `bertscore`, or what else was combined, before they are scaled.
+    parts (`dict` of `list` of `float`): with `return_parts=True`: `sss` and `bertscore`, or what else was combined,
+        before they are scaled.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
-    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the source.
+    report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the
+        source.
 
 Examples:
 
@@ -75,7 +81,7 @@ _TEXT = datasets.Value("string")
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class SentSim(mtmetrics.modules.MetricModule):
+class SentSim(mtmetrics.MetricModule):
     """SentSim as an `evaluate` metric."""
 
     metric_name = "sentsim"
@@ -117,15 +123,4 @@ class SentSim(mtmetrics.modules.MetricModule):
         return_scores=True,
     ):
         """Scores the translations; see the arguments of `compute`."""
-        others, compared = self.compared(sources, references, setting)
-        scorer = self.scorer(
-            lang_pair=lang_pair,
-            variant=variant,
-            parts=parts,
-            layer=layer,
-            normalize=normalize,
-            normalize_vectors=normalize_vectors,
-            threads=threads,
-            **compared,
-        )
-        return self.result(scorer, others, predictions, scores=return_scores, parts=return_parts, ci=return_ci)
+        return self.scored(locals())

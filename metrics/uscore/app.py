@@ -2,16 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import build_demo
-from mtmetrics.integrations.serving import serve
+from mtmetrics.integrations.demo import build_demo, serve
 
 if TYPE_CHECKING:
     import gradio
 
 _DESCRIPTION = """
-Scores translations against their sources, without a reference. Higher is better. The score combines `wrd`, the word level (`wmd` between
-source and translation, `pseudo` between a machine translation of the source and the translation, `lm` for fluency), with `snt`, the
-similarity of the sentences as wholes.
+Scores translations against their sources, without a reference. Higher is better. The score combines `wrd`, the word
+level (`wmd` between source and translation, `pseudo` between a machine translation of the source and the translation,
+`lm` for fluency), with `snt`, the similarity of the sentences as wholes.
 """
 
 _EXAMPLES = [

@@ -3,36 +3,39 @@
 import datasets
 import evaluate
 
-import mtmetrics.modules
+import mtmetrics
 
 _DESCRIPTION = """
-UScore scores a translation against its source, without a reference. All that it builds on can be had without parallel text and without
-human judgements: remapped word vectors, a machine translation of the source as pseudo-reference, a language model, and contrastively
-trained sentence vectors.
+UScore scores a translation against its source, without a reference. All that it builds on can be had without parallel
+text and without human judgements: remapped word vectors, a machine translation of the source as pseudo-reference, a
+language model, and contrastively trained sentence vectors.
 """
 
 _CITATION = """
 @inproceedings{belouadi-eger-2023-uscore,
     title = "{US}core: An Effective Approach to Fully Unsupervised Evaluation Metrics for Machine Translation",
     author = "Belouadi, Jonas and Eger, Steffen",
-    booktitle = "Proceedings of the 17th Conference of the European Chapter of the Association for Computational Linguistics",
+    booktitle = "Proceedings of the 17th Conference of the European Chapter of the
+        Association for Computational Linguistics",
     year = "2023",
     doi = "10.18653/v1/2023.eacl-main.27",
 }
 """
 
 _KWARGS_DESCRIPTION = """
-Scores translations against their sources. A higher score is better; scores are comparable where their signatures are equal.
+Scores translations against their sources. A higher score is better; scores are comparable where their signatures are
+equal.
 
 Args of `evaluate.load`, besides all but the first two of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default; its authors published only part of the models, so it has to be made) or `"mini"`
-        (small, bundled, offline, without pseudo-references).
+    config_name (`str`): a preset: `"paper"` (default; its authors published only part of the models, so it has to be
+        made) or `"mini"` (small, bundled, offline, without pseudo-references).
     preset (`str`): a folder with a preset.toml, such as `mtmetrics uscore` makes, instead of a config name.
-    device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several, such as
-        `"cuda:0,cuda:1"` or `[0, 1]`, share the work.
+    device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several,
+        such as `"cuda:0,cuda:1"` or `[0, 1]`, share the work.
     dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoders.
     batch_tokens (`int`): padded tokens per encoder batch, 4096 by default; fewer where memory runs out.
-    embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; none by default.
+    embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; none
+        by default.
     local_files_only (`bool`): never ask the Hub.
 
 Args of `compute`:
@@ -54,9 +57,10 @@ Args of `compute`:
 Returns:
     mean_score (`float`): mean of the segment scores, which is the system score.
     scores (`list` of `float`): one score per segment.
-    parts (`dict` of `list` of `float`): with `return_parts=True`: `wmd`, `pseudo`, `lm`, `wrd` and `snt`, as far as they were computed.
-    alignments (`list` of `dict`): with `return_alignments=True`, one per segment: the words of `source` and `prediction`, the `flow` of
-        mass between them, its `cost`, and their `distance`.
+    parts (`dict` of `list` of `float`): with `return_parts=True`: `wmd`, `pseudo`, `lm`, `wrd` and `snt`, as far as
+        they were computed.
+    alignments (`list` of `dict`): with `return_alignments=True`, one per segment: the words of `source` and
+        `prediction`, the `flow` of mass between them, its `cost`, and their `distance`.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
     report (`dict` of `int`): segments in all, blank ones, truncated ones, and ones identical to the source.
@@ -73,7 +77,7 @@ Examples:
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class UScore(mtmetrics.modules.MetricModule):
+class UScore(mtmetrics.MetricModule):
     """UScore as an `evaluate` metric."""
 
     metric_name = "uscore"
@@ -112,22 +116,4 @@ class UScore(mtmetrics.modules.MetricModule):
         return_scores=True,
     ):
         """Scores the translations; see the arguments of `compute`."""
-        scorer = self.scorer(
-            lang_pair=lang_pair,
-            parts=parts,
-            weights=weights,
-            without=without,
-            map=map,
-            maps=maps,
-            lm=lm,
-            threads=threads,
-        )
-        return self.result(
-            scorer,
-            sources,
-            predictions,
-            scores=return_scores,
-            parts=return_parts,
-            alignments=return_alignments,
-            ci=return_ci,
-        )
+        return self.scored(locals())

@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import build_demo
-from mtmetrics.integrations.serving import serve
+from mtmetrics.integrations.demo import build_demo, serve
 
 if TYPE_CHECKING:
     import gradio
 
 _DESCRIPTION = """
-Scores translations against their sources, without a reference. Higher is better. The score adds `mover`, which is high where the
-translation means what the source means, and `lm`, which is high where the translation is fluent.
+Scores translations against their sources, without a reference. Higher is better. The score adds `mover`, which is high
+where the translation means what the source means, and `lm`, which is high where the translation is fluent.
 """
 
 _EXAMPLES = [

@@ -3,12 +3,12 @@
 import datasets
 import evaluate
 
-import mtmetrics.modules
+import mtmetrics
 
 _DESCRIPTION = """
-XMoverScore scores a translation against its source, without a reference. It compares the token vectors of source and translation in a
-multilingual encoder with the Word Mover's Distance, after a linear map has brought the two languages closer together, and adds how likely
-a language model of the target language finds the translation.
+XMoverScore scores a translation against its source, without a reference. It compares the token vectors of source and
+translation in a multilingual encoder with the Word Mover's Distance, after a linear map has brought the two languages
+closer together, and adds how likely a language model of the target language finds the translation.
 """
 
 _CITATION = """
@@ -23,16 +23,18 @@ _CITATION = """
 """
 
 _KWARGS_DESCRIPTION = """
-Scores translations against their sources. A higher score is better; scores are comparable where their signatures are equal.
+Scores translations against their sources. A higher score is better; scores are comparable where their signatures are
+equal.
 
 Args of `evaluate.load`, besides all but the first two of `compute`, which are defaults for it then:
     config_name (`str`): a preset: `"paper"` (default, the models of the paper) or `"mini"` (small, bundled, offline).
     preset (`str`): a folder with a preset.toml, instead of a config name.
-    device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several, such as
-        `"cuda:0,cuda:1"` or `[0, 1]`, share the work.
+    device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several,
+        such as `"cuda:0,cuda:1"` or `[0, 1]`, share the work.
     dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoder.
     batch_tokens (`int`): padded tokens per encoder batch, 4096 by default; fewer where memory runs out.
-    embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; none by default.
+    embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; none
+        by default.
     local_files_only (`bool`): never ask the Hub.
 
 Args of `compute`:
@@ -61,9 +63,10 @@ Args of `compute`:
 Returns:
     mean_score (`float`): mean of the segment scores, which is the system score.
     scores (`list` of `float`): one score per segment.
-    parts (`dict` of `list` of `float`): with `return_parts=True`: `mover` or `cosine`, and `lm`, the mean log-likelihood per token.
-    alignments (`list` of `dict`): with `return_alignments=True`, one per segment: the words of `source` and `prediction`, the `flow` of
-        mass between them, its `cost`, and their `distance`.
+    parts (`dict` of `list` of `float`): with `return_parts=True`: `mover` or `cosine`, and `lm`, the mean
+        log-likelihood per token.
+    alignments (`list` of `dict`): with `return_alignments=True`, one per segment: the words of `source` and
+        `prediction`, the `flow` of mass between them, its `cost`, and their `distance`.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
     report (`dict` of `int`): segments in all, blank ones, truncated ones, and ones identical to the source.
@@ -72,7 +75,8 @@ Examples:
 
     >>> import evaluate
     >>> xmoverscore = evaluate.load("xmoverscore", "mini")
-    >>> result = xmoverscore.compute(sources=["Das Haus ist klein."], predictions=["The house is small."], lang_pair="de-en")
+    >>> sources, predictions = ["Das Haus ist klein."], ["The house is small."]
+    >>> result = xmoverscore.compute(sources=sources, predictions=predictions, lang_pair="de-en")
     >>> sorted(result)
     ['mean_score', 'report', 'scores', 'signature']
     >>> len(result["scores"])
@@ -81,7 +85,7 @@ Examples:
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class XMoverScore(mtmetrics.modules.MetricModule):
+class XMoverScore(mtmetrics.MetricModule):
     """XMoverScore as an `evaluate` metric."""
 
     metric_name = "xmoverscore"
@@ -126,29 +130,4 @@ class XMoverScore(mtmetrics.modules.MetricModule):
         return_scores=True,
     ):
         """Scores the translations; see the arguments of `compute`."""
-        scorer = self.scorer(
-            lang_pair=lang_pair,
-            encoder=encoder,
-            layer=layer,
-            similarity=similarity,
-            variant=variant,
-            ngram=ngram,
-            distance=distance,
-            map=map,
-            maps=maps,
-            sides=sides,
-            lm=lm,
-            lm_weight=lm_weight,
-            weights=weights,
-            drop_rate=drop_rate,
-            threads=threads,
-        )
-        return self.result(
-            scorer,
-            sources,
-            predictions,
-            scores=return_scores,
-            parts=return_parts,
-            alignments=return_alignments,
-            ci=return_ci,
-        )
+        return self.scored(locals())

@@ -13,8 +13,8 @@ from measure import Report, alternating, machine, options
 from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import load_scorer
 
 PRESETS = (
     "xmoverscore:mini",

@@ -15,8 +15,8 @@ from measure import Report, alternating, machine, options
 
 from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import load_scorer
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,7 +19,7 @@ from mtmetrics.cli.main import main
 from mtmetrics.integrations.install import install
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.load import LOADERS
+from mtmetrics.scorers.registry import METRICS
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def test_doctor_of_this_package(run, evaluate_cache, monkeypatch, tmp_path, no_s
     found = [(state, text) for state, text in findings(run("doctor")[1]) if text.startswith("preset ")]
     expected = {
         f"preset {metric}/{name}": "note" if name == "paper" else "ok"
-        for metric in LOADERS
+        for metric in METRICS
         for name in presets.preset_names(metric)
     }
     assert {text.partition(",")[0]: state for state, text in found} == expected

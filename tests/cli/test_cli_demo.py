@@ -16,7 +16,7 @@ def test_the_app_is_served_until_it_ends(monkeypatch, capsys):
         calls.append((app.title, port))
         return types.SimpleNamespace(local_url="http://127.0.0.1:7000/", block_thread=lambda: calls.append("blocked"))
 
-    monkeypatch.setattr("mtmetrics.integrations.serving.serve", serve)
+    monkeypatch.setattr("mtmetrics.integrations.demo.serve", serve)
     assert main(["demo", "xmoverscore", "--port", "7000"]) == 0
     assert calls == [("XMoverScore", 7000), "blocked"]
     assert capsys.readouterr().out == "http://127.0.0.1:7000/\n"

@@ -11,7 +11,7 @@ from mtmetrics.cli.main import build_parser, main
 from mtmetrics.evaluation.compare import CORRECTIONS, PAIRED_TESTS, compare_systems
 from mtmetrics.evaluation.significance import SEED
 from mtmetrics.evaluation.table_styles import STYLES
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze.", "Ein Baum steht dort."]
 OUTPUTS = {

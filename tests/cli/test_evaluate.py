@@ -8,7 +8,7 @@ import mtmetrics.evaluation.run
 import mtmetrics.scorers.pool
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe zwei rote Autos.", "Wer hat das gesagt?", "Nein."]
 PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see red cars.", "who said that?", "the house is red."]

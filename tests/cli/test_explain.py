@@ -12,7 +12,7 @@ from mtmetrics.cli.explain import parse_segments
 from mtmetrics.cli.main import main
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.load import load_xmoverscore
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", " ", "der Hund schläft"]
 PREDICTIONS = ["the house is small.", "i see the cat", "a tree", "the dog sleeps"]
@@ -39,7 +39,7 @@ def call(tiny_preset: Path, rows: str, capsys: pytest.CaptureFixture[str]):
 
 @pytest.fixture
 def expected(tiny_preset: Path) -> list[dict]:
-    scorer = load_xmoverscore(str(tiny_preset), "de-en")
+    scorer = XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en")
     with pytest.warns(UserWarning, match="1 blank"):
         result = scorer.score(SOURCES, PREDICTIONS)
     return [

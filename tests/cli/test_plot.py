@@ -10,7 +10,7 @@ import pytest
 import mtmetrics.evaluation.plots as plots
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe die Katze.", "Ein Baum.", "Nein."]
 PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see a cat.", "a tree stands", "the house is large."]

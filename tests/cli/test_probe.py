@@ -7,7 +7,7 @@ import pytest
 
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.probes import random_order
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 
 SOURCES = ["das haus ist klein", "der hund schläft nicht", "ich sehe die katze", "ein baum steht dort"]
 REFERENCES = ["the house is small", "the dog sleeps not", "i see the cat", "a tree stands there"]

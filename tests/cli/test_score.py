@@ -15,7 +15,7 @@ from mtmetrics.cli.io import FORMATS
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.scorers.base import CHUNK_LINES, ChunkScores, MetricResult, Scorer
-from mtmetrics.scorers.load import load_xmoverscore
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze"]
 PREDICTIONS = ["the house is small.", "i see the cat"]
@@ -50,7 +50,7 @@ def score(mtmetrics: Callable[..., tuple[int, str, str]], preset: Path) -> Score
 def test_all_ways_in_give_the_scores_of_the_scorer(
     preset: Path, score: Score, files: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = load_xmoverscore(str(preset), "de-en").score(SOURCES, PREDICTIONS).as_dict(parts=True)
+    expected = XMoverScore.from_preset(str(preset), lang_pair="de-en").score(SOURCES, PREDICTIONS).as_dict(parts=True)
     source, prediction, table = files
     pairs = zip(SOURCES, PREDICTIONS, strict=True)
     rows = write(tmp_path / "rows.jsonl", "".join(json.dumps({"source": s, "translation": p}) + "\n" for s, p in pairs))
@@ -177,7 +177,7 @@ def test_parquet_in_and_out(preset: Path, score: Score, tmp_path: Path) -> None:
     rows, out = tmp_path / "rows.parquet", tmp_path / "scores.parquet"
     parquet.write_table(pyarrow.table({"translation": PREDICTIONS, "human": [1.0, 2.0], "source": SOURCES}), rows)
     assert score("--parts", "--out", out, rows)[0] == 0
-    expected = load_xmoverscore(str(preset), "de-en").score(SOURCES, PREDICTIONS)
+    expected = XMoverScore.from_preset(str(preset), lang_pair="de-en").score(SOURCES, PREDICTIONS)
     table = parquet.read_table(out)
     assert table.column_names == ["system", "segment", "score", "mover", "lm"]
     assert table["segment"].to_pylist() == [1, 2]
@@ -194,7 +194,7 @@ def test_rows_of_several_systems_stand_side_by_side(
     assert score("-s", files[0], "-t", files[1], files[0], "--out", out, "--ci")[0] == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(row["system"], row["segment"]) for row in rows[:4]] == [("mt", 1), ("src", 1), ("mt", 2), ("src", 2)]
-    scorer = load_xmoverscore(str(preset), "de-en")
+    scorer = XMoverScore.from_preset(str(preset), lang_pair="de-en")
     for row, predictions in zip(rows[4:], (PREDICTIONS, SOURCES), strict=True):
         segments = scorer.score_systems(SOURCES, {"": predictions})[""].segments
         assert row["ci"] == bootstrap_interval(segments)._asdict()

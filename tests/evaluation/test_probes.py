@@ -30,7 +30,7 @@ from mtmetrics.evaluation.probes import (
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import ChunkScores, Scorer
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.sentsim import SentSim
 
 PAIRS = [

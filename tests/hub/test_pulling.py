@@ -15,7 +15,7 @@ SCORES = """
 import os, socket, sys
 from pathlib import Path
 import mtmetrics.layout
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.pool import ModelPool
 
 def show(place, **options):
@@ -130,8 +130,8 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.errors import ArtifactError
-from mtmetrics.regressors.regressor import Regressor
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.networks import Regressor
+from mtmetrics.scorers.registry import load_scorer
 
 def same(one, other):
     one, other = one.state_dict(), other.state_dict()

@@ -9,7 +9,7 @@ from mtmetrics.evaluation.heatmap import draw_alignment
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.integrations.demo import DemoBackend
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.load import load_xmoverscore
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 ROWS = [["Das Haus ist klein.", "the house is small."], ["ich sehe die Katze", "i see the cat"], ["der Hund", " "]]
 
@@ -74,7 +74,9 @@ def test_bounds(backend, tmp_path, monkeypatch):
 
 def test_scores_are_those_of_the_scorer(scored, tiny_preset):
     with pytest.warns(UserWarning, match="1 blank"):
-        expected = load_xmoverscore(str(tiny_preset), "de-en").score(*map(list, zip(*ROWS, strict=True)))
+        expected = XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en").score(
+            *map(list, zip(*ROWS, strict=True))
+        )
     np.testing.assert_allclose(scored.result.segments, expected.segments, atol=1e-6)
     assert scored.result.signature == expected.signature
     assert scored.result.report == expected.report
@@ -102,7 +104,7 @@ def test_progress_is_reported(backend, tiny_preset):
 
 
 def test_heatmap_of_a_segment(backend, scored, tiny_preset):
-    [alignment] = load_xmoverscore(str(tiny_preset), "de-en").align(*[[text] for text in ROWS[1]])
+    [alignment] = XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en").align(*[[text] for text in ROWS[1]])
     figure = draw_alignment(alignment, f"Segment 2: score {scored.result.segments[1]:.4f}")
     figure.canvas.draw()
     image, advice = backend.draw(scored, 2)

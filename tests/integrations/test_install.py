@@ -48,9 +48,7 @@ def test_another_version_is_replaced_even_if_it_is_younger_or_differs_only_in_a_
 ):
     ours = install_module._script("xmoverscore").read_text(encoding="utf-8")
     other = tmp_path / "xmoverscore.py"
-    commented = ours.replace(
-        "import mtmetrics.modules\n", "import mtmetrics.modules  # a comment leaves the hash as it is\n"
-    )
+    commented = ours.replace("import mtmetrics\n", "import mtmetrics  # a comment leaves the hash as it is\n")
     for text in ("import evaluate\n", commented, "import evaluate\n"):
         other.write_text(text, encoding="utf-8")
         with monkeypatch.context() as patch:
@@ -81,6 +79,6 @@ def test_errors_are_one_line(evaluate_cache, tmp_path, monkeypatch, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert (
-        f"the module cache of evaluate, {tmp_path / 'file' / 'cache'}, cannot be used (Not a directory); set HF_MODULES_CACHE"
-        in error
+        f"the module cache of evaluate, {tmp_path / 'file' / 'cache'}, cannot be used (Not a directory); set "
+        "HF_MODULES_CACHE" in error
     )

@@ -7,7 +7,8 @@ from transformers import AutoTokenizer, EvalPrediction
 
 import mtmetrics
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.load import load_scorer, load_xmoverscore
+from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 PAIRS = [
     ("das haus ist klein .", "the house is small ."),
@@ -24,7 +25,7 @@ def tokenizer(tiny_encoder):
 
 @pytest.fixture(scope="module")
 def scorer(tiny_preset):
-    return load_xmoverscore(str(tiny_preset), "de-en")
+    return XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en")
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.maps.files import load_map, map_file_name
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.load import load_xmoverscore
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
@@ -46,7 +45,7 @@ def test_the_way_of_the_paper_preset(published, model, tmp_path, caplog, offline
     (model.parent / "preset.toml").write_text(
         f'[encoder]\nmodel = "bert-base-multilingual-cased"\nlayer = 3\n[maps]\nartifact = "{NAME}"\nkind = "clp"\n'
     )
-    result = load_xmoverscore(str(model.parent), "de-en").score(SOURCES, PREDICTIONS)
+    result = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(SOURCES, PREDICTIONS)
     matrix = np.frombuffer(published.files[DE_EN][-16 * 16 * 4 :], dtype=np.float32).reshape(16, 16)
     expected = XMoverScore(TokenEncoder(model), remapping=Remapping("clp", (matrix,)), lang_pair="de-en").score(
         SOURCES, PREDICTIONS
@@ -73,7 +72,7 @@ def test_the_way_of_the_paper_preset(published, model, tmp_path, caplog, offline
         "licence": "Apache-2.0",
     }
     offline()
-    again = load_xmoverscore(str(model.parent), "de-en").score(SOURCES, PREDICTIONS)
+    again = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(SOURCES, PREDICTIONS)
     assert (again.signature, again.segments.tolist()) == (result.signature, result.segments.tolist())
     assert len(published.requests) == len(caplog.records) == 1
 
@@ -85,7 +84,8 @@ def test_offline_nothing_is_asked(published, encoder, tmp_path, offline, by_argu
         load_map(NAME, "de-en", "umd", encoder, local_files_only=by_argument)
     path = tmp_path / "assets" / "mtmetrics" / NAME / "c0ffee" / "layer-3" / "de-en.umd.safetensors"
     assert str(error.value) == (
-        f"europarl-v7.de-en.2k.3.GBDD (umd map for de-en, layer 3) is not in the folder {NAME}, not bundled, and not in the cache ({path})"
+        f"europarl-v7.de-en.2k.3.GBDD (umd map for de-en, layer 3) is not in the folder {NAME}, not bundled, and not "
+        f"in the cache ({path})"
         "; the network was not asked (HF_HUB_OFFLINE or local_files_only); "
         f"where there is a network, 'mtmetrics artifacts pull {NAME} --lp de-en' fetches it"
     )
@@ -160,7 +160,8 @@ def test_other_models_and_copies(published, tiny_encoder, tmp_path):
     [file] = cached(tmp_path)
     path = tmp_path / "assets" / file
     assert str(error.value) == (
-        f"map {path}: fitted for google-bert/bert-base-multilingual-cased (fingerprint not recorded) layer 3, but the encoder in use is "
+        f"map {path}: fitted for google-bert/bert-base-multilingual-cased (fingerprint not recorded) layer 3, but "
+        "the encoder in use is "
         f"tiny-encoder#{encoder.fingerprint} layer 3; if that is a copy of google-bert/bert-base-multilingual-cased, "
         f"'mtmetrics artifacts import {path} --encoder FOLDER --out DIR' binds the map to it"
     )
@@ -252,4 +253,4 @@ def test_the_pool_passes_local_files_only(published, model):
         f'[encoder]\nmodel = "{model}"\n[maps]\nartifact = "{NAME}"\nkind = "clp"\n'
     )
     with pytest.raises(ArtifactError, match="the network was not asked"):
-        load_xmoverscore(str(model.parent), "de-en", ModelPool(local_files_only=True))
+        XMoverScore.from_preset(str(model.parent), lang_pair="de-en", pool=ModelPool(local_files_only=True))

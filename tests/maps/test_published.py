@@ -14,8 +14,8 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.maps.files import map_file_name
 from mtmetrics.maps.published import ENCODER, convert, import_map, meta_of_name, published_maps
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.scorers.load import load_xmoverscore
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 GOLDENS = Path(os.environ.get("MTMETRICS_GOLDENS") or Path(__file__).parents[3] / "shared" / "goldens")
 ORIGINALS = GOLDENS.parent / "data" / "remap_mbert" / "layer-8"
@@ -195,7 +195,9 @@ def test_the_originals_in_a_score(tmp_path, tiny_encoder):
     pool = ModelPool()
     texts = (["das haus ist klein"], ["the house is small"])
     scores = [
-        load_xmoverscore(str(tmp_path), "de-en", pool, map=kind, maps=str(tmp_path)).score(*texts).system
+        XMoverScore.from_preset(str(tmp_path), lang_pair="de-en", pool=pool, map=kind, maps=str(tmp_path))
+        .score(*texts)
+        .system
         for kind in ("none", "clp", "umd")
     ]
     assert len({round(score, 4) for score in scores}) == 3

@@ -3,6 +3,7 @@
 import io
 import json
 import runpy
+import socket
 import tempfile
 import urllib.error
 import urllib.parse
@@ -12,10 +13,10 @@ import uuid
 import numpy as np
 import pytest
 
-import mtmetrics.scorers.loaders.xmoverscore
+import mtmetrics.scorers.base
 from mtmetrics.artifacts.presets import preset_names
-from mtmetrics.integrations.demo import MAX_BYTES, DemoBackend
-from mtmetrics.integrations.serving import metric_app, serve
+from mtmetrics.errors import MTMetricsError
+from mtmetrics.integrations.demo import MAX_BYTES, DemoBackend, metric_app, serve
 from mtmetrics.layout import metric_names, metric_scripts
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
@@ -45,7 +46,8 @@ class Client:
 
     def upload(self, name: str, content: bytes):
         """Uploads a file, and returns what a file component takes."""
-        head = f'--edge\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\nContent-Type: text/plain\r\n\r\n'
+        head = f'--edge\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
+        head += "Content-Type: text/plain\r\n\r\n"
         answer = self.open(
             "gradio_api/upload", head.encode() + content + b"\r\n--edge--\r\n", "multipart/form-data; boundary=edge"
         )
@@ -56,9 +58,9 @@ class Client:
 def client(tmp_path_factory, tiny_preset):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("gradio")))
-        real = mtmetrics.scorers.loaders.xmoverscore.load_preset
+        real = mtmetrics.scorers.base.load_preset
         patch.setattr(
-            mtmetrics.scorers.loaders.xmoverscore,
+            mtmetrics.scorers.base,
             "load_preset",
             lambda metric, preset, **options: real(metric, tiny_preset if preset == "mini" else preset, **options),
         )
@@ -192,6 +194,15 @@ def test_the_script_serves_its_page(name, monkeypatch):
         def block_thread(self):
             served.append("blocked")
 
-    monkeypatch.setattr("mtmetrics.integrations.serving.serve", lambda app: served.append(app.title) or Served())
+    monkeypatch.setattr("mtmetrics.integrations.demo.serve", lambda app: served.append(app.title) or Served())
     runpy.run_path(str(metric_scripts() / name / "app.py"), run_name="__main__")
     assert served == [metric_app(name).title, "blocked"]
+
+
+def test_a_port_that_is_taken():
+    with gradio.Blocks(analytics_enabled=False) as app:
+        gradio.Markdown("page")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(MTMetricsError, match=f"port {port}: cannot be used .*choose another"):
+            serve(app, port)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from mtmetrics.integrations.demo import MAX_BYTES
-from mtmetrics.integrations.serving import metric_app, serve
+from mtmetrics.integrations.demo import MAX_BYTES, metric_app, serve
 from mtmetrics.layout import metric_names
 from mtmetrics.scorers.base import MetricResult, Scorer
 

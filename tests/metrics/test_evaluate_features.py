@@ -9,7 +9,7 @@ import pytest
 
 import mtmetrics
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.comparison import COMPARISONS
+from mtmetrics.scorers.registry import METRICS
 
 TEXTS = {
     "sources": ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze."],
@@ -43,7 +43,7 @@ def name(request):
 @pytest.fixture
 def load(name, preset, evaluate_cache):
     """Loads the module, told which column it compares with where it has no usual one."""
-    comparison = COMPARISONS[name]
+    comparison = METRICS[name]
     told = {} if comparison.usual or not comparison.option else {comparison.option: comparison.values["sources"]}
     return lambda **options: evaluate.load(mtmetrics.metric_path(name), preset, lang_pair="de-en", **told, **options)
 
@@ -51,7 +51,7 @@ def load(name, preset, evaluate_cache):
 @pytest.fixture
 def texts(name):
     """The columns that the metric usually reads."""
-    column = COMPARISONS[name].usual or "sources"
+    column = METRICS[name].usual or "sources"
     return {"predictions": TEXTS["predictions"], column: TEXTS[column]}
 
 

@@ -3,7 +3,6 @@ cards."""
 
 import ast
 import doctest
-import importlib
 import re
 import shutil
 from pathlib import Path
@@ -16,7 +15,7 @@ import mtmetrics
 import mtmetrics.artifacts.presets as presets
 from mtmetrics.integrations.install import install
 from mtmetrics.layout import metric_names, metric_scripts
-from mtmetrics.scorers.load import LOADERS
+from mtmetrics.scorers.registry import METRICS
 
 pytestmark = pytest.mark.parametrize("name", metric_names())
 
@@ -143,7 +142,7 @@ def test_preset_in_the_card(name, tmp_path):
     (tmp_path / "preset.toml").write_text(text, encoding="utf-8")
     shown, shipped = (presets.load_preset(name, preset) for preset in (tmp_path, "paper"))
     assert keys(shipped.settings) - {("description",)} <= keys(shown.settings)
-    shown.refuse_unknown(importlib.import_module(getattr(LOADERS[name], "func", LOADERS[name]).__module__)._TABLES)
+    shown.refuse_unknown(METRICS[name].made_by().tables)
 
 
 def test_requirements_name_this_package(name, preset):

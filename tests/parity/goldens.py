@@ -16,6 +16,7 @@ import pytest
 
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 FOLDER = Path(os.environ.get("MTMETRICS_GOLDENS") or Path(__file__).parents[3] / "shared" / "goldens")
 TALLY: Counter[tuple[str, str]] = Counter()
@@ -142,3 +143,9 @@ def _inputs(document: dict[str, Any], case: dict[str, Any]) -> list[dict[str, st
         return [case["single"]]
     rows = document["inputs"]
     return [row for row in rows if row["id"] in set(case["subset"])] if "subset" in case else rows
+
+
+def weighted(scorer: XMoverScore, weights: list[float], sources: list[str], predictions: list[str]) -> np.ndarray:
+    """Both parts of XMoverScore with the weights that the published code takes."""
+    mover = scorer.mover(scorer.ngrams(sources, "source"), scorer.ngrams(predictions, "target"))
+    return weights[0] * mover + weights[1] * scorer.fluency(predictions)[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.textio import iter_jsonl
 
 FOLDER = Path(os.environ.get("MTMETRICS_DATA") or Path(__file__).parents[3] / "shared" / "data") / "wmt17_seg"

@@ -7,8 +7,8 @@ from goldens import FOLDER, Case, cases, run
 from safetensors.torch import load_file
 
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.regressors.regressor import Regressor
-from mtmetrics.scorers.regressor import RegressorScore
+from mtmetrics.scorers.learned import LearnedScore
+from mtmetrics.scorers.networks import Regressor
 
 # Names of the published classes, and ours.
 NAMES = {
@@ -111,7 +111,7 @@ def check_texts(case: Case) -> None:
     plain = TokenEncoder(folder)
     maxlen = case.params["maxlen"]
     network = regressor(case, encoder=str(folder), encoder_fingerprint=plain.fingerprint, max_pieces=maxlen)
-    scorer = RegressorScore(TokenEncoder(folder, mix=network.mixes(), max_pieces=maxlen), network)
+    scorer = LearnedScore(TokenEncoder(folder, mix=network.mixes(), max_pieces=maxlen), network)
     columns = {side: [row[side] for row in case.inputs] for side in ("source", "hypothesis", "reference")}
     found = scorer.score(columns["reference"], columns["hypothesis"]).segments
     assert found == pytest.approx(case.array("pred"), abs=PREDICTION)

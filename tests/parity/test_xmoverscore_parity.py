@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from goldens import LISTED, Case, cases, encoder, language_model, listed_items, run
+from goldens import LISTED, Case, cases, encoder, language_model, listed_items, run, weighted
 
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.models.language_model import length_normalised
@@ -62,9 +62,7 @@ def check_scores(case: Case) -> None:
     weights = case.params.get("weights") or [1.0, 0.0]
 
     def score(exact: bool) -> np.ndarray:
-        scorer = build(case, exact)
-        mover = scorer.mover(scorer.ngrams(sources, "source"), scorer.ngrams(predictions, "target"))
-        return weights[0] * mover + weights[1] * scorer.fluency(predictions)[0]
+        return weighted(build(case, exact), weights, sources, predictions)
 
     assert score(exact=False)[kept] == pytest.approx(case.array("scores")[kept], abs=SCORES)
     # With flows dropped, a plan in floating point decides by noise which of equal flows count as smaller: compared at

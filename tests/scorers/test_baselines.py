@@ -10,7 +10,7 @@ import pytest
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.scorers.baselines import SEED
-from mtmetrics.scorers.load import LOADERS, load_scorer
+from mtmetrics.scorers.registry import METRICS, load_scorer
 
 SOURCES = ["das haus", "ich sehe die katze", "nein"]
 PREDICTIONS = ["the house", "i see a cat", "no"]
@@ -115,7 +115,7 @@ def test_unknown_options_are_refused(metric: str) -> None:
 
 
 def test_every_baseline_is_there() -> None:
-    assert {*BASELINES, "fluency"} <= LOADERS.keys()
+    assert {*BASELINES, "fluency"} <= METRICS.keys()
 
 
 def test_without_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,9 @@ import pytest
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.scorers.load import load_scorer, load_xmoverscore
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 LANGUAGES = ["cs", "de", "es", "et", "fi", "fr", "lv", "ne", "ro", "ru", "si", "tr", "zh"]
 TRIPLES = {
@@ -35,7 +36,7 @@ def pool() -> ModelPool:
 @pytest.mark.parametrize("lang_pair", TRIPLES)
 def test_translations_score_higher_than_other_sentences(pool: ModelPool, lang_pair: str) -> None:
     source, good, bad = TRIPLES[lang_pair]
-    result = load_xmoverscore("mini", lang_pair, pool).score([source, source], [good, bad])
+    result = XMoverScore.from_preset("mini", lang_pair=lang_pair, pool=pool).score([source, source], [good, bad])
     assert result.parts["mover"][0] > result.parts["mover"][1] + 0.05
     assert result.segments[0] > result.segments[1]
 
@@ -52,14 +53,18 @@ def test_esim_tells_translations_from_other_sentences(pool: ModelPool, lang_pair
 def test_fluent_english_is_likelier_than_shuffled_words(pool: ModelPool) -> None:
     source, good = "Das Haus ist klein.", "The house at the end of the street is very small."
     shuffled = "Street the small very the of house end at is the."
-    lm = load_xmoverscore("mini", "de-en", pool).score([source, source], [good, shuffled]).parts["lm"]
+    lm = (
+        XMoverScore.from_preset("mini", lang_pair="de-en", pool=pool)
+        .score([source, source], [good, shuffled])
+        .parts["lm"]
+    )
     assert lm[0] > lm[1] + 1
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_maps_into_english(pool: ModelPool, language: str) -> None:
     for kind in ("clp", "umd"):
-        scorer = load_xmoverscore("mini", f"{language}-en", pool, map=kind)
+        scorer = XMoverScore.from_preset("mini", lang_pair=f"{language}-en", pool=pool, map=kind)
         assert f"map:{kind}#" in scorer.signature
         remapping = Remapping.load(bundled_artifacts() / "xmoverscore-mini-maps" / f"{language}-en.{kind}.safetensors")
         assert int(remapping.meta["sentences"]) == 2000
@@ -70,7 +75,7 @@ def test_maps_into_english(pool: ModelPool, language: str) -> None:
 
 def test_what_it_does_not_know(pool: ModelPool) -> None:
     with pytest.raises(InputError, match="knows the languages .* not 'ja'"):
-        load_xmoverscore("mini", "ja-en", pool)
+        XMoverScore.from_preset("mini", lang_pair="ja-en", pool=pool)
     with pytest.raises(ArtifactError, match=r"no clp map for language pair en-de .* it has clp for: cs-en, de-en"):
-        load_xmoverscore("mini", "en-de", pool, map="clp")
-    assert "lm:none" in load_xmoverscore("mini", "en-de", pool, map="none").signature
+        XMoverScore.from_preset("mini", lang_pair="en-de", pool=pool, map="clp")
+    assert "lm:none" in XMoverScore.from_preset("mini", lang_pair="en-de", pool=pool, map="none").signature

@@ -7,8 +7,8 @@ import pytest
 from mtmetrics.errors import InputError
 from mtmetrics.models.sentence_encoder import SentenceTransformerEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.sentsim import SentSim
 
 pytestmark = pytest.mark.skipif(

@@ -11,9 +11,8 @@ from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.bertr import BERTR
-from mtmetrics.scorers.comparison import COMPARISONS
 from mtmetrics.scorers.distilscore import DistilScore
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.sentsim import SentSim, min_max
 
 REFERENCES = ["the house is small.", "i see the cat", "the dog sleeps not!", "a tree stands there"]
@@ -160,37 +159,6 @@ def test_sentsim_settings(encoder: TokenEncoder) -> None:
     assert "|vectors:unit|" in unit.signature
 
 
-@pytest.mark.parametrize(
-    ("metric", "given", "asked", "column", "option"),
-    [
-        ("xmoverscore", ["sources"], None, "sources", {}),
-        ("bertr", ["sources", "references"], None, "references", {"against": "reference"}),
-        ("bertr", ["sources"], None, "sources", {"against": "source"}),
-        ("distilscore", ["sources", "references"], None, "sources", {"against": "source"}),
-        ("distilscore", ["sources", "references"], "reference", "references", {"against": "reference"}),
-        ("sentsim", ["references"], None, "references", {"setting": "mt-ref"}),
-        ("sentsim", ["sources", "references"], "src-mt", "sources", {"setting": "src-mt"}),
-    ],
-)
-def test_what_is_compared(metric: str, given: list, asked: str | None, column: str, option: dict) -> None:
-    assert COMPARISONS[metric].choose(metric, given, asked) == (column, option)
-
-
-@pytest.mark.parametrize(
-    ("metric", "given", "asked", "message"),
-    [
-        ("xmoverscore", ["references"], None, "xmoverscore compares predictions with sources; pass sources"),
-        ("sentsim", ["sources", "references"], None, "pass setting='src-mt' or setting='mt-ref'"),
-        ("sentsim", ["sources"], "mt-ref", "setting='mt-ref' compares with references; pass references"),
-        ("bertr", ["sources"], "target", "against 'target': must be one of source, reference"),
-        ("bertr", [], None, "pass sources or references"),
-    ],
-)
-def test_what_cannot_be_compared(metric: str, given: list, asked: str | None, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        COMPARISONS[metric].choose(metric, given, asked)
-
-
 def write_preset(folder: Path, text: str) -> str:
     (folder / "preset.toml").write_text(text)
     return str(folder)
@@ -237,8 +205,3 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
         load_scorer("sentsim", preset=one, setting="src-mt")
     with pytest.raises(ArtifactError, match=r"neither a \[src-mt\] nor an \[mt-ref\] table"):
         load_scorer("sentsim", preset=write_preset(tmp_path, 'metric = "sentsim"\n'))
-
-
-def test_options_of_other_metrics_are_refused(tiny_preset: Path) -> None:
-    with pytest.raises(InputError, match="bertr has no option 'ngram'; it takes: preset, lang_pair, against"):
-        load_scorer("bertr", preset="mini", ngram=2)

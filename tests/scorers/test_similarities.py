@@ -13,7 +13,6 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.static_vectors import StaticVectors
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.load import load_xmoverscore
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
@@ -74,12 +73,11 @@ def test_cosine_with_map_and_language_model(encoder: TokenEncoder, tiny_lm: Path
             remapping=remapping,
             language_model=model,
             lm_weight=0.3,
-            similarity_weight=0.5,
         )
         result = scorer.score(SOURCES, PREDICTIONS)
         x, y = (MeanPooledEncoder(encoder).encode(texts).vectors for texts in (SOURCES, PREDICTIONS))
         mapped = remapping.apply(x)
-        expected = [0.5 * cosine(a, b) for a, b in zip(mapped, y, strict=True)] + 0.3 * model.score(PREDICTIONS)[0]
+        expected = [cosine(a, b) for a, b in zip(mapped, y, strict=True)] + 0.3 * model.score(PREDICTIONS)[0]
         assert result.segments == pytest.approx(expected, abs=1e-6)
 
 
@@ -96,13 +94,16 @@ def test_options_without_effect_are_refused(encoder: TokenEncoder, option: dict)
 
 def test_a_preset_chooses_the_maps_of_the_level(preset: Path) -> None:
     words, sentences = (
-        load_xmoverscore(str(preset), "de-en", similarity=similarity) for similarity in ("mover", "cosine")
+        XMoverScore.from_preset(str(preset), lang_pair="de-en", similarity=similarity)
+        for similarity in ("mover", "cosine")
     )
     assert words.remapping is not None
     assert sentences.remapping is not None
     assert (words.remapping.meta["level"], sentences.remapping.meta["level"]) == ("word", "sentence")
     with pytest.raises(ArtifactError, match="fitted on word vectors"):
-        load_xmoverscore(str(preset), "de-en", similarity="cosine", maps=str(preset / "de-en.clp.safetensors"))
+        XMoverScore.from_preset(
+            str(preset), lang_pair="de-en", similarity="cosine", maps=str(preset / "de-en.clp.safetensors")
+        )
 
 
 def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encoder: TokenEncoder) -> None:
@@ -113,8 +114,14 @@ def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encod
     model = SentenceTransformer(modules=[body, Pooling(16, "mean"), Dense(16, 5)], device="cpu")
     model.save(str(tmp_path / "model"))
     pool = ModelPool(device="cpu")
-    scorer = load_xmoverscore(
-        "mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine", map="none", lm="none"
+    scorer = XMoverScore.from_preset(
+        "mini",
+        lang_pair="de-en",
+        pool=pool,
+        encoder=str(tmp_path / "model"),
+        similarity="cosine",
+        map="none",
+        lm="none",
     )
     long = " ".join(["das haus"] * 10)
     result = scorer.score([*SOURCES, long], [*PREDICTIONS, "a"])
@@ -125,17 +132,27 @@ def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encod
     assert "|enc:model#" in result.signature
     assert "layer" not in result.signature
     with pytest.raises(InputError, match="layers cannot be chosen"):
-        load_xmoverscore(
-            "mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine", map="none", layer=1
+        XMoverScore.from_preset(
+            "mini",
+            lang_pair="de-en",
+            pool=pool,
+            encoder=str(tmp_path / "model"),
+            similarity="cosine",
+            map="none",
+            layer=1,
         )
     with pytest.raises(ArtifactError, match="mini-encoder"):
-        load_xmoverscore("mini", "de-en", pool, encoder=str(tmp_path / "model"), similarity="cosine")
+        XMoverScore.from_preset(
+            "mini", lang_pair="de-en", pool=pool, encoder=str(tmp_path / "model"), similarity="cosine"
+        )
 
 
 def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
     table(tmp_path / "v.de.vec", {"haus": [1, 0], "klein": [0, 1], ".": [1, 1]})
     table(tmp_path / "v.en.vec", {"house": [1, 0], "small": [0, 2], "Big": [-1, 0]}, header=False)
-    scorer = load_xmoverscore("mini", "de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", lm="none")
+    scorer = XMoverScore.from_preset(
+        "mini", lang_pair="de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", lm="none"
+    )
     result = scorer.score(["Das Haus: klein.", "Haus", "xyz"], ["small house", "Big", "house"])
     assert result.segments.tolist() == pytest.approx([1, -3, -3])
     assert result.report.blank == 1
@@ -145,11 +162,13 @@ def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
     assert (alignment.source, alignment.prediction) == (["Haus", "klein"], ["small", "house"])
     assert alignment.flow.tolist() == [[0, 0.5], [0.5, 0]]
     with pytest.raises(InputError, match="no such table of word vectors: .*v.fr.vec"):
-        load_xmoverscore("mini", "fr-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none")
+        XMoverScore.from_preset("mini", lang_pair="fr-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none")
     with pytest.raises(InputError, match="needs a vector per text"):
-        load_xmoverscore("mini", "de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", similarity="cosine")
+        XMoverScore.from_preset(
+            "mini", lang_pair="de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", similarity="cosine"
+        )
     with pytest.raises(InputError, match="have no layers"):
-        load_xmoverscore("mini", "de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", layer=1)
+        XMoverScore.from_preset("mini", lang_pair="de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", layer=1)
 
 
 def test_tables_of_different_width(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
-from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
@@ -88,8 +88,9 @@ def folder(tmp_path: Path, tiny_encoder: Path, tiny_lm: Path, remapping: Remappi
     )
     MBartForConditionalGeneration(config).save_pretrained(tmp_path / "translation")
     (tmp_path / "preset.toml").write_text(
-        'metric = "uscore"\nlang_pair = "de-en"\n[encoder]\nmodel = "encoder"\n[maps]\nkind = "umd"\n[sentences]\nmodel = "sentences"\n'
-        '[translation]\nmodel = "translation"\nmax_length = 12\n[language_models.en]\nmodel = "lm"\n[score]\nweights = "+"\n'
+        'metric = "uscore"\nlang_pair = "de-en"\n[encoder]\nmodel = "encoder"\n[maps]\nkind = "umd"\n'
+        '[sentences]\nmodel = "sentences"\n[translation]\nmodel = "translation"\nmax_length = 12\n'
+        '[language_models.en]\nmodel = "lm"\n[score]\nweights = "+"\n'
     )
     return tmp_path
 

@@ -15,8 +15,8 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.words import TokenWeights
 from mtmetrics.scorers.base import CHUNK_LINES
-from mtmetrics.scorers.load import load_scorer, load_xmoverscore
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!", "das Haus ist klein."]
@@ -50,7 +50,8 @@ def preset(tmp_path: Path, tiny_encoder: Path, tiny_lm: Path) -> Path:
             tmp_path / f"de-en.{kind}.safetensors"
         )
     (tmp_path / "preset.toml").write_text(
-        f'metric = "xmoverscore"\nlanguages = ["de", "en", "ru"]\n[encoder]\nmodel = "{tiny_encoder}"\n[score]\nngram = 2\n'
+        f'metric = "xmoverscore"\nlanguages = ["de", "en", "ru"]\n[encoder]\nmodel = "{tiny_encoder}"\n'
+        "[score]\nngram = 2\n"
         f'[maps]\nartifact = "."\nkind = "clp"\n[language_models.en]\nmodel = "{tiny_lm}"\nweight = 0.2\n'
     )
     return tmp_path
@@ -122,12 +123,10 @@ def test_truncation_is_counted(encoder: TokenEncoder) -> None:
 
 def test_language_model_is_added_with_its_weight(encoder: TokenEncoder, language_model: LanguageModel) -> None:
     plain = XMoverScore(encoder).score(SOURCES, PREDICTIONS).segments
-    result = XMoverScore(encoder, language_model=language_model, lm_weight=0.3, similarity_weight=0.5).score(
-        SOURCES, PREDICTIONS
-    )
+    result = XMoverScore(encoder, language_model=language_model, lm_weight=0.3).score(SOURCES, PREDICTIONS)
     lm = language_model.score(PREDICTIONS)[0]
     assert result.parts["lm"] == pytest.approx(lm)
-    assert result.segments == pytest.approx(0.5 * plain + 0.3 * lm)
+    assert result.segments == pytest.approx(plain + 0.3 * lm)
 
 
 def test_map_moves_the_source_side_or_both(encoder: TokenEncoder) -> None:
@@ -200,7 +199,6 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
             {"variant": "uscore"},
             {"variant": "release"},
             {"variant": "release", "drop_rate": 0.1},
-            {"similarity_weight": 0.5},
             {"remapping": remapping},
             {"remapping": Remapping("umd", (np.eye(16)[0],))},
             {"remapping": Remapping("umd", (np.eye(16)[0],)), "sides": "both"},
@@ -208,7 +206,7 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
             {"language_model": language_model, "lm_weight": 0.2},
         )
     }
-    assert len(changed) == 12
+    assert len(changed) == 11
     assert all("lm:none" in signature for signature in [XMoverScore(encoder).signature])
 
 
@@ -240,11 +238,13 @@ def test_preset_folder(preset: Path) -> None:
     result = scorer.score(SOURCES, PREDICTIONS)
     assert "map:clp#" in result.signature
     assert "*0.2|" in result.signature
-    other = load_xmoverscore(str(preset), "de-en", pool, map="umd", lm="none", ngram=1, variant="uscore")
+    other = XMoverScore.from_preset(
+        str(preset), lang_pair="de-en", pool=pool, map="umd", lm="none", ngram=1, variant="uscore"
+    )
     assert other.encoder is scorer.encoder
     assert "ngram:1|map:umd#" in other.signature
     assert "lm:none|form:uscore" in other.signature
-    assert load_xmoverscore(str(preset), "en-de", pool, map="none").language_model is None
+    assert XMoverScore.from_preset(str(preset), lang_pair="en-de", pool=pool, map="none").language_model is None
 
 
 @pytest.mark.parametrize(
@@ -269,17 +269,19 @@ def test_preset_folder(preset: Path) -> None:
 )
 def test_what_a_preset_cannot_give(preset: Path, options: dict[str, str], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        load_xmoverscore(str(preset), pool=ModelPool(local_files_only=True), **({"lang_pair": "de-en"} | options))
+        XMoverScore.from_preset(
+            str(preset), pool=ModelPool(local_files_only=True), **({"lang_pair": "de-en"} | options)
+        )
 
 
 def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown preset 'large' for metric xmoverscore; there are: mini, paper"):
-        load_xmoverscore("large", "de-en")
+        XMoverScore.from_preset("large", lang_pair="de-en")
     with pytest.raises(InputError, match="metric 'bleu': must be one of xmoverscore"):
         load_scorer("bleu")
     (tmp_path / "preset.toml").write_text("metric = [")
     with pytest.raises(ArtifactError, match="not a readable TOML file"):
-        load_xmoverscore(str(tmp_path), "de-en")
+        XMoverScore.from_preset(str(tmp_path), lang_pair="de-en")
     for text, message in (
         ("[encoders]\n", "unknown table or key 'encoders'"),
         ('[encoder]\nmodle = "x"\n', r"unknown key 'modle' in \[encoder\]; known are: layer, model, revision"),
@@ -287,14 +289,14 @@ def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
     ):
         (tmp_path / "preset.toml").write_text(text)
         with pytest.raises(ArtifactError, match=message):
-            load_xmoverscore(str(tmp_path), "de-en")
+            XMoverScore.from_preset(str(tmp_path), lang_pair="de-en")
     (tmp_path / "preset.toml").write_text('metric = "comet"')
     with pytest.raises(ArtifactError, match="a preset for metric 'comet', not 'xmoverscore'"):
-        load_xmoverscore(str(tmp_path), "de-en")
+        XMoverScore.from_preset(str(tmp_path), lang_pair="de-en")
 
 
 def test_the_paper_preset_says_what_is_missing_offline() -> None:
     with pytest.raises(
         ArtifactError, match=r"bert-base-multilingual-cased' was not found .* 'hf download google-bert/bert-base"
     ):
-        load_xmoverscore("paper", "de-en", ModelPool(local_files_only=True))
+        XMoverScore.from_preset("paper", lang_pair="de-en", pool=ModelPool(local_files_only=True))

@@ -16,7 +16,7 @@ from mtmetrics.cli.main import main
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.training import regressor_loop
 from mtmetrics.training.config import RegressorConfig
 from mtmetrics.training.layer_store import LayerStore

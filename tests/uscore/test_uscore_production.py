@@ -17,7 +17,7 @@ from mtmetrics.maps.files import load_map
 from mtmetrics.mining.token_store import encode_side
 from mtmetrics.mining.word_level import mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.uscore.production import Material, produce_uscore
 from mtmetrics.uscore.settings import UScoreConfig
 

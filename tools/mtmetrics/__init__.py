@@ -1,10 +1,81 @@
-"""Machine-translation evaluation metrics of four papers as Hugging Face `evaluate` modules.
+"""Machine-translation evaluation metrics of four papers, as scorers and as Hugging Face `evaluate` modules.
 
-The package holds all arithmetic; the scripts under ``metrics/`` and the command ``mtmetrics`` call it.
+`load` makes a scorer by the names of its metric and preset; the scorer classes are there to be put together from models
+of one's own. Everything is imported when it is first used.
 """
 
-from mtmetrics.integrations.trainer import make_compute_metrics
-from mtmetrics.layout import metric_path
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from mtmetrics.version import __version__
 
-__all__ = ["__version__", "make_compute_metrics", "metric_path"]
+if TYPE_CHECKING:
+    from mtmetrics.scorers.base import Scorer
+
+# Name -> the module that it is imported from.
+_PUBLIC = {
+    **dict.fromkeys(["ArtifactError", "InputError", "MTMetricsError", "MissingExtraError"], "mtmetrics.errors"),
+    "Alignment": "mtmetrics.matching.plan",
+    "BERTR": "mtmetrics.scorers.bertr",
+    **dict.fromkeys(["BiLSTM", "BiLSTMAttention", "ESIM"], "mtmetrics.scorers.learned"),
+    "DistilScore": "mtmetrics.scorers.distilscore",
+    "MetricModule": "mtmetrics.integrations.evaluate",
+    "MetricResult": "mtmetrics.scorers.base",
+    "Remapping": "mtmetrics.maps.remapping",
+    "SentSim": "mtmetrics.scorers.sentsim",
+    "TokenEncoder": "mtmetrics.models.token_encoder",
+    "UScore": "mtmetrics.scorers.uscore",
+    "XMoverScore": "mtmetrics.scorers.xmoverscore",
+    "make_compute_metrics": "mtmetrics.integrations.trainer",
+    "metric_path": "mtmetrics.layout",
+}
+
+__all__ = ["__version__", "load", *_PUBLIC]
+
+
+def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
+    """The scorer of a metric, with the models of a preset.
+
+    Args:
+        metric: ``"xmoverscore"``, ``"sentsim"``, ``"distilscore"``, ``"uscore"``, ``"bertr"``, ``"bilstm"``,
+            ``"bilstm_attention"``, ``"esim"``, or a baseline such as ``"chrf"``.
+        preset: name of a preset, or a folder with a preset.toml; ``"paper"``, the models of the paper, if None.
+        **options: `lang_pair` and whatever else ``from_preset`` of the metric's class takes; and how models are run:
+            `device`, `dtype`, `batch_tokens`, `embedding_cache` and `local_files_only`, see
+            `mtmetrics.scorers.pool.ModelPool`.
+
+    Returns:
+        A scorer, whose ``score(sources, predictions)``, or ``score(references, predictions)``, gives a `MetricResult`.
+
+    Raises:
+        InputError: an unknown metric, preset, language pair or option.
+        ArtifactError: something that the preset names cannot be loaded.
+
+    Example:
+        >>> import mtmetrics
+        >>> scorer = mtmetrics.load("xmoverscore", "mini", lang_pair="de-en")
+        >>> predictions = ["The house is small.", "The weather was good yesterday."]
+        >>> result = scorer.score(["Das Haus ist klein."] * 2, predictions)
+        >>> bool(result.segments[0] > result.segments[1])
+        True
+        >>> result.signature.split("|")[:2]
+        ['xmoverscore', 'lp:de-en']
+    """
+    import inspect
+
+    from mtmetrics.scorers.pool import ModelPool
+    from mtmetrics.scorers.registry import load_scorer
+
+    of_models = [name for name in inspect.signature(ModelPool).parameters if name in options]
+    pool = ModelPool(**{name: options.pop(name) for name in of_models})
+    return load_scorer(metric, preset, pool=pool, **options)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'mtmetrics' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

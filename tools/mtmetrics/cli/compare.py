@@ -7,7 +7,7 @@ from mtmetrics.cli.io import Systems, read_systems
 from mtmetrics.cli.metric_specs import metric_specs
 from mtmetrics.cli.options import add_metric_options, add_row_options, model_pool, progress
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.comparison import COMPARISONS
+from mtmetrics.scorers.registry import METRICS
 
 if TYPE_CHECKING:
     from mtmetrics.evaluation.run import MetricSpec
@@ -89,14 +89,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _loaded(name: str, spec: "MetricSpec", args: argparse.Namespace, systems: Systems, pool: "ModelPool") -> "Scorer":
     """A metric that compares with a column that is there."""
-    comparison = COMPARISONS.get(spec.metric)
+    comparison = METRICS.get(spec.metric)
     given = list(systems.others)
     try:
         # Where both columns are there, the preset knows which one it is made for.
         if comparison is not None and len(given) == 1:
-            spec = spec.having(
-                **comparison.choose(spec.metric, given, dict(spec.options).get(comparison.option or ""))[1]
-            )
+            spec = spec.having(**comparison.choose(given, dict(spec.options).get(comparison.option or ""))[1])
         scorer = spec.load(pool, args.lp)
     except InputError as error:
         raise InputError(f"--metric {name}: {error}") from None

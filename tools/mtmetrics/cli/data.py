@@ -109,7 +109,7 @@ def run_pull(args: argparse.Namespace) -> int:
 def run_score(args: argparse.Namespace) -> int:
     """Scores the language pairs one by one with shared models, and prints what was written."""
     from mtmetrics.evaluation.wmt_folder import EvalSet, lang_pairs
-    from mtmetrics.scorers.load import load_scorer
+    from mtmetrics.scorers.registry import load_scorer
 
     # Everything is read and checked before the first pair is scored, so that a mistake does not cost an hour.
     sets = [EvalSet.read(args.folder, pair) for pair in args.pairs or lang_pairs(args.folder)]
@@ -140,14 +140,12 @@ def _compared(args: argparse.Namespace, eval_set: "EvalSet") -> tuple[str, dict[
     """What mt-metrics-eval calls the side that the metric compares with, and the option that says so to the metric's
     loader."""
     from mtmetrics.evaluation.wmt_folder import SOURCES_ONLY
-    from mtmetrics.scorers.comparison import COMPARISONS
+    from mtmetrics.scorers.registry import METRICS
 
-    comparison = COMPARISONS[choice("metric", args.metric, list(COMPARISONS))]
+    comparison = METRICS[choice("metric", args.metric, list(METRICS))]
     reference = eval_set.reference(args.reference)
     given = ["sources", *([] if reference is None else ["references"])]
-    column, options = comparison.choose(
-        args.metric, given, getattr(args, comparison.option) if comparison.option else None
-    )
+    column, options = comparison.choose(given, getattr(args, comparison.option) if comparison.option else None)
     if column == "references":
         return str(reference), options
     if args.reference is not None:

@@ -119,9 +119,9 @@ def _artifacts() -> Iterator[Finding]:
 def _presets() -> Iterator[Finding]:
     """Would each preset score now without a network? Those whose models ship with the package must."""
     from mtmetrics.artifacts.presets import preset_names
-    from mtmetrics.scorers.load import LOADERS
+    from mtmetrics.scorers.registry import METRICS
 
-    for metric in LOADERS:
+    for metric in METRICS:
         for name in preset_names(metric):
             for finding, columns in _tried(metric, name).items():
                 yield Finding(finding.state, f"preset {metric}/{name}, against {' and '.join(columns)}: {finding.text}")
@@ -130,11 +130,10 @@ def _presets() -> Iterator[Finding]:
 def _tried(metric: str, name: str) -> dict[Finding, list[str]]:
     """What comes of scoring a pair with the files that are here, and the columns that this holds for."""
     from mtmetrics.artifacts.presets import load_preset
-    from mtmetrics.scorers.comparison import COMPARISONS
-    from mtmetrics.scorers.load import load_scorer
     from mtmetrics.scorers.pool import ModelPool
+    from mtmetrics.scorers.registry import METRICS, load_scorer
 
-    comparison = COMPARISONS[metric]
+    comparison = METRICS[metric]
     found: dict[Finding, list[str]] = {}
     refused: dict[Finding, list[str]] = {}
     pool = ModelPool(local_files_only=True)

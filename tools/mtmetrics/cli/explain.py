@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     [name], rows, compared = read_rows(args)
     segments = list(_choose(rows, ranges, name))
     plots = _plots(args, segments)
-    from mtmetrics.scorers.load import load_scorer
+    from mtmetrics.scorers.registry import load_scorer
 
     options = metric_options(args) | compared
     scorer = load_scorer(options.pop("metric"), pool=model_pool(args), **options)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.comparison import COMPARISONS, Column
+from mtmetrics.scorers.registry import METRICS, Column
 from mtmetrics.textio import iter_parallel, iter_table, iter_tsv, table_keys
 
 if TYPE_CHECKING:
@@ -56,16 +56,16 @@ def read_rows(args: argparse.Namespace) -> Rows:
         InputError: the arguments name no or contradicting files, or not what the metric compares with; a file is
             missing, empty, or its first row cannot be used.
     """
-    comparison = COMPARISONS.get(args.metric)
+    comparison = METRICS.get(args.metric)
     if comparison is None:
-        raise InputError(f"metric {args.metric!r}: must be one of {', '.join(COMPARISONS)}")
+        raise InputError(f"metric {args.metric!r}: must be one of {', '.join(METRICS)}")
     asked = getattr(args, comparison.option) if comparison.option else None
     _require_files(args)
     if args.file is not None:
         column, options, rows = _file_rows(args.file, args.metric, asked)
         return Rows([args.file], _not_empty(rows, args.file), options)
     given = [column for column in _KEYS if getattr(args, column)]
-    column, options = comparison.choose(args.metric, given, asked)
+    column, options = comparison.choose(given, asked)
     others = [args.sources] if column == "sources" else args.references
     lines = iter_parallel([*others, *args.predictions])
     several = len(others)
@@ -124,19 +124,19 @@ def _not_empty(rows: Iterator[list[Any]], name: str) -> Iterator[list[Any]]:
 
 
 def _file_rows(path: str, metric: str, asked: Any) -> tuple[Column, dict[str, Any], Iterator[list[str]]]:
-    comparison = COMPARISONS[metric]
+    comparison = METRICS[metric]
     keys = table_keys(path)
     if keys is not None:
-        column, options = comparison.choose(metric, [column for column, key in _KEYS.items() if key in keys], asked)
+        column, options = comparison.choose([column for column, key in _KEYS.items() if key in keys], asked)
         return column, options, iter_table(path, (_KEYS[column], "translation"))
     lines = iter_tsv(path)
     first = next(lines, None)
     whole = first is not None and len(first) > 2
     # Two columns hold what the metric compares with and the prediction; three hold source, prediction and reference.
     if whole or asked is not None:
-        column, options = comparison.choose(metric, list(_KEYS), asked)
+        column, options = comparison.choose(list(_KEYS), asked)
     else:
-        column, options = comparison.choose(metric, [comparison.usual or next(iter(comparison.values))], asked)
+        column, options = comparison.choose([comparison.usual or next(iter(comparison.values))], asked)
     places = (2, 1) if whole and column == "references" else (0, 1)
     rows = lines if first is None else itertools.chain([first], lines)
     return column, options, _picked(rows, places, path)

@@ -128,8 +128,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.load.load_scorer` that the arguments hold, None where they leave the choice
-    to the preset."""
+    """The keywords for `mtmetrics.scorers.registry.load_scorer` that the arguments hold, None where they leave the
+    choice to the preset."""
     options = {"metric": args.metric, "preset": args.preset}
     options |= {name: getattr(args, "combine" if name == "parts" else name) for name in (*_CHOICES, *_OVERRIDES)}
     return options | ({"lang_pair": args.lp} if hasattr(args, "lp") else {})

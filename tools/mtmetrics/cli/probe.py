@@ -216,18 +216,17 @@ def _drawn(rows: list[Any], args: argparse.Namespace) -> list[Any]:
 def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "Scorer":
     """The metric, told to compare with the source where it can."""
     from mtmetrics.inputs import choice
-    from mtmetrics.scorers.comparison import COMPARISONS
-    from mtmetrics.scorers.load import load_scorer
+    from mtmetrics.scorers.registry import METRICS, load_scorer
 
-    comparison = COMPARISONS[choice("metric", args.metric, list(COMPARISONS))]
+    comparison = METRICS[choice("metric", args.metric, list(METRICS))]
     asked = getattr(args, comparison.option) if comparison.option else None
-    compared = comparison.choose(args.metric, ["sources"], asked)[1] if "sources" in comparison.values else {}
+    compared = comparison.choose(["sources"], asked)[1] if "sources" in comparison.values else {}
     options = metric_options(args) | compared
     return load_scorer(options.pop("metric"), pool=pool, **options)
 
 
 def _about(args: argparse.Namespace) -> dict[str, Any]:
-    from mtmetrics.scorers.load import has_presets
+    from mtmetrics.scorers.registry import has_presets
 
     return {"metric": args.metric, "preset": args.preset if has_presets(args.metric) else None, "seed": args.seed}
 

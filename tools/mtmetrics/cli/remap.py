@@ -204,14 +204,16 @@ def _print_curve(
     from mtmetrics.evaluation.correlation import pearson
     from mtmetrics.evaluation.data import read_judged_segments
     from mtmetrics.maps.remapping import Remapping
-    from mtmetrics.scorers.load import load_xmoverscore
+    from mtmetrics.scorers.xmoverscore import XMoverScore
 
     files = [read_judged_segments(path) for path in args.data]
     wrong = [file.file for file in files if file.lang_pair != args.lp]
     if wrong:
         raise InputError(f"--data {wrong[0]}: its language pair is not {args.lp}")
     similarity = "cosine" if args.level == "sentence" else "mover"
-    scorer = load_xmoverscore(args.preset, args.lp, pool, map="none", layer=args.layer, similarity=similarity)
+    scorer = XMoverScore.from_preset(
+        args.preset, lang_pair=args.lp, pool=pool, map="none", layer=args.layer, similarity=similarity
+    )
     if scorer.encoder.fingerprint != meta["encoder_fingerprint"]:
         raise InputError(f"--preset {args.preset}: its encoder is {scorer.encoder.name}, not {args.encoder}")
     rows: list[tuple[str, int, Remapping | None]] = [("none", 0, None)]

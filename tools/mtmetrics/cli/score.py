@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     names, rows, compared = read_rows(args)
     from mtmetrics.inputs import InputReport
     from mtmetrics.scorers.base import chunked, joined
-    from mtmetrics.scorers.load import load_scorer
+    from mtmetrics.scorers.registry import load_scorer
 
     options = metric_options(args) | compared
     with open_writer(form, args.out, names, parts=args.parts) as writer:

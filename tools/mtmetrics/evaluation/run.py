@@ -12,8 +12,8 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.evaluation.data import Judged
 from mtmetrics.inputs import check
 from mtmetrics.scorers.base import CHUNK_LINES, MetricResult, Scorer, joined
-from mtmetrics.scorers.load import LOADERS, has_presets, load_scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import METRICS, has_presets, load_scorer
 
 # The metrics take turns after so many lines, few enough that an encoder's cache still holds what the metric before it
 # encoded.
@@ -78,7 +78,7 @@ class MetricSpec:
 
     def filled(self, preset: str, options: dict[str, Any]) -> "MetricSpec":
         """The same metric, with a preset, where it has presets, and options for what it does not say itself."""
-        takes = inspect.signature(LOADERS[self.metric]).parameters if self.metric in LOADERS else ()
+        takes = inspect.signature(METRICS[self.metric]).parameters if self.metric in METRICS else ()
         return MetricSpec(
             self.metric,
             self.preset or (preset if "preset" in takes else None),
@@ -93,7 +93,7 @@ class MetricSpec:
         """The scorer of the metric for a language pair.
 
         Raises:
-            InputError: a preset of a metric that has none, or as `mtmetrics.scorers.load.load_scorer`.
+            InputError: a preset of a metric that has none, or as `mtmetrics.scorers.registry.load_scorer`.
             ArtifactError: as there.
         """
         if self.preset is not None and not has_presets(self.metric):

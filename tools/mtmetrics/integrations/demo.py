@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import html
+import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,12 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.figures import label_fonts
 from mtmetrics.evaluation.heatmap import draw_alignment
 from mtmetrics.evaluation.significance import Interval, bootstrap_interval
+from mtmetrics.extras import require_extra
 from mtmetrics.inputs import check
+from mtmetrics.layout import metric_path
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
-from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.textio import iter_table
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ _NOTHING_YET = "Results appear here."
 
 
 @dataclasses.dataclass(frozen=True)
-class Scored:
+class ScoredRows:
     """What one press of a button gave.
 
     Attributes:
@@ -98,7 +101,7 @@ class DemoBackend:
 
     def score(
         self, rows: list[list[str]], lang_pair: str, preset: str, report: Callable[[int, int], Any] | None = None
-    ) -> Scored:
+    ) -> ScoredRows:
         """Scores rows.
 
         Args:
@@ -119,9 +122,9 @@ class DemoBackend:
                 yield chunk
 
         [result] = scorer.score_stream(reported())
-        return Scored(rows, lang_pair.strip(), preset, result, bootstrap_interval(result.segments))
+        return ScoredRows(rows, lang_pair.strip(), preset, result, bootstrap_interval(result.segments))
 
-    def draw(self, scored: Scored, number: int) -> tuple[np.ndarray, str] | None:
+    def draw(self, scored: ScoredRows, number: int) -> tuple[np.ndarray, str] | None:
         """The heatmap of a segment, and what is to be said about it.
 
         Args:
@@ -212,7 +215,7 @@ def build_demo(
         """Scores the rows of a file."""
         return score(lambda: backend.rows_of_file(path), lang_pair, preset, progress)
 
-    def heatmap(scored: Scored | None, number: float | None) -> tuple[np.ndarray | None, Any]:
+    def heatmap(scored: ScoredRows | None, number: float | None) -> tuple[np.ndarray | None, Any]:
         """The alignment of a segment of what was scored last."""
         if scored is None or number is None:
             return None, gradio.Column(visible=True)
@@ -246,7 +249,8 @@ def build_demo(
             gradio.Examples([list(example) for example in examples], [first, second, lang_pair])
         with gradio.Tab("File"):
             file = gradio.File(
-                label=f"Rows of {fields[0]} TAB {fields[1]} without a header, or .jsonl with these keys; at most {MAX_ROWS:,} rows",
+                label=f"Rows of {fields[0]} TAB {fields[1]} without a header, or .jsonl with these keys; at most "
+                f"{MAX_ROWS:,} rows",
                 file_types=_FILE_TYPES,
             )
             file_button = gradio.Button("Score", variant="primary")
@@ -302,6 +306,47 @@ def build_demo(
     return app
 
 
+def metric_app(name: str) -> "gradio.Blocks":
+    """The app that ``metrics/NAME/app.py`` builds.
+
+    Raises:
+        InputError: an unknown metric.
+        MTMetricsError: gradio is not installed.
+    """
+    path = Path(metric_path(name)) / "app.py"
+    require_extra("app", "a demo")
+    return runpy.run_path(str(path))["build"]()
+
+
+def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
+    """Starts a server for an app and returns at once; ``local_url`` of the app is its address then, ``block_thread()``
+    waits for Ctrl-C.
+
+    It listens on loopback, unless ``GRADIO_SERVER_NAME`` says otherwise, as it does in a Space. An upload has a limit,
+    and no file but the uploads and the pictures is given out.
+
+    Args:
+        app: what `build_demo` returned.
+        port: TCP port; None for the first free one from 7860 up.
+
+    Raises:
+        MTMetricsError: the port is taken.
+    """
+    import gradio
+
+    # The bold fonts that gradio brings lack most letters, so that a word would be set in two fonts.
+    theme = gradio.themes.Default(font=("system-ui", "sans-serif"), font_mono=("ui-monospace", "monospace"))
+    try:
+        app.launch(
+            server_port=port, max_file_size=MAX_BYTES, theme=theme, share=False, quiet=True, prevent_thread_lock=True
+        )
+    except OSError as error:
+        raise MTMetricsError(
+            f"port {port or '7860 and those after it'}: cannot be used ({error}); choose another one"
+        ) from error
+    return app
+
+
 @contextlib.contextmanager
 def _messages() -> Iterator[None]:
     """Shows expected errors until the visitor closes them; the browser would take what they quote for markup."""
@@ -328,7 +373,7 @@ def _bounded(rows: Iterable[list[str]]) -> list[list[str]]:
     return read
 
 
-def _table(scored: Scored, fields: Sequence[str]) -> Any:
+def _table(scored: ScoredRows, fields: Sequence[str]) -> Any:
     """The segments as a table that shows four decimals and holds all."""
     import pandas
 
@@ -339,7 +384,7 @@ def _table(scored: Scored, fields: Sequence[str]) -> Any:
     return pandas.DataFrame(columns).style.format(dict.fromkeys(["score", *scored.result.parts], "{:.4f}"))
 
 
-def _summary(scored: Scored) -> str:
+def _summary(scored: ScoredRows) -> str:
     count, interval, note = len(scored.rows), scored.interval, scored.result.report.note
     lines = [f"### System score: {scored.result.system:.4f}"]
     between = f", 95 % bootstrap interval {interval.low:.4f} to {interval.high:.4f}" if count > 1 else ""

@@ -97,7 +97,8 @@ def _cached_script(name: str, register: bool = False) -> Path | None:
         return folder / loading.CachedEvaluationModuleFactory(folder.name).get_module().hash / f"{name}.py"
     except OSError as error:
         raise MTMetricsError(
-            f"the module cache of evaluate, {loading.config.HF_MODULES_CACHE}, cannot be used ({error.strerror or error}); "
+            f"the module cache of evaluate, {loading.config.HF_MODULES_CACHE}, cannot be used "
+            f"({error.strerror or error}); "
             "set HF_MODULES_CACHE to a folder that can be written"
         ) from error
     finally:

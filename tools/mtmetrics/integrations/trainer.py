@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import evaluate
     from transformers import EvalPrediction
 
-    from mtmetrics.integrations.evaluate_module import MetricModule
+    from mtmetrics.integrations.evaluate import MetricModule
     from mtmetrics.scorers.base import MetricResult, Scorer
 
 Compute = Callable[..., dict[str, float]]
@@ -58,7 +58,8 @@ def make_compute_metrics(
         elif "sources" in columns:
             if evaluated.inputs is None:
                 raise InputError(
-                    'the metric reads sources: pass sources=, or include_for_metrics=["inputs"] to Seq2SeqTrainingArguments'
+                    'the metric reads sources: pass sources=, or include_for_metrics=["inputs"] to '
+                    "Seq2SeqTrainingArguments"
                 )
             texts["sources"] = _decoded(tokenizer, evaluated.inputs)
         return compute(**texts)
@@ -68,7 +69,7 @@ def make_compute_metrics(
 
 def _prepared(metric: Any, with_sources: bool, options: dict[str, Any]) -> tuple[set[str], Compute]:
     """The columns that the metric reads besides the predictions, and a function of them all."""
-    from mtmetrics.integrations.evaluate_module import MetricModule
+    from mtmetrics.integrations.evaluate import MetricModule
     from mtmetrics.scorers.base import Scorer
 
     if isinstance(metric, MetricModule):
@@ -89,13 +90,13 @@ def _prepared(metric: Any, with_sources: bool, options: dict[str, Any]) -> tuple
 
 
 def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, Any]) -> "Scorer":
-    from mtmetrics.scorers.comparison import COMPARISONS
+    from mtmetrics.scorers.registry import METRICS
 
     options = module.scorer_options | options
-    comparison = COMPARISONS[module.metric_name]
-    asked = options.pop(comparison.option, None)
-    given = ["sources"] if with_sources and asked is None else comparison.values
-    _, compared = comparison.choose(module.metric_name, given, asked)
+    metric = METRICS[module.metric_name]
+    asked = options.pop(metric.option, None)
+    given = ["sources"] if with_sources and asked is None else metric.values
+    _, compared = metric.choose(given, asked)
     return module.scorer(**options, **compared)
 
 
@@ -106,7 +107,8 @@ def _decoded(tokenizer: Any, tokens: Any) -> list[str]:
     tokens = np.asarray(tokens[0] if isinstance(tokens, tuple) else tokens)
     if tokens.ndim != 2 or not np.issubdtype(tokens.dtype, np.integer):
         raise InputError(
-            "predictions: token numbers are needed, not logits; set predict_with_generate=True in Seq2SeqTrainingArguments"
+            "predictions: token numbers are needed, not logits; set predict_with_generate=True in "
+            "Seq2SeqTrainingArguments"
         )
     texts = tokenizer.batch_decode([row[row >= 0].tolist() for row in tokens], skip_special_tokens=True)
     return [text.strip() for text in texts]

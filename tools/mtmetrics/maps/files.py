@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Collection
 from pathlib import Path
-from typing import Protocol
 
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.download import assets_folder, http_client, is_offline
@@ -12,17 +11,9 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.maps.published import PublishedMap, published_maps
 from mtmetrics.maps.remapping import LEVELS, Level, Remapping
+from mtmetrics.models.packed import Encoder
 
 log = logging.getLogger("mtmetrics")
-
-
-class MappedEncoder(Protocol):
-    """What a map is compared with: an encoder of tokens, or of sentences (which may have no layers to choose from)."""
-
-    name: str
-    label: str
-    fingerprint: str
-    layer: int | None
 
 
 def map_file_name(lang_pair: str, kind: str, level: Level = "word") -> str:
@@ -31,7 +22,7 @@ def map_file_name(lang_pair: str, kind: str, level: Level = "word") -> str:
     return f"{lang_pair}.{_tag(kind, level)}.safetensors"
 
 
-def map_meta(encoder: MappedEncoder, lang_pair: str, *, level: Level = "word", **about: str) -> dict[str, str]:
+def map_meta(encoder: Encoder, lang_pair: str, *, level: Level = "word", **about: str) -> dict[str, str]:
     """What a map says of itself, see `mtmetrics.maps.remapping.Remapping`: which vectors it is for, and what else there
     is to tell."""
     return {
@@ -62,7 +53,7 @@ def load_map(
     artifact: str | Path,
     lang_pair: str,
     kind: str,
-    encoder: MappedEncoder,
+    encoder: Encoder,
     *,
     level: Level = "word",
     local_files_only: bool = False,
@@ -98,7 +89,7 @@ def load_map(
 
 
 def _find(
-    artifact: str | Path, lang_pair: str, kind: str, encoder: MappedEncoder, level: Level, local_files_only: bool
+    artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level, local_files_only: bool
 ) -> Path:
     if Path(artifact).is_file():
         return Path(artifact)
@@ -123,8 +114,8 @@ def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: boo
     if published.is_at(path):
         return path
     lacking = (
-        f"{published.file} ({published.kind} map for {published.lang_pair}, layer {published.layer}) is not in the folder {entry.name}, "
-        f"not bundled, and {'damaged' if path.exists() else 'not'} in the cache ({path})"
+        f"{published.file} ({published.kind} map for {published.lang_pair}, layer {published.layer}) is not in the "
+        f"folder {entry.name}, not bundled, and {'damaged' if path.exists() else 'not'} in the cache ({path})"
     )
     pull = f"where there is a network, 'mtmetrics artifacts pull {entry.name} --lp {published.lang_pair}' fetches it"
     if is_offline(local_files_only):
@@ -141,7 +132,7 @@ def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: boo
 
 
 def _missing(
-    artifact: str | Path, entry: CatalogEntry | None, lang_pair: str, kind: str, encoder: MappedEncoder, level: Level
+    artifact: str | Path, entry: CatalogEntry | None, lang_pair: str, kind: str, encoder: Encoder, level: Level
 ) -> str:
     tag = _tag(kind, level)
     known = sorted(
@@ -156,8 +147,9 @@ def _missing(
     options += " --level sentence" if level == "sentence" else ""
     return (
         f"no {tag} map for language pair {lang_pair} in {artifact}{there}; looked {places}; "
-        f"build one from parallel text: mtmetrics remap --encoder {encoder.name}{options} --lp {lang_pair} --map {kind} "
-        f"--parallel PAIRS.tsv --out {source}-{target}-maps, then pass --maps {source}-{target}-maps (or --map none to do without)"
+        f"build one from parallel text: mtmetrics remap --encoder {encoder.name}{options} --lp {lang_pair} "
+        f"--map {kind} --parallel PAIRS.tsv --out {source}-{target}-maps, then pass --maps {source}-{target}-maps "
+        "(or --map none to do without)"
     )
 
 

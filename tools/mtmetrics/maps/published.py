@@ -166,7 +166,8 @@ def import_map(path: Path, given: dict[str, str]) -> Remapping:
         return _bound(path, given)
     if path.suffix not in _KINDS:
         raise InputError(
-            f"{path}: a file named *.BAM (CLP matrix), *.GBDD (UMD direction) or *.safetensors (a map made of one) is needed"
+            f"{path}: a file named *.BAM (CLP matrix), *.GBDD (UMD direction) or *.safetensors (a map made of one) "
+            "is needed"
         )
     try:
         data = path.read_bytes()

@@ -18,14 +18,13 @@ LEVELS = ("word", "sentence")
 _FORMAT = "mtmetrics-remap-1"
 
 
-def fit_clp(source: np.ndarray, target: np.ndarray, *, orthogonal: bool = True) -> np.ndarray:
-    """Linear cross-lingual projection: the matrix W that brings ``source @ W`` closest to `target`.
+def fit_clp(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Linear cross-lingual projection: the orthogonal matrix W that brings ``source @ W`` closest to `target`
+    (Procrustes; what the paper and its published maps use).
 
     Args:
         source: (n, d) vectors of source words.
         target: (n, d) vectors of their translations.
-        orthogonal: constrain W to be orthogonal (Procrustes; what the paper and its published maps use), else least
-            squares.
 
     Returns:
         (d, d) float32 matrix.
@@ -34,8 +33,6 @@ def fit_clp(source: np.ndarray, target: np.ndarray, *, orthogonal: bool = True) 
         InputError: the two do not have the same shape, are empty or not finite.
     """
     source, target = _pairs(source, target)
-    if not orthogonal:
-        return np.linalg.lstsq(source, target, rcond=None)[0].astype(np.float32)
     u, _, vt = np.linalg.svd(source.T @ target, full_matrices=False)
     return (u @ vt).astype(np.float32)
 
@@ -126,7 +123,8 @@ class Remapping:
             )
         if vectors.shape[1] != arrays[0].shape[0]:
             raise InputError(
-                f"map {self.kind}: made for vectors of {arrays[0].shape[0]} numbers, the encoder gives {vectors.shape[1]}"
+                f"map {self.kind}: made for vectors of {arrays[0].shape[0]} numbers, the encoder gives "
+                f"{vectors.shape[1]}"
             )
         for array in arrays:
             vectors = apply_clp(vectors, array) if array.ndim == 2 else apply_umd(vectors, array)
@@ -235,7 +233,8 @@ class Remapping:
             return
         advice = "fit one with 'mtmetrics remap'"
         if own_fingerprint is None and same_layer:
-            advice = f"if that is a copy of {own_name}, 'mtmetrics artifacts import {path} --encoder FOLDER --out DIR' binds the map to it"
+            command = f"mtmetrics artifacts import {path} --encoder FOLDER --out DIR"
+            advice = f"if that is a copy of {own_name}, '{command}' binds the map to it"
         raise ArtifactError(
             f"map {path}: fitted for {own_name}{mark} layer {self.meta.get('layer')}, but the encoder in use is "
             f"{name}#{fingerprint} layer {layer_name}; {advice}"

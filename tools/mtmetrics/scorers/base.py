@@ -1,19 +1,25 @@
-"""What every scorer shares: checked input, chunks, floor scores, reports and results."""
+"""What every scorer shares: checked input, chunks, floor scores, reports and results; and how it reads a preset."""
 
 import abc
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mtmetrics.errors import InputError
-from mtmetrics.inputs import InputReport, as_texts, check
+from mtmetrics.artifacts.presets import Preset, load_preset
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.inputs import InputReport, as_texts, check, choice, language_pair
+from mtmetrics.maps.files import load_map
+from mtmetrics.maps.remapping import KINDS, Level, Remapping
 from mtmetrics.matching.plan import Alignment
-from mtmetrics.scorers.references import best_of_each, unfolded
+from mtmetrics.models.packed import Encoder, PackedTokens
+from mtmetrics.scorers.pool import ModelPool
 
 CHUNK_LINES = 1024
+# What a metric is told to compare with -> the column of the input.
+AGAINST: dict[str, Literal["sources", "references"]] = {"source": "sources", "reference": "references"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,14 +85,34 @@ class ChunkScores:
 class Scorer(abc.ABC):
     """A metric that compares the translations of one or several systems with their sources, or with references.
 
+    Its models are the first arguments of ``__init__``; what a user may set follows as keywords, and stands nowhere
+    else: ``from_preset`` passes such settings on as they are, and `mtmetrics.scorers.registry` reads their names there.
+
     Attributes:
+        metric: name of the metric.
+        tables: table of a preset -> keys that it may hold; ``.*`` stands for one table per language.
         compares: ``"sources"`` or ``"references"``, what the translations are compared with.
         independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems
             be compared.
     """
 
+    metric: ClassVar[str]
+    tables: ClassVar[dict[str, set[str]]] = {}
     compares: Literal["sources", "references"] = "sources"
     independent: bool = True
+
+    @classmethod
+    def open_preset(cls, preset: str, pool: ModelPool | None) -> tuple[Preset, ModelPool]:
+        """The preset of this metric, and the pool that its models come from.
+
+        Raises:
+            InputError: no such preset.
+            ArtifactError: it cannot be read, or holds what nothing reads.
+        """
+        pool = pool or ModelPool()
+        bundle = load_preset(cls.metric, preset, local_files_only=pool.local_files_only)
+        bundle.refuse_unknown(cls.tables)
+        return bundle, pool
 
     @property
     def depth(self) -> int | None:
@@ -177,7 +203,7 @@ class Scorer(abc.ABC):
         """
         floor, floor_parts = self._floor()
         for given, *systems in chunks:
-            others, owners = unfolded(given)
+            others, owners = _unfolded(given)
             repeated = systems if owners is None else [[texts[owner] for owner in owners] for texts in systems]
             results = []
             for predictions, scores in zip(repeated, self._score_chunk(others, repeated), strict=True):
@@ -186,7 +212,7 @@ class Scorer(abc.ABC):
                 for name, value in floor_parts.items():
                     scores.parts[name][scores.empty] = value
                 identical = self._identical(others, predictions) & ~scores.empty
-                best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
+                best = scores if owners is None else scores.take(_best_of_each(scores.segments, owners))
                 report = InputReport(
                     len(best.segments), int(best.empty.sum()), int(best.truncated.sum()), int(identical.sum())
                 )
@@ -239,3 +265,116 @@ def _blank(others: list[str], predictions: list[str]) -> np.ndarray:
     return np.array(
         [not other.strip() or not text.strip() for other, text in zip(others, predictions, strict=True)], dtype=bool
     )
+
+
+def _unfolded(others: Sequence[Any]) -> tuple[list[str], np.ndarray | None]:
+    """Lists of references as one list of m texts, and for each (m,) the number of its segment; None where every segment
+    has a string."""
+    if all(isinstance(text, str) for text in others):
+        return list(others), None
+    owners = np.repeat(np.arange(len(others)), [len(texts) for texts in others])
+    return [text for texts in others for text in texts], owners
+
+
+def _best_of_each(scores: np.ndarray, owners: np.ndarray) -> np.ndarray:
+    """(n,) row of the highest of the (m,) scores of each segment, the first of equal ones; owners ascend."""
+    order = np.lexsort((-scores, owners))
+    return order[np.flatnonzero(np.diff(owners[order], prepend=-1))]
+
+
+def encoded_together(encoder: Encoder, columns: Sequence[list[str]]) -> list[PackedTokens]:
+    """Columns of n texts, packed; one call, so that no text is encoded twice, whatever a cache holds."""
+    return encoder.encode([text for column in columns for text in column]).split(len(columns[0]))
+
+
+def cut(*sides: PackedTokens) -> np.ndarray:
+    """(n,) bool, pairs of which a side was truncated."""
+    return np.any([side.truncated[side.index] for side in sides], axis=0)
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are not None, which leave nothing to the preset."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def languages(bundle: Preset, lang_pair: str | None, *, needed: bool = False) -> tuple[str, str] | None:
+    """Source and target language; None where no pair is given.
+
+    Raises:
+        InputError: no language pair, or one that the preset does not know; or it is needed and not given.
+    """
+    if lang_pair is None:
+        if needed:
+            raise InputError("language pair None: pass one such as 'de-en' (lang_pair=, or --lp)")
+        return None
+    pair = language_pair(lang_pair)
+    only, known = bundle.settings.get("lang_pair"), bundle.settings.get("languages")
+    if only not in (None, lang_pair):
+        raise InputError(f"language pair {lang_pair}: preset {bundle.name} was made for {only} only")
+    for language in pair:
+        if known is not None and language not in known:
+            raise InputError(
+                f"language pair {lang_pair}: preset {bundle.name} knows the languages {' '.join(known)}, not "
+                f"{language!r}"
+            )
+    return pair
+
+
+def compared_with(bundle: Preset, asked: Any, *, usual: str) -> str:
+    """What translations are compared with, ``"source"`` or ``"reference"``: as asked, else as the preset says, else as
+    usual.
+
+    Raises:
+        InputError: neither of the two, or the preset is made for the other one.
+    """
+    only = bundle.settings.get("score", {}).get("against")
+    against = choice("against", asked or only or usual, tuple(AGAINST))
+    if only not in (None, against):
+        raise InputError(
+            f"against {against!r}: preset {bundle.name} compares with the {only} only; choose another preset"
+        )
+    return against
+
+
+def encoder_table(bundle: Preset, override: str | None, target: str | None = None) -> dict[str, Any]:
+    """The table of the encoder: the user's own model, else ``[encoders.LANGUAGE]`` of the target language, else
+    ``[encoder]``.
+
+    Raises:
+        InputError: the preset chooses by language, and none is given.
+        ArtifactError: the preset names no model.
+    """
+    if override:
+        return {"model": override}
+    tables = bundle.settings.get("encoders", {})
+    if tables and target is None:
+        raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its encoder by the target language")
+    table = tables.get(target) or bundle.settings.get("encoder", {})
+    if "model" not in table:
+        raise ArtifactError(f"preset {bundle.name}: names no model in its [encoder] table")
+    return {**table, "model": bundle.path(table["model"])}
+
+
+def preset_map(
+    bundle: Preset,
+    pool: ModelPool,
+    encoder: Encoder,
+    lang_pair: str | None,
+    *,
+    kind: str | None,
+    maps: str | None,
+    level: Level = "word",
+) -> Remapping | None:
+    """The map of the source side that the preset or the user asks for.
+
+    Raises:
+        InputError: an unknown kind, or no language pair.
+        ArtifactError: there is no such map, or it was made for another encoder.
+    """
+    table = bundle.settings.get("maps", {})
+    chosen = choice("map", kind or table.get("kind", "none"), ("none", *KINDS))
+    if chosen == "none":
+        return None
+    language_pair(lang_pair)
+    artifact = maps or bundle.path(table.get("artifact", "."))
+    return load_map(artifact, str(lang_pair), chosen, encoder, level=level, local_files_only=pool.local_files_only)

@@ -1,17 +1,21 @@
 """Baselines that a metric has to beat: lengths, chance, fluency alone, and the overlap metrics of sacrebleu."""
 
+import functools
 import hashlib
+import importlib
+import importlib.util
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.inputs import language_pair
 from mtmetrics.models.language_model import LanguageModel
-from mtmetrics.scorers.base import ChunkScores, Scorer
-from mtmetrics.signature import signature
-
-if TYPE_CHECKING:
-    from sacrebleu.metrics.base import Metric
+from mtmetrics.scorers.base import ChunkScores, Scorer, languages
+from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.xmoverscore import XMoverScore, preset_language_model
+from mtmetrics.signature import model_name, signature
 
 SEED = 12345
 # A segment with a blank side counts as a text of so many characters, which is longer than nearly every segment.
@@ -76,16 +80,46 @@ class Fluency(Scorer):
         lang_pair: recorded in the signature.
     """
 
+    metric = "fluency"
+
     def __init__(self, language_model: LanguageModel, *, lang_pair: str | None = None) -> None:
         self.language_model = language_model
         self.lang_pair = lang_pair
 
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str = "paper",
+        *,
+        lang_pair: str | None,
+        pool: ModelPool | None = None,
+        lm: str | None = None,
+    ) -> "Fluency":
+        """The language model of a preset of XMoverScore, as a metric by itself.
+
+        Args:
+            preset: name of a preset of XMoverScore, or a folder with a preset.toml.
+            lang_pair: such as ``"de-en"``; chooses the language model.
+            pool: loaded models to share.
+            lm: another language model.
+
+        Raises:
+            InputError: an unknown preset or pair, or no language model for its target language.
+            ArtifactError: the language model cannot be loaded.
+        """
+        bundle, pool = XMoverScore.open_preset(preset, pool)
+        pair = languages(bundle, lang_pair, needed=True)
+        model, _ = preset_language_model(bundle, pool, pair[1], lm)
+        if model is None:
+            raise InputError(
+                f"fluency needs a language model for {pair[1]!r}, and preset {bundle.name} names none; pass lm= (--lm)"
+            )
+        return cls(model, lang_pair=lang_pair)
+
     @property
     def signature(self) -> str:
         model = self.language_model
-        return signature(
-            "fluency", {"lp": self.lang_pair, "lm": f"{model.label}#{model.fingerprint}", **model.signature_fields}
-        )
+        return signature(self.metric, {"lp": self.lang_pair, "lm": model_name(model), **model.signature_fields})
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         # One call for all systems, so that a text that several of them share is scored once.
@@ -132,27 +166,60 @@ def chance(seed: int = SEED) -> Baseline:
     return Baseline("random", draw, compares="sources", floor=0.0, fields={"seed": seed})
 
 
-def sentence_level(name: str, metric: "Metric", *, scale: float, floor: float) -> Baseline:
-    """A metric of sacrebleu on single segments; the system score is the mean of the segments, not sacrebleu's corpus
-    score.
+class _Kind(NamedTuple):
+    """A class of `sacrebleu.metrics`, how it is made, what its scores are multiplied with, and the score of a blank."""
 
-    Of several references each is compared by itself and the best one counts, as with all metrics here. sacrebleu does
-    the same for chrF, while its BLEU and TER pool the references of a segment.
+    name: str
+    options: dict[str, Any]
+    scale: float = 0.01
+    floor: float = 0.0
+
+
+# Sentence BLEU without effective order is 0 for most texts of fewer than four words. TER counts edits: lower is better,
+# and a translation that is missing has 100 %.
+_KINDS = {
+    "sentbleu": _Kind("BLEU", {"effective_order": True}),
+    "chrf": _Kind("CHRF", {"word_order": 0}),
+    "chrfpp": _Kind("CHRF", {"word_order": 2}),
+    "ter": _Kind("TER", {}, -0.01, -1.0),
+}
+
+
+def _overlap(metric: str, lang_pair: str | None = None) -> Baseline:
+    """Sentence BLEU, chrF, chrF++ or TER by sacrebleu, divided by 100; TER with a minus, so that higher is better.
+
+    The system score is the mean of the segments, not sacrebleu's corpus score. Of several references each is compared
+    by itself and the best one counts, as with all metrics here. sacrebleu does the same for chrF, while its BLEU and
+    TER pool the references of a segment.
 
     Args:
-        name: name of the baseline.
-        metric: of `sacrebleu.metrics`; its signature becomes a part of the baseline's, with ``sacrebleu`` for
-            ``version``.
-        scale: what sacrebleu's sentence scores are multiplied with.
-        floor: score of a segment with a blank side.
+        metric: one of `_KINDS`.
+        lang_pair: such as ``"en-zh"``; BLEU takes sacrebleu's tokeniser of the target language. Without it that of
+            mteval, 13a.
+
+    Raises:
+        InputError: `lang_pair` is no language pair.
+        MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
     """
-    metric.sentence_score("", [""])  # sacrebleu knows its signature only then
-    fields = dict(field.split(":", 1) for field in str(metric.get_signature()).split("|"))
+    if importlib.util.find_spec("sacrebleu") is None:
+        raise MTMetricsError(f"{metric} needs sacrebleu; pip install 'mtmetrics[baselines]'")
+    kind = _KINDS[metric]
+    target = None if lang_pair is None else language_pair(lang_pair)[1]
+    options = kind.options | ({"trg_lang": target} if target and kind.name == "BLEU" else {})
+    try:
+        made = getattr(importlib.import_module("sacrebleu.metrics"), kind.name)(**options)
+    except (ImportError, RuntimeError) as error:
+        raise MTMetricsError(f"{metric} for {lang_pair}: {' '.join(str(error).split())}") from error
+    made.sentence_score("", [""])  # sacrebleu knows its signature only then
+    fields = dict(field.split(":", 1) for field in str(made.get_signature()).split("|"))
     fields |= {"sacrebleu": fields.pop("version"), "system": "mean-of-segments"}
     return Baseline(
-        name,
-        lambda reference, text: scale * metric.sentence_score(text, [reference]).score,
+        metric,
+        lambda reference, text: kind.scale * made.sentence_score(text, [reference]).score,
         compares="references",
-        floor=floor,
+        floor=kind.floor,
         fields=fields,
     )
+
+
+sentbleu, chrf, chrfpp, ter = (functools.partial(_overlap, name) for name in _KINDS)

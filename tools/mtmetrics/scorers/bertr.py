@@ -2,8 +2,7 @@
 2019)."""
 
 import os
-from collections.abc import Iterator
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -11,13 +10,22 @@ from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice, positive
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.greedy import bertr
-from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import ChunkScores, Scorer
-from mtmetrics.scorers.naming import AGAINST, dtype_name, encoder_name, map_name
-from mtmetrics.signature import signature
+from mtmetrics.scorers.base import (
+    AGAINST,
+    ChunkScores,
+    Scorer,
+    compared_with,
+    cut,
+    encoded_together,
+    encoder_table,
+    languages,
+    preset_map,
+)
+from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.signature import dtype_name, map_name, model_name, signature
 
-Against = Literal["reference", "source"]
+_ENCODER = {"model", "revision", "layer"}
 
 
 class BERTR(Scorer):
@@ -29,8 +37,8 @@ class BERTR(Scorer):
 
     Args:
         encoder: the encoder, opened at the layer to use.
-        against: compare with the ``"reference"`` or with the ``"source"``.
         remapping: linear map of the source side; only against the source.
+        against: compare with the ``"reference"`` or with the ``"source"``.
         special_tokens: count special tokens as word pieces.
         lang_pair: recorded in the signature.
         threads: threads that share the pairs; None for all cores.
@@ -39,18 +47,26 @@ class BERTR(Scorer):
         InputError: an unknown or impossible setting.
     """
 
+    metric = "bertr"
+    tables: ClassVar = {
+        "encoder": _ENCODER,
+        "encoders.*": _ENCODER,
+        "score": {"against"},
+        "maps": {"artifact", "kind"},
+    }
+
     def __init__(
         self,
         encoder: TokenEncoder,
-        *,
-        against: Against = "reference",
         remapping: Remapping | None = None,
+        *,
+        against: Literal["reference", "source"] = "reference",
         special_tokens: bool = False,
         lang_pair: str | None = None,
         threads: int | None = None,
     ) -> None:
         self.encoder = encoder
-        self.against: Against = choice("against", against, tuple(AGAINST))
+        self.against = choice("against", against, tuple(AGAINST))
         self.compares = AGAINST[against]
         if remapping is not None and against == "reference":
             raise InputError("map: maps bring a source language closer, so they need against='source'; leave it out")
@@ -61,6 +77,50 @@ class BERTR(Scorer):
         self.lang_pair = lang_pair
         self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
 
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str = "paper",
+        *,
+        lang_pair: str | None = None,
+        pool: ModelPool | None = None,
+        against: Any = None,
+        encoder: str | None = None,
+        layer: int | None = None,
+        map: str | None = None,
+        maps: str | None = None,
+        **settings: Any,
+    ) -> "BERTR":
+        """BERTR as a preset describes it.
+
+        Args:
+            preset: name of a preset, or a folder with a preset.toml.
+            lang_pair: such as ``"de-en"``; needed where the preset chooses the encoder by language, and for maps.
+            pool: loaded models to share.
+            against: compare with the ``"reference"`` (by default) or with the ``"source"``, which needs a multilingual
+                encoder.
+            encoder: another encoder than the preset's.
+            layer: hidden state of the encoder; the last by default.
+            map: against the source, ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
+            maps: a map file, a folder of maps, or the name of a map artifact.
+            **settings: of the class.
+
+        Raises:
+            InputError: an unknown preset, pair or option.
+            ArtifactError: something that the preset names cannot be loaded.
+        """
+        bundle, pool = cls.open_preset(preset, pool)
+        compared: Any = compared_with(bundle, against, usual="reference")
+        pair = languages(bundle, lang_pair)
+        # Against the source the multilingual encoder is needed, whatever the target language.
+        table = encoder_table(bundle, encoder, "" if compared == "source" else pair and pair[1])
+        chosen = table.get("layer") if layer is None else layer
+        model = pool.encoder(table["model"], layer=chosen, revision=table.get("revision"))
+        remapping = None
+        if compared == "source" or map not in (None, "none"):
+            remapping = preset_map(bundle, pool, model, lang_pair, kind=map, maps=maps)
+        return cls(model, remapping, against=compared, lang_pair=lang_pair, **settings)
+
     @property
     def depth(self) -> int | None:
         return self.encoder.depth
@@ -68,11 +128,11 @@ class BERTR(Scorer):
     @property
     def signature(self) -> str:
         return signature(
-            "bertr",
+            self.metric,
             {
                 "lp": self.lang_pair,
                 "against": self.against,
-                "enc": encoder_name(self.encoder),
+                "enc": model_name(self.encoder),
                 "layer": self.encoder.layer,
                 "map": map_name(self.remapping) if self.against == "source" else None,
                 "special": "yes" if self.special_tokens else None,
@@ -81,22 +141,15 @@ class BERTR(Scorer):
         )
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        packed_others, *columns = self._packed(others, systems)
+        first, *columns = encoded_together(self.encoder, [others, *systems])
+        if self.remapping is not None:
+            first = first.with_vectors(self.remapping.apply)
+        first = first.normalized()
         results = []
         for packed in columns:
-            recall = bertr(packed, packed_others, special_tokens=self.special_tokens, threads=self.threads)
-            truncated = packed_others.truncated[packed_others.index] | packed.truncated[packed.index]
-            results.append(ChunkScores(recall, {}, truncated, np.isnan(recall)))
+            recall = bertr(packed.normalized(), first, special_tokens=self.special_tokens, threads=self.threads)
+            results.append(ChunkScores(recall, {}, cut(first, packed), np.isnan(recall)))
         return results
-
-    def _packed(self, others: list[str], systems: list[list[str]]) -> Iterator[PackedTokens]:
-        # One call for all texts, so that none is encoded twice, whatever the cache holds.
-        tokens = self.encoder.encode([text for column in (others, *systems) for text in column])
-        first, *columns = tokens.split(len(others))
-        remapping = self.remapping
-        yield (first if remapping is None else first.with_vectors(remapping.apply)).normalized()
-        for column in columns:
-            yield column.normalized()
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return 0.0, {}

@@ -1,16 +1,25 @@
 """DistilScore: the cosine of sentence vectors of a distilled multilingual encoder (Reimers and Gurevych, 2020; relative
 of SentSim)."""
 
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from mtmetrics.inputs import choice
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.models.packed import Encoder
-from mtmetrics.scorers.base import ChunkScores, Scorer
-from mtmetrics.scorers.naming import AGAINST, dtype_name, encoder_name
-from mtmetrics.signature import signature
+from mtmetrics.scorers.base import (
+    AGAINST,
+    ChunkScores,
+    Scorer,
+    compared_with,
+    cut,
+    encoded_together,
+    encoder_table,
+    languages,
+)
+from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.signature import dtype_name, model_name, signature
 
 
 class DistilScore(Scorer):
@@ -27,6 +36,9 @@ class DistilScore(Scorer):
         InputError: an unknown setting.
     """
 
+    metric = "distilscore"
+    tables: ClassVar = {"encoder": {"model", "revision", "layer"}, "score": {"against"}}
+
     def __init__(
         self, encoder: Encoder, *, against: Literal["source", "reference"] = "source", lang_pair: str | None = None
     ) -> None:
@@ -35,6 +47,41 @@ class DistilScore(Scorer):
         self.compares = AGAINST[against]
         self.lang_pair = lang_pair
 
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str = "paper",
+        *,
+        lang_pair: str | None = None,
+        pool: ModelPool | None = None,
+        against: Any = None,
+        encoder: str | None = None,
+        layer: int | None = None,
+    ) -> "DistilScore":
+        """DistilScore as a preset describes it.
+
+        Args:
+            preset: name of a preset, or a folder with a preset.toml.
+            lang_pair: such as ``"de-en"``; recorded in the signature.
+            pool: loaded models to share.
+            against: compare with the ``"source"`` (by default, unless the preset knows references only) or with the
+                ``"reference"``.
+            encoder: a sentence-transformers model, or an encoder whose token vectors are averaged, instead of the
+                preset's.
+            layer: hidden state of an encoder that is averaged.
+
+        Raises:
+            InputError: an unknown preset, pair or option.
+            ArtifactError: something that the preset names cannot be loaded.
+        """
+        bundle, pool = cls.open_preset(preset, pool)
+        languages(bundle, lang_pair)
+        compared: Any = compared_with(bundle, against, usual="source")
+        table = encoder_table(bundle, encoder)
+        chosen = table.get("layer") if layer is None else layer
+        model = pool.sentence_encoder(table["model"], layer=chosen, revision=table.get("revision"))
+        return cls(model, against=compared, lang_pair=lang_pair)
+
     @property
     def depth(self) -> int | None:
         return self.encoder.depth
@@ -42,25 +89,22 @@ class DistilScore(Scorer):
     @property
     def signature(self) -> str:
         return signature(
-            "distilscore",
+            self.metric,
             {
                 "lp": self.lang_pair,
                 "against": self.against,
-                "enc": encoder_name(self.encoder),
+                "enc": model_name(self.encoder),
                 "layer": self.encoder.layer,
                 "dtype": dtype_name(self.encoder.dtype),
             },
         )
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        # One call for all texts, so that none is encoded twice.
-        packed = self.encoder.encode([text for column in (others, *systems) for text in column])
-        rows = packed.index.reshape(-1, len(others))
+        x, *columns = encoded_together(self.encoder, [others, *systems])
         results = []
-        for number in range(1, len(rows)):
-            similarity = cosines(packed.vectors[rows[0]], packed.vectors[rows[number]])
-            truncated = packed.truncated[rows[0]] | packed.truncated[rows[number]]
-            results.append(ChunkScores(similarity, {}, truncated, np.isnan(similarity)))
+        for y in columns:
+            similarity = cosines(x.vectors[x.index], y.vectors[y.index])
+            results.append(ChunkScores(similarity, {}, cut(x, y), np.isnan(similarity)))
         return results
 
     def _floor(self) -> tuple[float, dict[str, float]]:

@@ -2,19 +2,23 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.artifacts.models import model_folder, model_size
-from mtmetrics.errors import InputError
-from mtmetrics.models.device import Devices
+from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_size
+from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.language_model import LanguageModel
-from mtmetrics.models.packed import Encoder
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder, SentenceTransformerEncoder, is_sentence_transformer
-from mtmetrics.models.static_vectors import StaticVectors
-from mtmetrics.models.token_encoder import LayerView, TokenEncoder, one_hot_mix
-from mtmetrics.models.translator import Translator
+from mtmetrics.models.token_encoder import TokenEncoder
+
+if TYPE_CHECKING:
+    from mtmetrics.models.device import Devices
+    from mtmetrics.models.packed import Encoder
+    from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+    from mtmetrics.models.static_vectors import StaticVectors
+    from mtmetrics.models.token_encoder import LayerView
+    from mtmetrics.models.translator import Translator
+    from mtmetrics.scorers.networks import Regressor
 
 
 class ModelPool:
@@ -31,7 +35,7 @@ class ModelPool:
     def __init__(
         self,
         *,
-        device: Devices = "auto",
+        device: "Devices" = "auto",
         dtype: str = "float32",
         batch_tokens: int = 4096,
         embedding_cache: str | Path | None = None,
@@ -70,9 +74,15 @@ class ModelPool:
             ),
         )
 
-    def sentence_encoder(self, model: str, *, layer: int | None = None, revision: str | None = None) -> Encoder:
+    def sentence_encoder(self, model: str, *, layer: int | None = None, revision: str | None = None) -> "Encoder":
         """An encoder of one vector per text: a sentence-transformers model, or the mean of the token vectors at a
         layer."""
+        from mtmetrics.models.sentence_encoder import (
+            MeanPooledEncoder,
+            SentenceTransformerEncoder,
+            is_sentence_transformer,
+        )
+
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not is_sentence_transformer(folder):
             tokens = self.encoder(model, layer=layer, revision=revision)
@@ -90,21 +100,35 @@ class ModelPool:
 
     def words_and_sentences(
         self, model: str, *, layer: int, revision: str | None = None
-    ) -> tuple[LayerView, MeanPooledEncoder]:
+    ) -> "tuple[LayerView, MeanPooledEncoder] | None":
         """Word vectors of a layer and sentence vectors of one model, from one pass over each text.
 
         Args:
-            model: a sentence-transformers model that averages token vectors, see `is_mean_pooled`.
-            layer: of the words, from 1 up.
+            model: name of the model.
+            layer: of the words.
             revision: Hub revision.
+
+        Returns:
+            Both, or None where the model does not average the vectors of its last layer, or has no such layer.
         """
-        _, depth = model_size(model_folder(model, revision=revision, local_files_only=self.local_files_only))
+        from mtmetrics.models.sentence_encoder import MeanPooledEncoder, is_mean_pooled
+        from mtmetrics.models.token_encoder import LayerView, one_hot_mix
+
+        folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
+        if not is_mean_pooled(folder) or not 0 < layer <= (depth := model_size(folder)[1]):
+            return None
         layers = (layer, depth)
         tokens = self.encoder(model, mix=one_hot_mix(layers, depth), revision=revision)
         return LayerView(tokens, layers, 0), MeanPooledEncoder(LayerView(tokens, layers, 1))
 
-    def static_vectors(self, table: str) -> StaticVectors:
+    def is_table(self, name: str) -> bool:
+        """Whether a name is that of a table of word vectors, which is a file."""
+        return Path(name).is_file()
+
+    def static_vectors(self, table: str) -> "StaticVectors":
         """A table of word vectors."""
+        from mtmetrics.models.static_vectors import StaticVectors
+
         return self._once(("static", table), lambda: StaticVectors(table))
 
     def language_model(self, model: str, *, revision: str | None = None, **options: Any) -> LanguageModel:
@@ -116,8 +140,10 @@ class ModelPool:
             ),
         )
 
-    def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: int) -> Translator:
+    def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: int) -> "Translator":
         """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""
+        from mtmetrics.models.translator import Translator
+
         return self._once(
             ("translator", model, lang_pair, revision, *sorted(options.items())),
             lambda: Translator(
@@ -129,6 +155,23 @@ class ModelPool:
                 **options,
             ),
         )
+
+    def regressor(self, model: str, *, revision: str | None = None) -> "tuple[Regressor, str]":
+        """A trained regressor, and its fingerprint.
+
+        Raises:
+            ArtifactError: a file is missing or damaged.
+        """
+        folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
+        if not (folder / "model.safetensors").is_file():
+            raise ArtifactError(f"{folder}: no model.safetensors, so it is no regressor")
+        from mtmetrics.scorers.networks import Regressor
+
+        with loading(folder, "regressor"):
+            try:
+                return Regressor.read(folder), model_fingerprint(folder)
+            except TypeError as error:
+                raise ArtifactError(f"{folder}: its config.json is not that of a regressor ({error})") from error
 
     def _once(self, key: tuple[object, ...], load: Callable[[], Any]) -> Any:
         if key not in self._loaded:

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mtmetrics.errors import InputError
+from mtmetrics.artifacts.presets import Preset
+from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, positive
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines, sentence_mover_distances
@@ -15,9 +16,9 @@ from mtmetrics.matching.transport import euclidean_distances, word_mover_distanc
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
-from mtmetrics.scorers.base import ChunkScores, MetricResult, Scorer, joined
-from mtmetrics.scorers.naming import dtype_name, encoder_name
-from mtmetrics.signature import signature
+from mtmetrics.scorers.base import ChunkScores, MetricResult, Scorer, cut, given, joined, languages
+from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.signature import dtype_name, model_name, signature
 
 Setting = Literal["src-mt", "mt-ref"]
 SETTINGS: dict[Setting, Literal["sources", "references"]] = {"src-mt": "sources", "mt-ref": "references"}
@@ -46,6 +47,7 @@ PARTS: dict[str, Part] = {
     # Sentence Mover's Distance: between mean token vectors (App. A.1).
     "smd": Part(True, None),
 }
+_MODELS = {"words", "words_revision", "layer", "sentences", "sentences_revision"}
 # Vectors are float32: what differs by less is equal.
 _NOISE = 1e-6
 # The two combinations that the paper recommends.
@@ -72,10 +74,10 @@ class SentSim(Scorer):
     Args:
         words: the encoder of tokens, opened at the layer to use.
         sentences: the encoder of one vector per text.
+        bounds: for ``normalize="fixed"``, part -> its lowest and highest value.
         parts: names of parts joined by ``+``, such as ``"sss+wmd"``; with a single one the score is its ``exp``.
         setting: ``"src-mt"`` compares with the source, ``"mt-ref"`` with a reference.
         normalize: ``"batch"`` or ``"fixed"``.
-        bounds: for ``"fixed"``, part -> its lowest and highest value.
         normalize_vectors: give token vectors length 1 before Word and Sentence Mover's Distance; the published code
             does not.
         lang_pair: recorded in the signature.
@@ -85,15 +87,22 @@ class SentSim(Scorer):
         InputError: an unknown setting, or ``"fixed"`` without bounds for a part.
     """
 
+    metric = "sentsim"
+    tables: ClassVar = {
+        **dict.fromkeys(SETTINGS, _MODELS),
+        "score": {"variant", "normalize", "normalize_vectors"},
+        "bounds.*": set(PARTS),
+    }
+
     def __init__(
         self,
         words: TokenEncoder | LayerView,
         sentences: Encoder,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
         *,
         parts: str = VARIANTS["bertscore"],
         setting: Setting,
         normalize: Literal["batch", "fixed"] = "batch",
-        bounds: Mapping[str, tuple[float, float]] | None = None,
         normalize_vectors: bool = False,
         lang_pair: str | None = None,
         threads: int | None = None,
@@ -111,11 +120,79 @@ class SentSim(Scorer):
             missing = [name for name in self.parts if name not in self.bounds]
             if missing:
                 raise InputError(
-                    f"normalize='fixed': no bounds for {', '.join(missing)} with setting={setting!r}; use normalize='batch'"
+                    f"normalize='fixed': no bounds for {', '.join(missing)} with setting={setting!r}; use "
+                    "normalize='batch'"
                 )
         self.normalize_vectors = normalize_vectors
         self.lang_pair = lang_pair
         self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str = "paper",
+        *,
+        lang_pair: str | None = None,
+        pool: ModelPool | None = None,
+        setting: Any = None,
+        variant: str | None = None,
+        parts: str | None = None,
+        layer: int | None = None,
+        normalize: Any = None,
+        normalize_vectors: bool | None = None,
+        **settings: Any,
+    ) -> "SentSim":
+        """SentSim as a preset describes it; each option that is not None overrides the preset.
+
+        Args:
+            preset: name of a preset, or a folder with a preset.toml.
+            lang_pair: such as ``"de-en"``; recorded in the signature.
+            pool: loaded models to share.
+            setting: see the class; not needed where a preset knows one only.
+            variant: ``"bertscore"`` or ``"wmd"``, what the sentence similarity is combined with.
+            parts: instead of `variant`, names among sss, bertscore, wmd and smd, joined by ``+``.
+            layer: hidden state of the encoder of tokens.
+            normalize: see the class; the bounds of a preset belong to its layer and `normalize_vectors`.
+            normalize_vectors: see the class.
+            **settings: of the class.
+
+        Raises:
+            InputError: an unknown preset, pair or option.
+            ArtifactError: something that the preset names cannot be loaded.
+        """
+        bundle, pool = cls.open_preset(preset, pool)
+        languages(bundle, lang_pair)
+        chosen = _setting(bundle, setting)
+        table, score = bundle.settings[chosen], bundle.settings.get("score", {})
+        for key in ("words", "sentences"):
+            if key not in table:
+                raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{chosen}] table")
+        if parts is None:
+            parts = VARIANTS[choice("variant", variant or score.get("variant", "bertscore"), list(VARIANTS))]
+        elif variant is not None:
+            raise InputError(f"variant {variant!r} and parts {parts!r} both say what is combined; pass one of them")
+        normalize = normalize or score.get("normalize", "batch")
+        usual = {"layer": table.get("layer"), "normalize_vectors": score.get("normalize_vectors", False)}
+        asked = given({"layer": layer, "normalize_vectors": normalize_vectors})
+        for name, value in asked.items():
+            if normalize == "fixed" and value != usual[name]:
+                raise InputError(
+                    f"{name} {value!r}: the bounds of preset {bundle.name} belong to {name} {usual[name]}; pass "
+                    "normalize='batch' too"
+                )
+        usual |= asked
+        words, sentences = _encoders(bundle, pool, table, usual["layer"])
+        return cls(
+            words,
+            sentences,
+            bundle.settings.get("bounds", {}).get(chosen),
+            parts=parts,
+            setting=chosen,
+            normalize=normalize,
+            normalize_vectors=usual["normalize_vectors"],
+            lang_pair=lang_pair,
+            **settings,
+        )
 
     @property
     def depth(self) -> int | None:
@@ -126,14 +203,14 @@ class SentSim(Scorer):
         bounds = {name: self.bounds[name] for name in self.parts} if self.normalize == "fixed" else {}
         scale = ",".join(f"{low:g}:{high:g}" for low, high in bounds.values())
         return signature(
-            "sentsim",
+            self.metric,
             {
                 "lp": self.lang_pair,
                 "set": self.setting,
                 "parts": "+".join(self.parts),
-                "enc": encoder_name(self.words) if self.parts != ("sss",) else None,
+                "enc": model_name(self.words) if self.parts != ("sss",) else None,
                 "layer": self.words.layer if self.parts != ("sss",) else None,
-                "sent": encoder_name(self.sentences) if "sss" in self.parts else None,
+                "sent": model_name(self.sentences) if "sss" in self.parts else None,
                 "norm": f"fixed({scale})" if scale else self.normalize,
                 "vectors": "unit" if self.normalize_vectors else None,
                 "dtype": dtype_name(self.words.dtype),
@@ -177,12 +254,11 @@ class SentSim(Scorer):
         for column in columns[1:]:
             parts = {name: self._measures[name](self, columns[0], column) for name in self.parts}
             empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
-            truncated = np.any(
-                [tokens.truncated[tokens.index] for side in (columns[0], column) for tokens in side.values()], axis=0
-            )
+            truncated = cut(*columns[0].values(), *column.values())
             if self.normalize == "fixed":
                 segments = self._combine(parts, self.bounds)
-            else:  # The bounds of a call are known at its end; until then the best of several references is chosen by the plain values.
+            else:
+                # The bounds of a call are known at its end; until then the plain values choose among references.
                 segments = np.sum([-values if PARTS[name].falls else values for name, values in parts.items()], axis=0)
             results.append(ChunkScores(segments, parts, truncated, empty))
         return results
@@ -234,3 +310,30 @@ class SentSim(Scorer):
         if self.normalize == "batch":  # put right when the call is over
             return -np.inf, {name: value or 0.0 for name, value in floors.items()}
         return 1.0, {name: self.bounds[name][1] if value is None else value for name, value in floors.items()}
+
+
+def _setting(bundle: Preset, setting: Any) -> Setting:
+    known = [name for name in SETTINGS if name in bundle.settings]
+    if not known:
+        raise ArtifactError(f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table")
+    if setting is None and len(known) > 1:
+        raise InputError(
+            "setting is missing: pass setting='src-mt' (compare with sources) or setting='mt-ref' (with references)"
+        )
+    chosen = known[0] if setting is None else choice("setting", setting, tuple(SETTINGS))
+    if chosen not in known:
+        raise InputError(f"setting {chosen!r}: preset {bundle.name} has models for {known[0]!r} only")
+    return chosen
+
+
+def _encoders(bundle: Preset, pool: ModelPool, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:
+    """The encoders of words and of sentences, as one where the model is the same."""
+    names = [(bundle.path(table[key]), table.get(f"{key}_revision")) for key in ("words", "sentences")]
+    (words, revision), (sentences, sentences_revision) = names
+    both = None
+    if names[0] == names[1] and type(layer) is int:
+        both = pool.words_and_sentences(words, layer=layer, revision=revision)
+    return both or (
+        pool.encoder(words, layer=layer, revision=revision),
+        pool.sentence_encoder(sentences, revision=sentences_revision),
+    )

@@ -1,20 +1,23 @@
 """UScore: word level and sentence level, both without supervision (Belouadi and Eger, 2023)."""
 
-from collections.abc import Collection, Iterator, Mapping
+import functools
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mtmetrics.errors import InputError
+from mtmetrics.artifacts.presets import Preset
+from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.translator import Translator
-from mtmetrics.scorers.base import ChunkScores, Scorer
-from mtmetrics.scorers.naming import dtype_name, encoder_name, map_name
+from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoder_table, languages, preset_map
+from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import XMoverScore
-from mtmetrics.signature import signature
+from mtmetrics.signature import dtype_name, map_name, model_name, signature
 
 WORD_PARTS = ("wmd", "pseudo", "lm")
 LEVELS = ("wrd", "snt")
@@ -88,12 +91,24 @@ class UScore(Scorer):
         InputError: an unknown setting, another variant, or a model is missing whose part was not left out by name.
     """
 
+    metric = "uscore"
+    tables: ClassVar = {
+        "encoder": {"model", "revision", "layer"},
+        "maps": {"artifact", "kind"},
+        "sentences": {"model", "revision"},
+        "translation": {"model", "revision", "beams", "max_length"},
+        "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
+        "score": {"parts", "weights", "without"},
+        # Read by `mtmetrics.uscore`, which makes presets from this one.
+        "start": {"sentences", "translation", "aligner_layer"},
+    }
+
     def __init__(
         self,
         words: XMoverScore | None = None,
-        *,
         translator: Translator | None = None,
         sentences: Encoder | None = None,
+        *,
         parts: str = "wrd+snt",
         weights: str = "tuned",
         without: Collection[str] = (),
@@ -112,6 +127,78 @@ class UScore(Scorer):
         if words is not None and words.variant != "uscore":
             raise InputError(f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}")
 
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str = "paper",
+        *,
+        lang_pair: str | None = None,
+        pool: ModelPool | None = None,
+        parts: str | None = None,
+        weights: str | None = None,
+        without: str | None = None,
+        map: str | None = None,
+        maps: str | None = None,
+        lm: str | None = None,
+        threads: int | None = None,
+    ) -> "UScore":
+        """UScore as a preset describes it; each option that is not None overrides the preset.
+
+        Args:
+            preset: name of a preset, or a folder with a preset.toml, such as ``mtmetrics uscore`` makes.
+            lang_pair: such as ``"de-en"``; not needed where the preset was made for one.
+            pool: loaded models to share.
+            parts: see the class.
+            weights: see the class.
+            without: what is left out, besides what the preset leaves out: ``"translation"``, ``"language_model"`` or
+                ``"sentences"``, or several of them joined by ``+``.
+            map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
+            maps: a map file, a folder of maps, or the name of a map artifact.
+            lm: a language model, or ``"none"``, which leaves it out.
+            threads: solver threads.
+
+        Raises:
+            InputError: an unknown preset, pair or option.
+            ArtifactError: something that the preset names cannot be loaded, or a part that was not left out has no
+                model.
+        """
+        bundle, pool = cls.open_preset(preset, pool)
+        lang_pair = lang_pair or bundle.settings.get("lang_pair")
+        pair = languages(bundle, lang_pair)
+        score = bundle.settings.get("score", {})
+        parts, weights = parts or score.get("parts", "wrd+snt"), weights or score.get("weights", "tuned")
+        gone = {*score.get("without", []), *(without.split("+") if without else [])}
+        gone |= {"language_model"} if lm == "none" else set()
+        word_weights, level_weights = part_weights(weights, parts, gone)
+        if word_weights:
+            languages(bundle, lang_pair, needed=True)
+        target = str(pair and pair[1])
+        tables = _model_tables(bundle, target, lm)
+        needed = [name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights]
+        missing = [name for name in needed if "model" not in tables[name]]
+        if missing:
+            named = [f"{name} ({target})" if name == "language_model" else name for name in missing]
+            raise ArtifactError(
+                f"preset {bundle.name}: names no model for {' and '.join(named)}; 'mtmetrics uscore' makes a preset "
+                "that "
+                f"does, from text of both languages; or leave out by name: without={'+'.join(missing)!r}"
+            )
+        loaders: dict[str, Callable[..., Any]] = {
+            "translation": functools.partial(pool.translator, lang_pair=lang_pair),
+            "language_model": pool.language_model,
+            "sentences": pool.sentence_encoder,
+        }
+        models = {name: loaders[name](**tables[name]) for name in needed}
+        words = None
+        if word_weights:
+            table = encoder_table(bundle, None)
+            encoder = pool.encoder(table["model"], layer=table.get("layer"), revision=table.get("revision"))
+            remapping = preset_map(bundle, pool, encoder, lang_pair, kind=map, maps=maps)
+            model = models.get("language_model")
+            words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, threads=threads)
+        options = {"parts": parts, "weights": weights, "without": gone, "lang_pair": lang_pair}
+        return cls(words, models.get("translation"), models.get("sentences"), **options)
+
     @property
     def depth(self) -> int | None:
         return None if self.words is None else self.words.depth
@@ -124,21 +211,21 @@ class UScore(Scorer):
         sentences = self.sentences if "snt" in self.level_weights else None
         encoder = words.encoder if words is not None else sentences
         return signature(
-            "uscore",
+            self.metric,
             {
                 "lp": self.lang_pair,
                 "parts": "+".join(self.level_weights),
                 "weights": self.weights,
                 "without": "+".join(self.without) or None,
-                "enc": words and encoder_name(words.encoder),
+                "enc": words and model_name(words.encoder),
                 "layer": words and words.encoder.layer,
                 "map": words and map_name(words.remapping),
-                "mt": translator and f"{translator.label}#{translator.fingerprint}",
+                "mt": model_name(translator),
                 "beams": translator and translator.beams,
                 "mtlen": translator and translator.max_length,
-                "lm": model and f"{model.label}#{model.fingerprint}",
+                "lm": model_name(model),
                 **(model.signature_fields if model is not None else {}),
-                "sent": sentences and encoder_name(sentences),
+                "sent": model_name(sentences),
                 "dtype": encoder and dtype_name(encoder.dtype),
             },
         )
@@ -146,15 +233,13 @@ class UScore(Scorer):
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         translator = self.translator if "pseudo" in self.word_weights else None
         translations = translator.translate(others) if translator is not None else []
-        cut = np.array([translation.cut for translation in translations] or [False] * len(others), dtype=bool)
+        short = np.array([translation.cut for translation in translations] or [False] * len(others), dtype=bool)
         levels = self._encoded([others, *systems], [translation.text for translation in translations])
         results = []
         for number, predictions in enumerate(systems, 1):
             parts: dict[str, np.ndarray] = {}
-            truncated = cut.copy()
-            for columns in levels.values():
-                for side in (columns[0], columns[number]):
-                    truncated |= side.truncated[side.index]
+            sides = [side for columns in levels.values() for side in (columns[0], columns[number])]
+            truncated = cut(*sides) | short
             if self.words is not None and "wrd" in levels:
                 sources, *targets = levels["wrd"]
                 parts["wmd"] = self.words.mover(sources, targets[number - 1])
@@ -212,3 +297,16 @@ class UScore(Scorer):
             arrays["wrd"] = weighted_sum(arrays, self.word_weights)
         kept = {name: float(arrays[name][0]) for name in (*self.word_weights, *self.level_weights)}
         return float(weighted_sum(arrays, self.level_weights)[0]), kept
+
+
+def _model_tables(bundle: Preset, target: str, lm: str | None) -> dict[str, dict[str, Any]]:
+    """By the names of `OPTIONAL`, the tables of the models, with their paths; empty where the preset has none."""
+    tables = {
+        "translation": bundle.settings.get("translation", {}),
+        "language_model": {"model": lm} if lm else bundle.settings.get("language_models", {}).get(target, {}),
+        "sentences": bundle.settings.get("sentences", {}),
+    }
+    return {
+        name: {**table, "model": bundle.path(table["model"])} if "model" in table else {}
+        for name, table in tables.items()
+    }

@@ -3,11 +3,12 @@
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mtmetrics.errors import InputError
+from mtmetrics.artifacts.presets import Preset
+from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, number, positive
 from mtmetrics.maps.remapping import Remapping, Sides
 from mtmetrics.matching.pairs import cosines
@@ -23,14 +24,25 @@ from mtmetrics.matching.transport import (
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.words import TokenWeights
-from mtmetrics.scorers.base import ChunkScores, Scorer
-from mtmetrics.scorers.naming import dtype_name, encoder_name, map_name
-from mtmetrics.signature import signature
+from mtmetrics.scorers.base import (
+    ChunkScores,
+    Scorer,
+    cut,
+    encoded_together,
+    encoder_table,
+    given,
+    languages,
+    preset_map,
+)
+from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.signature import dtype_name, map_name, model_name, signature
 
 Side = Literal["source", "target"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
+# What has no effect on the comparison of sentence vectors.
+_OF_WORDS = ("ngram", "distance", "weights", "drop_rate")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +79,7 @@ VARIANTS: dict[str, Variant] = {
 
 
 class XMoverScore(Scorer):
-    """Scores a translation against its source: ``weight * similarity + lm_weight * lm``.
+    """Scores a translation against its source: ``similarity + lm_weight * lm``.
 
     The similarity is the part ``mover``, from the Word Mover's Distance between the (remapped) n-grams of source and
     translation (Sec. 3.1 of the paper), or the part ``cosine``, of their (remapped) sentence vectors (Sec. 3.2). The
@@ -80,16 +92,15 @@ class XMoverScore(Scorer):
         encoder: the multilingual encoder, opened at the layer to use; for ``cosine`` one that gives a vector per text.
         target_encoder: encoder of the translations where it is another one, such as the word vectors of their language
             in a shared space.
+        remapping: linear map of the source side, or None.
+        language_model: model of the target language, or None for no language-model part.
+        weights: inverse document frequencies of tokens, or None for uniform weights.
         similarity: ``"mover"`` or ``"cosine"``.
         variant: ``"acl20"``, ``"release"`` or ``"uscore"``; the arguments below override its settings.
         ngram: tokens per n-gram.
         distance: ``"sqeuclidean"``, ``"euclidean"`` or ``"cosine"``.
-        remapping: linear map of the source side, or None.
         sides: apply the map to the ``"source"`` alone or to ``"both"``.
-        language_model: model of the target language, or None for no language-model part.
         lm_weight: weight of ``lm``.
-        similarity_weight: weight of ``mover`` or ``cosine``.
-        weights: inverse document frequencies of tokens, or None for uniform weights.
         drop_rate: share of flows that partial transport drops (0 to 1); None takes the variant's.
         lang_pair: recorded in the signature.
         threads: solver threads; None for all cores.
@@ -98,21 +109,28 @@ class XMoverScore(Scorer):
         InputError: an unknown or impossible setting, or one that has no effect with ``similarity="cosine"``.
     """
 
+    metric = "xmoverscore"
+    tables: ClassVar = {
+        "encoder": {"model", "revision", "layer"},
+        "score": {"similarity", "variant", "ngram", "distance", "sides", "drop_rate"},
+        "maps": {"artifact", "kind"},
+        "language_models.*": {"model", "revision", "weight", "start_token", "end_token", "length_power"},
+    }
+
     def __init__(
         self,
         encoder: Encoder,
-        *,
         target_encoder: Encoder | None = None,
+        remapping: Remapping | None = None,
+        language_model: LanguageModel | None = None,
+        weights: TokenWeights | None = None,
+        *,
         similarity: Similarity = "mover",
         variant: str = "acl20",
         ngram: int | None = None,
         distance: Distance | None = None,
-        remapping: Remapping | None = None,
         sides: Sides = "source",
-        language_model: LanguageModel | None = None,
         lm_weight: float = 0.1,
-        similarity_weight: float = 1.0,
-        weights: TokenWeights | None = None,
         drop_rate: float | None = None,
         lang_pair: str | None = None,
         threads: int | None = None,
@@ -127,12 +145,7 @@ class XMoverScore(Scorer):
             )
         self.similarity: Similarity = choice("similarity", similarity, SIMILARITIES)
         if similarity == "cosine":
-            for name, value in {
-                "ngram": ngram,
-                "distance": distance,
-                "weights": weights,
-                "drop_rate": drop_rate,
-            }.items():
+            for name, value in zip(_OF_WORDS, (ngram, distance, weights, drop_rate), strict=True):
                 if value is not None:
                     raise InputError(
                         f"{name} has no effect with similarity='cosine', which compares whole texts; leave it out"
@@ -146,7 +159,6 @@ class XMoverScore(Scorer):
                 remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32), side)
         self.language_model = language_model
         self.lm_weight = number("lm_weight", lm_weight)
-        self.similarity_weight = number("similarity_weight", similarity_weight)
         self.weights = weights
         if weights is not None:
             for vocabulary in {self._words(side).vocabulary_size for side in ("source", "target")}:
@@ -158,6 +170,58 @@ class XMoverScore(Scorer):
         self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
         self._form = form
 
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str = "paper",
+        *,
+        lang_pair: str | None,
+        pool: ModelPool | None = None,
+        encoder: str | None = None,
+        layer: int | None = None,
+        map: str | None = None,
+        maps: str | None = None,
+        lm: str | None = None,
+        weights: str | None = None,
+        **settings: Any,
+    ) -> "XMoverScore":
+        """XMoverScore as a preset describes it; each option that is not None overrides the preset.
+
+        Args:
+            preset: name of a preset, or a folder with a preset.toml.
+            lang_pair: such as ``"de-en"``; chooses map and language model.
+            pool: loaded models to share.
+            encoder: an encoder, for ``similarity="cosine"`` also a sentence-transformers model; or a table of static
+                word vectors, whose path may hold ``{lang}`` for one table per language (in a shared space). The layer
+                and the maps of the preset belong to its own encoder: with another one pass `maps`, or ``map="none"``.
+            layer: hidden state of the encoder.
+            map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
+            maps: a map file, a folder of maps, or the name of a map artifact.
+            lm: a language model, or ``"none"``. A preset without a model for the target language uses none, and the
+                signature says so.
+            weights: ``"uniform"``, or a stored table of inverse document frequencies.
+            **settings: of the class.
+
+        Raises:
+            InputError: an unknown preset, pair or option.
+            ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
+        """
+        bundle, pool = cls.open_preset(preset, pool)
+        pair = languages(bundle, lang_pair, needed=True)
+        asked, score = given(settings), bundle.settings.get("score", {})
+        variant = choice("variant", (score | asked).get("variant", "acl20"), list(VARIANTS))
+        similarity = choice("similarity", (score | asked).get("similarity", "mover"), SIMILARITIES)
+        if similarity == "cosine":
+            score = {name: value for name, value in score.items() if name not in _OF_WORDS}
+        usual_layer = VARIANTS[variant].layer
+        sources, targets = _preset_encoders(bundle, pool, pair, similarity, encoder, layer, usual_layer)
+        level: Any = "sentence" if similarity == "cosine" else "word"
+        remapping = preset_map(bundle, pool, sources, lang_pair, kind=map, maps=maps, level=level)
+        model, lm_weight = preset_language_model(bundle, pool, pair[1], lm)
+        table = None if weights in (None, "uniform") else TokenWeights.load(bundle.path(str(weights)))
+        merged = {"lm_weight": lm_weight, **score, **asked}
+        return cls(sources, targets, remapping, model, table, lang_pair=lang_pair, **merged)
+
     @property
     def depth(self) -> int | None:
         return self.encoder.depth
@@ -165,15 +229,15 @@ class XMoverScore(Scorer):
     @property
     def signature(self) -> str:
         form, model = self._form, self.language_model
-        lm = "none" if model is None else f"{model.label}#{model.fingerprint}*{self.lm_weight:g}"
+        lm = "none" if model is None else f"{model_name(model)}*{self.lm_weight:g}"
         words = self.similarity == "mover"
         target = self.target_encoder if self.target_encoder is not self.encoder else None
         return signature(
-            "xmoverscore",
+            self.metric,
             {
                 "lp": self.lang_pair,
-                "enc": encoder_name(self.encoder),
-                "tenc": target and encoder_name(target),
+                "enc": model_name(self.encoder),
+                "tenc": model_name(target),
                 "layer": self.encoder.layer,
                 "sim": None if words else self.similarity,
                 "ngram": self.ngram if words else None,
@@ -182,9 +246,8 @@ class XMoverScore(Scorer):
                 "lm": lm,
                 **(model.signature_fields if model is not None else {}),
                 "form": self.variant,
-                "weight": f"{self.similarity_weight:g}" if self.similarity_weight != 1 else None,
                 "dist": self.distance if self.distance != form.distance else None,
-                "drop": f"{self.drop_rate:g}/rounded" if words and self.drop_rate is not None else None,
+                "drop": None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded",
                 "weights": f"idf#{self.weights.fingerprint}" if self.weights is not None else None,
                 "dtype": dtype_name(self.encoder.dtype),
             },
@@ -231,7 +294,10 @@ class XMoverScore(Scorer):
         return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        encoded, *columns = self._encoded(others, systems)
+        if self.target_encoder is self.encoder:
+            encoded, *columns = encoded_together(self.encoder, [others, *systems])
+        else:
+            encoded, columns = self.encoder.encode(others), encoded_together(self.target_encoder, systems)
         prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
         compare = self.mover if self.similarity == "mover" else _cosines
         packed_sources = prepare(encoded, "source")
@@ -239,27 +305,17 @@ class XMoverScore(Scorer):
         for predictions, tokens in zip(systems, columns, strict=True):
             packed = prepare(tokens, "target")
             similarity = compare(packed_sources, packed)
-            lm, cut = self.fluency(predictions)
-            truncated = packed_sources.truncated[packed_sources.index] | packed.truncated[packed.index] | cut
+            lm, long = self.fluency(predictions)
             parts = {self.similarity: similarity, "lm": lm}
+            truncated = cut(packed_sources, packed) | long
             results.append(ChunkScores(self._combine(similarity, lm), parts, truncated, np.isnan(similarity)))
         return results
-
-    def _encoded(self, sources: list[str], systems: list[list[str]]) -> Iterator[PackedTokens]:
-        """Tokens of the sources, then of each system; one call per encoder, so that no text is encoded twice, whatever
-        a cache holds."""
-        if self.target_encoder is not self.encoder:
-            yield self.encoder.encode(sources)
-            columns = systems
-        else:
-            columns = [sources, *systems]
-        tokens = self.target_encoder.encode([text for column in columns for text in column])
-        yield from tokens.split(len(sources))
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
         if self.similarity != "mover":
             raise InputError(
-                "alignments: similarity='cosine' compares whole texts, so there is nothing to align; use similarity='mover'"
+                "alignments: similarity='cosine' compares whole texts, so there is nothing to align; use "
+                "similarity='mover'"
             )
         transport = self._transport()
         for source, prediction in zip(others, predictions, strict=True):
@@ -281,14 +337,12 @@ class XMoverScore(Scorer):
         return self.ngrams_of(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
 
     def _combine(self, similarity: np.ndarray, lm: np.ndarray) -> np.ndarray:
-        return self.similarity_weight * similarity + (self.lm_weight if self.language_model is not None else 0.0) * lm
+        return similarity + (self.lm_weight if self.language_model is not None else 0.0) * lm
 
     def _floor(self) -> tuple[float, dict[str, float]]:
-        farthest = (
-            self._form.similarity(np.array([_FARTHEST[self.distance]]))
-            if self.similarity == "mover"
-            else np.array([-1.0])
-        )
+        farthest = np.array([-1.0])
+        if self.similarity == "mover":
+            farthest = self._form.similarity(np.array([_FARTHEST[self.distance]]))
         lm = np.zeros(1)
         if self.language_model is not None and not self._form.normalise_lm:
             lm = np.array([self.language_model.floor])
@@ -298,3 +352,54 @@ class XMoverScore(Scorer):
 def _cosines(sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
     """(N,) the part ``cosine`` of N pairs of sentence vectors."""
     return cosines(sources.vectors[sources.index], predictions.vectors[predictions.index])
+
+
+def _preset_encoders(
+    bundle: Preset,
+    pool: ModelPool,
+    pair: tuple[str, str],
+    similarity: Similarity,
+    override: str | None,
+    layer: int | None,
+    usual_layer: int | None,
+) -> tuple[Any, Any]:
+    """The encoders of sources and of predictions."""
+    table = encoder_table(bundle, override)
+    sources, targets = (bundle.path(table["model"].replace("{lang}", language)) for language in pair)
+    layer = table.get("layer") if layer is None else layer
+    if pool.is_table(sources) and pool.is_table(targets):
+        if layer is not None:
+            raise InputError(f"layer {layer}: {sources} is a table of word vectors, which have no layers; leave it out")
+        if similarity == "cosine":
+            raise InputError(
+                f"similarity='cosine' needs a vector per text; {sources} is a table of word vectors, use "
+                "similarity='mover'"
+            )
+        return pool.static_vectors(sources), pool.static_vectors(targets)
+    if sources != targets:
+        missing = targets if pool.is_table(sources) else sources
+        raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
+    if similarity == "cosine":
+        encoder: Encoder = pool.sentence_encoder(sources, layer=layer, revision=table.get("revision"))
+    else:
+        encoder = pool.encoder(sources, layer=usual_layer if layer is None else layer, revision=table.get("revision"))
+    return encoder, encoder
+
+
+def preset_language_model(
+    bundle: Preset, pool: ModelPool, target: str, override: str | None
+) -> tuple[LanguageModel | None, float]:
+    """The language model of a preset of XMoverScore for a target language, or the user's own, and its weight.
+
+    Raises:
+        ArtifactError: it cannot be loaded.
+    """
+    table = bundle.settings.get("language_models", {}).get(target, {})
+    if table and "model" not in table:
+        raise ArtifactError(f"preset {bundle.name}: names no model in its [language_models.{target}] table")
+    weight = table.get("weight", 0.1)
+    name = override or (bundle.path(table["model"]) if table else "none")
+    if name == "none":
+        return None, weight
+    options = {} if override else {key: value for key, value in table.items() if key not in ("model", "weight")}
+    return pool.language_model(name, **options), weight

@@ -187,7 +187,7 @@ class TrainingData:
         return member
 
     def _regressor(self, members: int) -> Any:
-        from mtmetrics.regressors.regressor import Regressor
+        from mtmetrics.scorers.networks import Regressor
 
         config, depth = self.config, len(self.encoder.mix) if self.encoder.mix is not None else 1
         return Regressor(
@@ -210,7 +210,7 @@ class TrainingData:
         """Writes the artifact of networks with the given weights and returns it as it will be read."""
         import torch
 
-        from mtmetrics.regressors.regressor import Regressor
+        from mtmetrics.scorers.networks import Regressor
 
         network = self._regressor(len(states))
         for member, state in zip(network.members, states, strict=True):
@@ -230,7 +230,7 @@ class TrainingData:
         return {"kind": "regressor", "command": command, **self._settings, "rows": rows, "result": result}
 
     def _examples(self, pairs: JudgedPairs) -> Examples:
-        from mtmetrics.regressors.features import pair_features
+        from mtmetrics.scorers.learned import pair_features
 
         others, translations = (
             np.array([self._store.row[text] for text in side]) for side in (pairs.others, pairs.translations)
@@ -260,7 +260,7 @@ class TrainingData:
 
 
 def _check(config: RegressorConfig) -> None:
-    from mtmetrics.regressors.features import FEATURES
+    from mtmetrics.scorers.learned import FEATURES
 
     choice("architecture", config.architecture, ARCHITECTURES)
     choice("against", config.against, ("reference", "source"))

@@ -17,7 +17,7 @@ from mtmetrics.training.layer_store import LayerStore
 if TYPE_CHECKING:
     import torch
 
-    from mtmetrics.regressors.regressor import Member
+    from mtmetrics.scorers.networks import Member
 
 log = logging.getLogger(__name__)
 _LENGTH_NOISE = 0.1

@@ -14,8 +14,8 @@ from mtmetrics.extras import require_extra
 from mtmetrics.inputs import choice, language_pair, number, positive
 from mtmetrics.mining.remapping import FITTED
 from mtmetrics.models.translator import require_mbart
-from mtmetrics.scorers.loaders.uscore import load_uscore
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.uscore import UScore
 from mtmetrics.training.corpus import read_pairs
 from mtmetrics.uscore.folder import assembled, described, install
 from mtmetrics.uscore.job import Job, keep_parallel, prepared
@@ -127,7 +127,7 @@ def produce_uscore(
         if held_back:
             measured["precision"] = precision(job, rounds, held_back)
         if material.judged:
-            metric = load_uscore(str(preset.folder), lang_pair, job.pool, threads=threads)
+            metric = UScore.from_preset(str(preset.folder), lang_pair=lang_pair, pool=job.pool, threads=threads)
             measured["agreement"] = agreement(job, rounds, metric, material.judged, [preset])
         card = described(job, preset, measured)
         stages.forget_others()

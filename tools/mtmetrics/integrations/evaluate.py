@@ -1,23 +1,24 @@
 """The base class of the `evaluate` modules: checked keywords and inputs, models that load once."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import datasets
 import evaluate
 
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.inputs import check
-from mtmetrics.models.device import Devices
-from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.comparison import COMPARISONS
-from mtmetrics.scorers.load import load_scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import METRICS, load_scorer
 
+if TYPE_CHECKING:
+    from mtmetrics.models.device import Devices
+    from mtmetrics.scorers.base import Scorer
+
+_COLUMNS = ("sources", "predictions", "references")
 _EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {
     "self",
     "config_name",
@@ -31,8 +32,8 @@ class MetricModule(evaluate.Metric):
     """A metric of this package as an `evaluate` module.
 
     A subclass sets `metric_name`, documents itself in ``_info``, calls `prepare` in ``_download_and_prepare``, and
-    defines ``_compute`` with explicit arguments, whose names are the keywords that ``compute`` takes; ``evaluate.load``
-    takes them too, as defaults.
+    defines ``_compute`` with explicit arguments, whose names are the keywords that ``compute`` takes, and which it
+    hands to `scored`; ``evaluate.load`` takes them too, as defaults.
 
     Args:
         config_name: name of a preset; None or ``"default"`` means ``paper``.
@@ -58,7 +59,7 @@ class MetricModule(evaluate.Metric):
         config_name: str | None = None,
         *,
         preset: str | Path | None = None,
-        device: Devices = "auto",
+        device: "Devices" = "auto",
         dtype: str = "float32",
         batch_tokens: int = 4096,
         embedding_cache: str | Path | None = None,
@@ -84,7 +85,8 @@ class MetricModule(evaluate.Metric):
             super().__init__(config_name, **base_options)
         except OSError as error:
             raise MTMetricsError(
-                f"the cache of evaluate cannot be written: {error}; pass cache_dir= to evaluate.load, or set HF_HOME to another folder"
+                f"the cache of evaluate cannot be written: {error}; pass cache_dir= to evaluate.load, or set HF_HOME "
+                "to another folder"
             ) from error
         self.info.module_name = self.metric_name
         self._columns_in_use: list[str] | None = None
@@ -115,8 +117,8 @@ class MetricModule(evaluate.Metric):
         offline = self._local_files_only or dl_manager.download_config.local_files_only
         self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
         options = self.scorer_options
-        comparison = COMPARISONS[self.metric_name]
-        if comparison.option and comparison.usual is None and options.get(comparison.option) is None:
+        metric = METRICS[self.metric_name]
+        if metric.option and metric.usual is None and options.get(metric.option) is None:
             return  # what is compared, and so the models, is known when the texts are
         settings = self.preset.settings
         if options.get("lang_pair") is None and "lang_pair" in settings:
@@ -126,7 +128,7 @@ class MetricModule(evaluate.Metric):
             options |= {"lang_pair": f"{language}-{language}", **without_pair}
         self.scorer(**options)
 
-    def scorer(self, **options: Any) -> Scorer:
+    def scorer(self, **options: Any) -> "Scorer":
         """The scorer of the preset with these options; models that are loaded already are used again.
 
         Raises:
@@ -136,53 +138,34 @@ class MetricModule(evaluate.Metric):
         name = self.preset.name
         return load_scorer(self.metric_name, preset=name, pool=self.pool, **options)
 
-    def compared(self, sources: Any, references: Any, asked: Any) -> tuple[Any, dict[str, Any]]:
-        """The texts that the predictions are compared with, and the option for `scorer` that says so.
-
-        Args:
-            sources: checked texts, or None.
-            references: checked texts, or None.
-            asked: what the user passed as the option of the metric that chooses between them, or None.
-
-        Raises:
-            InputError: neither is there, or both are and nothing says which one counts.
-        """
-        columns = {"sources": sources, "references": references}
-        given = [name for name, texts in columns.items() if texts is not None]
-        column, option = COMPARISONS[self.metric_name].choose(self.metric_name, given, asked)
-        return columns[column], option
-
-    def result(
-        self,
-        scorer: Scorer,
-        others: list[Any],
-        predictions: list[str],
-        *,
-        scores: bool = True,
-        parts: bool = False,
-        alignments: bool = False,
-        ci: bool = False,
-    ) -> dict[str, Any]:
+    def scored(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What ``compute`` returns: plain floats and lists.
 
         Args:
-            scorer: see `scorer`.
-            others: checked sources or references, whichever the scorer compares with.
-            predictions: checked texts.
-            scores: return the scores of the segments.
-            parts: return the parts that they are combined from.
-            alignments: return what was matched with what.
-            ci: return a bootstrap interval of the mean.
+            arguments: those of ``_compute``, as its ``locals()``: checked columns; what is to be returned, such as
+                ``return_parts``; options of the scorer.
 
         Raises:
-            InputError: alignments are asked for where the metric has none.
+            InputError: nothing says which of two columns counts, or alignments are asked for where there are none; or
+                as `scorer`.
+            ArtifactError: as `scorer`.
         """
-        scored = scorer.score(others, predictions)
-        result = scored.as_dict(scores=scores, parts=parts)
-        if ci:
+        metric = METRICS[self.metric_name]
+        columns = {name: arguments[name] for name in _COLUMNS if arguments.get(name) is not None}
+        options = {name: value for name, value in arguments.items() if name not in ("self", *_COLUMNS)}
+        wanted = {name for name in options if name.startswith("return_") and options[name]}
+        options = {name: value for name, value in options.items() if not name.startswith("return_")}
+        column, compared = metric.choose(columns, options.pop(metric.option, None))
+        scorer = self.scorer(**options, **compared)
+        scored = scorer.score(columns[column], columns["predictions"])
+        result = scored.as_dict(scores="return_scores" in wanted, parts="return_parts" in wanted)
+        if "return_ci" in wanted:
+            from mtmetrics.evaluation.significance import bootstrap_interval
+
             result["ci"] = bootstrap_interval(scored.segments)._asdict()
-        if alignments:
-            result["alignments"] = [alignment.as_dict() for alignment in scorer.align(others, predictions)]
+        if "return_alignments" in wanted:
+            alignments = scorer.align(columns[column], columns["predictions"])
+            result["alignments"] = [alignment.as_dict() for alignment in alignments]
         return result
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
@@ -209,7 +192,8 @@ class MetricModule(evaluate.Metric):
             columns = {}
             if self.writer is None:
                 raise InputError(
-                    f"nothing to score; pass {'=, '.join(self._known_columns())}= to compute, or call add or add_batch before"
+                    f"nothing to score; pass {'=, '.join(self._known_columns())}= to compute, or call add or "
+                    "add_batch before"
                 )
         else:
             columns = self._checked(columns)
@@ -254,11 +238,9 @@ class MetricModule(evaluate.Metric):
         metric."""
         if self._columns_in_use:
             return self._columns_in_use
-        comparison = COMPARISONS[self.metric_name]
-        asked = self.defaults.get(comparison.option)
-        chosen = (
-            [column for column, value in comparison.values.items() if value == asked] if asked else [comparison.usual]
-        )
+        metric = METRICS[self.metric_name]
+        asked = self.defaults.get(metric.option)
+        chosen = [column for column, value in metric.values.items() if value == asked] if asked else [metric.usual]
         return ["predictions", *chosen] if any(chosen) else self._known_columns()
 
     def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
@@ -277,8 +259,7 @@ class MetricModule(evaluate.Metric):
     def _option_names(cls, required: bool = False) -> list[str]:
         """Names of the arguments of ``_compute`` that are no columns of text, or of those without a default."""
         parameters = list(inspect.signature(cls._compute).parameters.values())[1:]
-        columns = ("sources", "predictions", "references")
-        named = [parameter for parameter in parameters if parameter.name not in columns]
+        named = [parameter for parameter in parameters if parameter.name not in _COLUMNS]
         return [parameter.name for parameter in named if not required or parameter.default is parameter.empty]
 
     def _columns(self, **columns: Any) -> dict[str, Any]:
@@ -293,7 +274,7 @@ class MetricModule(evaluate.Metric):
         given = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
             if not set(given) - {"predictions"}:
-                COMPARISONS[self.metric_name].choose(self.metric_name, [])  # says what is missing
+                METRICS[self.metric_name].choose([])  # says what is missing
             needed = ["predictions", *given]
         else:
             needed = self._known_columns()

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import mtmetrics
-import mtmetrics.scorers.load
 import mtmetrics.scorers.pool
+import mtmetrics.scorers.registry
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.evaluation.significance import bootstrap_interval
-from mtmetrics.modules import MetricModule
-from mtmetrics.scorers.load import load_scorer
+from mtmetrics.integrations.evaluate import MetricModule
+from mtmetrics.scorers.registry import load_scorer
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze."]
 PREDICTIONS = ["the house is small.", "the dog sleeps not.", "i see a tree."]

@@ -10,9 +10,9 @@ import torch
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.regressors.regressor import Regressor
-from mtmetrics.scorers.load import load_scorer
-from mtmetrics.scorers.regressor import RegressorScore
+from mtmetrics.scorers.learned import LearnedScore
+from mtmetrics.scorers.networks import Regressor
+from mtmetrics.scorers.registry import load_scorer
 
 REFERENCES = ["the house is small", "i see a dog", "the cat sleeps", "a tree stands there"]
 PREDICTIONS = ["a house is small .", "not", "the cat sleeps", "there is the large tree and a dog i see"]
@@ -40,11 +40,11 @@ def artifact(folder: Path, encoder: Path, **options: object) -> Path:
 
 
 @pytest.fixture
-def scorer(tmp_path: Path, tiny_encoder: Path) -> RegressorScore:
+def scorer(tmp_path: Path, tiny_encoder: Path) -> LearnedScore:
     return load_scorer("esim", regressor=str(artifact(tmp_path / "esim", tiny_encoder)))
 
 
-def test_each_segment_scores_as_if_alone(scorer: RegressorScore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_segment_scores_as_if_alone(scorer: LearnedScore, monkeypatch: pytest.MonkeyPatch) -> None:
     together = scorer.score(REFERENCES, PREDICTIONS).segments
     alone = [
         scorer.score([reference], [prediction]).system
@@ -52,13 +52,13 @@ def test_each_segment_scores_as_if_alone(scorer: RegressorScore, monkeypatch: py
     ]
     assert together == pytest.approx(alone, abs=1e-5)
     assert np.ptp(together) > 0.01
-    monkeypatch.setattr("mtmetrics.scorers.regressor._LINES", 3)
+    monkeypatch.setattr("mtmetrics.scorers.learned._LINES", 3)
     results = scorer.score_systems(REFERENCES, {"a": PREDICTIONS, "b": REFERENCES})
     assert results["a"].segments == pytest.approx(together, abs=1e-5)
     assert results["b"].segments[2] == pytest.approx(together[2], abs=1e-5)
 
 
-def test_the_members_read_their_own_mix(scorer: RegressorScore, tiny_encoder: Path) -> None:
+def test_the_members_read_their_own_mix(scorer: LearnedScore, tiny_encoder: Path) -> None:
     """The same by hand: every layer, mixed and read member by member."""
     layers = TokenEncoder(tiny_encoder, mix=np.eye(3)).encode([REFERENCES[0], PREDICTIONS[0]])
     network, last = scorer.network, TokenEncoder(tiny_encoder).encode([REFERENCES[0], PREDICTIONS[0]])
@@ -71,7 +71,7 @@ def test_the_members_read_their_own_mix(scorer: RegressorScore, tiny_encoder: Pa
                 for row in network.mixes()[:2]
             ]
         )
-    from mtmetrics.regressors.features import pair_features
+    from mtmetrics.scorers.learned import pair_features
 
     features = torch.from_numpy(pair_features(["f1"], [last], np.array([0]), np.array([1])))
     lengths = tuple(torch.tensor([side[0].shape[1]]) for side in sides)
@@ -83,7 +83,7 @@ def test_the_members_read_their_own_mix(scorer: RegressorScore, tiny_encoder: Pa
     assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).system == pytest.approx(np.mean(scores), abs=1e-5)
 
 
-def test_blank_sides_get_the_floor(scorer: RegressorScore) -> None:
+def test_blank_sides_get_the_floor(scorer: LearnedScore) -> None:
     with pytest.warns(UserWarning, match="blank|empty"):
         result = scorer.score(["the house", " ", "a dog"], ["", "the house", "a dog"])
     assert result.segments[:2].tolist() == [-2.0, -2.0]
@@ -92,7 +92,7 @@ def test_blank_sides_get_the_floor(scorer: RegressorScore) -> None:
         assert scorer.score([""], ["the house"]).segments.tolist() == [-2.0]
 
 
-def test_the_best_of_several_references_counts(scorer: RegressorScore) -> None:
+def test_the_best_of_several_references_counts(scorer: LearnedScore) -> None:
     single = [scorer.score([reference], ["the house"]).system for reference in REFERENCES]
     assert scorer.score([REFERENCES], ["the house"]).system == pytest.approx(max(single), abs=1e-5)
 
@@ -105,7 +105,7 @@ def test_long_texts_are_cut_and_counted(tmp_path: Path, tiny_encoder: Path) -> N
     assert result.system == pytest.approx(short.score(REFERENCES[:1], REFERENCES[:1]).system, abs=1e-6)
 
 
-def test_signature(scorer: RegressorScore) -> None:
+def test_signature(scorer: LearnedScore) -> None:
     assert scorer.signature.startswith("esim|against:reference|reg:esim#")
     assert f"|enc:{scorer.encoder.label}#{scorer.encoder.fingerprint}|dtype:fp32|" in scorer.signature
 

@@ -1,0 +1,66 @@
+"""What `import mtmetrics` offers, and how little stands behind one call."""
+
+import doctest
+import inspect
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+import evaluate
+import pytest
+
+import mtmetrics
+import mtmetrics.signature
+
+PACKAGE = f"{Path(mtmetrics.__file__).parent}/"
+
+
+@pytest.mark.parametrize("documented", [mtmetrics.load, mtmetrics.signature.signature])
+def test_examples(documented: object) -> None:
+    [examples] = doctest.DocTestFinder(recurse=False).find(documented, globs={documented.__name__: documented})
+    output: list[str] = []
+    results = doctest.DocTestRunner(verbose=False).run(examples, out=output.append)
+    assert results.attempted
+    assert not results.failed, "".join(output)
+
+
+def test_every_public_name_is_there() -> None:
+    for name in mtmetrics.__all__:
+        assert getattr(getattr(mtmetrics, name), "__name__", name) == name
+    assert set(mtmetrics.__all__) <= set(dir(mtmetrics))
+    with pytest.raises(AttributeError, match="module 'mtmetrics' has no attribute 'load_scorer'"):
+        mtmetrics.load_scorer  # noqa: B018
+
+
+def test_load_takes_options_of_the_metric_and_of_its_models(tiny_preset: Path) -> None:
+    scorer = mtmetrics.load("xmoverscore", str(tiny_preset), lang_pair="de-en", ngram=2, dtype="bfloat16", device="cpu")
+    assert isinstance(scorer, mtmetrics.XMoverScore)
+    assert "|ngram:2|" in scorer.signature
+    assert "|dtype:bf16|" in scorer.signature
+    assert isinstance(scorer.score(["das haus"], ["the house"]), mtmetrics.MetricResult)
+    assert mtmetrics.load("chrf").score(["a b"], ["a b"]).system == 1.0
+    with pytest.raises(mtmetrics.InputError, match="xmoverscore has no option 'dtypes'; it takes: preset, lang_pair"):
+        mtmetrics.load("xmoverscore", str(tiny_preset), lang_pair="de-en", dtypes="bfloat16")
+
+
+def test_one_call_of_evaluate_passes_few_of_our_files(evaluate_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From `evaluate.load` to the score; a file counts if one of its functions runs."""
+    passed: set[str] = set()
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code  # that of modules and classes, which runs when they are imported, is not optimised
+        if event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(PACKAGE):
+            passed.add(code.co_filename.removeprefix(PACKAGE))
+
+    script = mtmetrics.metric_path("xmoverscore")
+    threading.setprofile(profile)
+    sys.setprofile(profile)
+    try:
+        metric = evaluate.load(script, "mini")
+        metric.compute(sources=["Das Haus ist klein."], predictions=["The house is small."], lang_pair="de-en")
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert {"integrations/evaluate.py", "scorers/xmoverscore.py", "matching/transport.py"} <= passed
+    assert len(passed) <= 27, sorted(passed)

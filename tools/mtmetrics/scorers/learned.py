@@ -1,0 +1,293 @@
+"""BiLSTM, BiLSTM with attention, and ESIM: networks trained on human judgements (Mathur et al., 2019, Sec. 3.2)."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mtmetrics.artifacts.models import model_label
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.inputs import choice, positive
+from mtmetrics.matching.greedy import bertscore
+from mtmetrics.matching.pairs import cosines
+from mtmetrics.models.device import pick_devices
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.runner import length_batches
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages
+from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.signature import dtype_name, model_name, signature
+
+if TYPE_CHECKING:
+    import torch
+
+    from mtmetrics.scorers.networks import Regressor
+
+# The vectors of several layers are wide, so that fewer lines than a chunk has are encoded at a time.
+_LINES = 256
+_BATCH_PIECES = 4096
+
+
+# Numbers about a pair of texts that a network can read beside their vectors; the paper's networks read none.
+FEATURES = ("precision", "recall", "f1", "cosine", "length")
+_WITHOUT_LAYERS = ("length",)
+
+
+def feature_count(names: Sequence[str], layers: int) -> int:
+    """Number of columns of `pair_features` where `layers` layers are read."""
+    once = sum(name in _WITHOUT_LAYERS for name in names)
+    return (len(names) - once) * layers + once
+
+
+def pair_features(
+    names: Sequence[str], layers: Sequence[PackedTokens], others: np.ndarray, predictions: np.ndarray, threads: int = 1
+) -> np.ndarray:
+    """Features of N pairs of texts.
+
+    Args:
+        names: some of `FEATURES`: greedy-match precision, recall and F1 (as BERTScore), cosine of the mean vectors, and
+            ``length``, the logarithm of the ratio of the lengths, translation over the other side.
+        layers: packed tokens of the texts at each layer that is read, not normalised, special tokens included.
+        others: (N,) numbers of the references or sources among the texts.
+        predictions: (N,) numbers of the translations.
+        threads: threads that share the pairs.
+
+    Returns:
+        (N, `feature_count`) float32, layer by layer; NaN where a side has no tokens but special ones.
+    """
+    columns: list[np.ndarray] = []
+    for tokens in layers:
+        found: dict[str, np.ndarray] = {}
+        if {"precision", "recall", "f1"} & set(names):
+            units = tokens.normalized()
+            sides = (dataclasses.replace(units, index=index) for index in (predictions, others))
+            scores = bertscore(*sides, threads=threads)
+            found |= {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
+        if "cosine" in names:
+            means = tokens.means()
+            found["cosine"] = cosines(means[others], means[predictions])
+        columns += [found[name] for name in names if name not in _WITHOUT_LAYERS]
+    if "length" in names:
+        lengths = layers[0].lengths
+        columns.append(np.log(lengths[predictions] / lengths[others]))
+    return np.stack(columns, axis=1).astype(np.float32) if columns else np.zeros((len(others), 0), dtype=np.float32)
+
+
+class LearnedScore(Scorer):
+    """The score that a trained network predicts for a translation, on the scale of the judgements that it was trained
+    on.
+
+    The network reads the word pieces of both sides, without special tokens, as a learnt mix of the encoder's layers. A
+    segment with a blank side gets the lowest judgement of the training data, which the checkpoint records.
+
+    Args:
+        encoder: opened with the mixes of the network (`Regressor.mixes`) and its `max_pieces`.
+        network: a trained regressor; it says whether translations are compared with references or with sources.
+        fingerprint: 8 hexadecimal digits that pin the network in the signature.
+        label: how the signature calls it.
+        device: where the network runs.
+        lang_pair: recorded in the signature.
+        threads: threads that share the computation of features; None for all cores.
+
+    Raises:
+        ArtifactError: the network was trained on another encoder.
+    """
+
+    # A preset has one table for each of what its networks compare with: [regressors.reference], [regressors.source].
+    tables: ClassVar = {"regressors.*": {"model", "revision"}}
+
+    def __init__(
+        self,
+        encoder: TokenEncoder,
+        network: "Regressor",
+        fingerprint: str | None = None,
+        label: str = "unnamed",
+        device: Any = "cpu",
+        *,
+        lang_pair: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if network.encoder_fingerprint != encoder.fingerprint:
+            raise ArtifactError(
+                f"regressor {label}: it was trained on the encoder {network.encoder}#{network.encoder_fingerprint}, "
+                "not on "
+                f"{model_name(encoder)}; pass that encoder"
+            )
+        self.encoder = encoder
+        self.network = network.to(device).eval()
+        self.against = network.against
+        self.compares = AGAINST[network.against]
+        self.fingerprint, self.label = fingerprint, label
+        self.lang_pair = lang_pair
+        self.device = device
+        self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str = "paper",
+        *,
+        lang_pair: str | None = None,
+        pool: ModelPool | None = None,
+        against: Any = None,
+        regressor: str | None = None,
+        encoder: str | None = None,
+        **settings: Any,
+    ) -> "LearnedScore":
+        """A learned metric as a preset describes it.
+
+        Args:
+            preset: name of a preset, or a folder with a preset.toml.
+            lang_pair: such as ``"de-en"``; recorded in the signature.
+            pool: loaded models to share.
+            against: ``"reference"`` or ``"source"``; chooses among the regressors of a preset. One regressor can do one
+                of them only.
+            regressor: folder, bundled artifact or Hub repository of another regressor than the preset's.
+            encoder: where the regressor's encoder lies, if not under the name that the regressor records; it must be
+                the same one.
+            **settings: of the class.
+
+        Raises:
+            InputError: an unknown preset, pair or option; or the regressor compares with something else than asked.
+            ArtifactError: the regressor or its encoder cannot be loaded, or is of another kind.
+        """
+        bundle, pool = cls.open_preset(preset, pool)
+        languages(bundle, lang_pair)
+        known = bundle.settings.get("regressors", {})
+        wanted = choice("against", against or (next(iter(known)) if len(known) == 1 else "reference"), tuple(AGAINST))
+        table = {"model": regressor} if regressor else known.get(wanted, {})
+        if "model" not in table:
+            # A preset for one side cannot be asked for the other; one without any lacks a model.
+            kind = InputError if known else ArtifactError
+            raise kind(
+                f"preset {bundle.name}: holds no network that compares with the {wanted}; train one with 'mtmetrics "
+                "train "
+                "regressor', and pass its folder as regressor=DIR (on the command line --regressor DIR)"
+            )
+        name = bundle.path(table["model"])
+        network, fingerprint = pool.regressor(name, revision=table.get("revision"))
+        if network.architecture != cls.metric:
+            raise ArtifactError(f"regressor {name}: it is of the metric {network.architecture}, not {cls.metric}")
+        if against is not None and against != network.against:
+            column = AGAINST[network.against]
+            raise InputError(
+                f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor"
+            )
+        try:
+            model = pool.encoder(encoder or network.encoder, mix=network.mixes(), max_pieces=network.max_pieces)
+        except ArtifactError as error:
+            hint = "" if encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
+            raise ArtifactError(f"regressor {name}: {error}{hint}") from error
+        device = pick_devices(pool.device)[0]
+        return cls(model, network, fingerprint, model_label(name), device, lang_pair=lang_pair, **settings)
+
+    @property
+    def signature(self) -> str:
+        return signature(
+            self.network.architecture,
+            {
+                "lp": self.lang_pair,
+                "against": self.against,
+                "reg": f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label,
+                "enc": model_name(self.encoder),
+                "dtype": dtype_name(self.encoder.dtype),
+            },
+        )
+
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+        parts = []
+        for first in range(0, len(others), _LINES):
+            lines = slice(first, first + _LINES)
+            parts.append(self._score_lines(others[lines], [texts[lines] for texts in systems]))
+        joined = (map(np.concatenate, zip(*system, strict=True)) for system in zip(*parts, strict=True))
+        return [ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined]
+
+    def _score_lines(
+        self, others: list[str], systems: list[list[str]]
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Scores, truncated and empty segments of each system."""
+        tokens = self.encoder.encode([text for column in (others, *systems) for text in column])
+        index = tokens.index.reshape(-1, len(others))
+        pairs = np.stack([np.tile(index[0], len(systems)), index[1:].ravel()])
+        pieces = Pieces(tokens)
+        empty = (pieces.lengths[pairs] == 0).any(0)
+        truncated = tokens.truncated[pairs].any(0)
+        scores = np.full(pairs.shape[1], np.nan)
+        scores[~empty] = self._predict(pieces, pairs[:, ~empty])
+        shape = (len(systems), len(others))
+        return list(zip(scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True))
+
+    def _predict(self, pieces: "Pieces", pairs: np.ndarray) -> np.ndarray:
+        """(n,) scores of (2, n) pairs of texts, in batches of like length."""
+        import torch
+
+        scores = np.empty(pairs.shape[1])
+        features = self._features(pieces.tokens, pairs)
+        lengths = pieces.lengths[pairs]
+        with torch.inference_mode():
+            for batch in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
+                sides = (pieces.padded(side[batch], self.network.width * len(self.network.members)) for side in pairs)
+                given = torch.from_numpy(features[batch]).to(self.device) if self.network.features else None
+                sizes = tuple(torch.from_numpy(side[batch]).to(self.device) for side in lengths)
+                scores[batch] = self.network(*(side.to(self.device) for side in sides), sizes, given).cpu().numpy()
+        return scores
+
+    def _features(self, tokens: PackedTokens, pairs: np.ndarray) -> np.ndarray:
+        """(n, f) features of (2, n) pairs of texts."""
+        network = self.network
+        if not network.features:
+            return np.zeros((pairs.shape[1], 0), dtype=np.float32)
+        # Behind the mixes of the networks stand the layers that features are computed from.
+        firsts = [(len(network.members) + number) * network.width for number in range(len(network.feature_layers))]
+        layers = [
+            tokens.with_vectors(lambda vectors, first=first: vectors[:, first : first + network.width])
+            for first in firsts
+        ]
+        return pair_features(network.features, layers, *pairs, threads=self.threads)
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        return self.network.floor, {}
+
+
+class BiLSTM(LearnedScore):
+    """Each side is read by itself."""
+
+    metric = "bilstm"
+
+
+class BiLSTMAttention(LearnedScore):
+    """The words of each side attend to those of the other."""
+
+    metric = "bilstm_attention"
+
+
+class ESIM(LearnedScore):
+    """The Enhanced Sequential Inference Model."""
+
+    metric = "esim"
+
+
+class Pieces:
+    """The word pieces of packed texts, without special tokens; nothing is copied until a batch is made.
+
+    Args:
+        tokens: packed texts.
+    """
+
+    def __init__(self, tokens: PackedTokens) -> None:
+        self.tokens = tokens
+        self._rows = np.flatnonzero(tokens.words >= 0)
+        self._bounds = np.searchsorted(self._rows, tokens.offsets)
+        self.lengths = np.diff(self._bounds)
+
+    def padded(self, texts: np.ndarray, width: int) -> "torch.Tensor":
+        """(B, longest, width) first entries of the vectors of some texts, zeros behind their ends."""
+        import torch
+
+        batch = np.zeros((len(texts), int(self.lengths[texts].max()), width), dtype=np.float32)
+        for row, text in enumerate(texts):
+            rows = self._rows[self._bounds[text] : self._bounds[text + 1]]
+            batch[row, : len(rows)] = self.tokens.vectors[rows, :width]
+        return torch.from_numpy(batch)

@@ -1,1 +1,0 @@
-"""Builds the scorer of each metric from a preset and the options that override it."""

@@ -1,0 +1,386 @@
+"""The three networks of Mathur et al. (2019): from the vectors of two texts to a score; and a trained regressor, which
+is one or several of them, saved and loaded as the Hub expects it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from huggingface_hub import PyTorchModelHubMixin
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from mtmetrics.scorers.learned import feature_count
+
+
+class ScalarMix(nn.Module):
+    """Weights of an encoder's layers: ``gamma * softmax(scores)``, all equal at first (Peters et al., 2018).
+
+    Args:
+        layers: number of layers that are mixed.
+    """
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.scores = nn.Parameter(torch.zeros(layers))
+        self.gamma = nn.Parameter(torch.ones(1))
+
+    def weights(self) -> torch.Tensor:
+        """(layers,) weight of each layer."""
+        return self.gamma * self.scores.softmax(0)
+
+
+class SequenceDropout(nn.Module):
+    """Dropout that drops the same entries at all positions of a sequence (Gal and Ghahramani, 2016).
+
+    Args:
+        rate: share of entries that are dropped.
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, sequences: torch.Tensor) -> torch.Tensor:
+        """(B, T, d) sequences with entries dropped, while training."""
+        if not self.training or not self.rate:
+            return sequences
+        kept = torch.full((len(sequences), 1, sequences.shape[2]), 1 - self.rate, device=sequences.device)
+        return sequences * torch.bernoulli(kept) / (1 - self.rate)
+
+
+class TwoWayLSTM(nn.Module):
+    """A bidirectional LSTM that never sees padding before the end of a text.
+
+    The second direction reads each text turned round within its own length, so that padding comes last for both. Packed
+    sequences would do the same, but their backward pass on a CPU fills an array as large as the whole batch for every
+    position.
+
+    Args:
+        inputs: width of the vectors.
+        hidden: width of the states of each direction.
+    """
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.forwards = nn.LSTM(inputs, hidden, batch_first=True)
+        self.backwards = nn.LSTM(inputs, hidden, batch_first=True)
+        for name, values in [*self.forwards.named_parameters(), *self.backwards.named_parameters()]:
+            if "weight_ih" in name:
+                nn.init.xavier_uniform_(values)
+            elif "weight_hh" in name:
+                nn.init.orthogonal_(values)
+            else:
+                nn.init.zeros_(values)
+                if "bias_hh" in name:
+                    nn.init.ones_(values.data[hidden : 2 * hidden])  # the forget gate
+
+    def forward(self, sequences: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """(B, T, 2 hidden) states of (B, T, d) sequences of the given (B,) lengths; what stands behind their ends means
+        nothing."""
+        positions = torch.arange(sequences.shape[1], device=sequences.device)
+        turned = lengths[:, None] - 1 - positions
+        turned = torch.where(turned < 0, positions, turned)
+        rows = torch.arange(len(sequences), device=sequences.device)[:, None]
+        states = self.backwards(sequences[rows, turned])[0][rows, turned]
+        return torch.cat([self.forwards(sequences)[0], states], -1)
+
+
+def states_of_both(
+    lstm: TwoWayLSTM, sides: Sequence[torch.Tensor], lengths: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """The states of an LSTM over both sides of the pairs, in one go: its steps take turns, so that two runs would take
+    twice as long.
+
+    Args:
+        lstm: shared by the sides.
+        sides: (B, n, d) and (B, m, d).
+        lengths: (B,) lengths of each.
+
+    Returns:
+        (B, n, 2 hidden) and (B, m, 2 hidden).
+    """
+    widths = [side.shape[1] for side in sides]
+    padded = [nn.functional.pad(side, (0, 0, 0, max(widths) - side.shape[1])) for side in sides]
+    states = lstm(torch.cat(padded), torch.cat(list(lengths))).split([len(side) for side in sides])
+    return [side[:, :width] for side, width in zip(states, widths, strict=True)]
+
+
+def mask(lengths: torch.Tensor, width: int) -> torch.Tensor:
+    """(B, width) bool, true before the end of each sequence."""
+    return torch.arange(width, device=lengths.device) < lengths[:, None]
+
+
+def attended(queries: torch.Tensor, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """What each position attends to on the other side (Mathur et al., 2019, Eq. 7 to 9).
+
+    Args:
+        queries: (B, n, d).
+        states: (B, m, d) of the other side.
+        real: (B, m) bool, their positions that are no padding.
+
+    Returns:
+        (B, n, d) means of the states, weighted by the softmax of their products with the queries.
+    """
+    products = queries @ states.transpose(1, 2)
+    return products.masked_fill(~real[:, None, :], -torch.inf).softmax(-1) @ states
+
+
+def averages(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """(B, d) means of the (B, n, d) states at real positions."""
+    return (states * real[:, :, None]).sum(1) / real.sum(1, keepdim=True)
+
+
+def maxima(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """(B, d) maxima of the (B, n, d) states at real positions."""
+    return states.masked_fill(~real[:, :, None], -torch.inf).amax(1)
+
+
+def linear(inputs: int, outputs: int) -> nn.Linear:
+    """A linear layer as the paper's code begins with it: Xavier-uniform weights, no bias."""
+    layer = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class PooledBiLSTM(nn.Module):
+    """BiLSTM, and BiLSTM with attention (Eq. 3 to 6, and 7 to 9).
+
+    As in the published code, the halves are pooled and compared one after the other:
+    ``[avg_r; avg_t; avg_r - avg_t; avg_r * avg_t; max_r; max_t; max_r - max_t; max_r * max_t]``.
+
+    Args:
+        width: of the input vectors.
+        hidden: of the LSTM states, per direction.
+        attention: compare what each side attends to on the other, instead of the states themselves.
+        pooling: ``"both"``, ``"avg"`` or ``"max"``.
+    """
+
+    def __init__(self, width: int, hidden: int, *, attention: bool, pooling: str = "both") -> None:
+        super().__init__()
+        self.encoder = TwoWayLSTM(width, hidden)
+        self.attention = attention
+        self.poolings = {"both": (averages, maxima), "avg": (averages,), "max": (maxima,)}[pooling]
+        self.pooled = 8 * hidden * len(self.poolings)
+
+    def forward(
+        self, other: torch.Tensor, prediction: torch.Tensor, lengths: tuple[torch.Tensor, torch.Tensor]
+    ) -> torch.Tensor:
+        """(B, `pooled`) representation of the pairs.
+
+        Args:
+            other: (B, n, d) vectors of the references or sources.
+            prediction: (B, m, d) vectors of the translations.
+            lengths: (B,) lengths of each side, at least 1.
+        """
+        first, second = states_of_both(self.encoder, (other, prediction), lengths)
+        masks = [mask(sizes, side.shape[1]) for side, sizes in zip((other, prediction), lengths, strict=True)]
+        if self.attention:
+            first, second = attended(first, second, masks[1]), attended(second, first, masks[0])
+        parts = []
+        for pool in self.poolings:
+            r, t = pool(first, masks[0]), pool(second, masks[1])
+            parts += [r, t, r - t, r * t]
+        return torch.cat(parts, 1)
+
+
+class EnhancedInference(nn.Module):
+    """The Enhanced Sequential Inference Model (Chen et al., 2017), reference as premise, translation as hypothesis (Eq.
+    7 to 13).
+
+    Args:
+        width: of the input vectors.
+        hidden: of the LSTM states, per direction, and of the projection between the two BiLSTMs.
+        dropout: of the inputs of the second BiLSTM.
+    """
+
+    def __init__(self, width: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.encoder = TwoWayLSTM(width, hidden)
+        self.projection = linear(8 * hidden, hidden)
+        self.composer = TwoWayLSTM(hidden, hidden)
+        self.dropout = SequenceDropout(dropout)
+        self.pooled = 8 * hidden
+
+    def forward(
+        self, other: torch.Tensor, prediction: torch.Tensor, lengths: tuple[torch.Tensor, torch.Tensor]
+    ) -> torch.Tensor:
+        """(B, `pooled`) representation of the pairs; arguments as `PooledBiLSTM.forward`."""
+        first, second = states_of_both(self.encoder, (other, prediction), lengths)
+        masks = [mask(sizes, side.shape[1]) for side, sizes in zip((other, prediction), lengths, strict=True)]
+        matched = attended(first, second, masks[1]), attended(second, first, masks[0])
+        enhanced = []
+        for states, other_states in zip((first, second), matched, strict=True):
+            joined = torch.cat([states, other_states, states - other_states, states * other_states], -1)
+            enhanced.append(self.dropout(self.projection(joined).relu()))
+        parts = []
+        for composed, real in zip(states_of_both(self.composer, enhanced, lengths), masks, strict=True):
+            parts += [averages(composed, real), maxima(composed, real)]
+        return torch.cat(parts, 1)
+
+
+class Member(nn.Module):
+    """One network: layer mix, dropout, the encoding of the pair, and the feed-forward regressor over it (Eq. 6 and 13).
+
+    Args:
+        architecture: one of ``bilstm``, ``bilstm_attention``, ``esim``.
+        depth: number of layers of the encoder.
+        width: of the encoder's vectors.
+        hidden: of the LSTM states, per direction, and of the regressor.
+        dropout: of LSTM inputs, and of the regressor.
+        pooling: see `PooledBiLSTM`.
+        features: number of features beside the pooled vectors.
+    """
+
+    def __init__(
+        self,
+        architecture: str,
+        depth: int,
+        width: int,
+        hidden: int,
+        dropout: float,
+        pooling: str = "both",
+        features: int = 0,
+    ) -> None:
+        super().__init__()
+        self.mix = ScalarMix(depth)
+        self.dropout = SequenceDropout(dropout)
+        if architecture == "esim":
+            self.pairs: EnhancedInference | PooledBiLSTM = EnhancedInference(width, hidden, dropout)
+        else:
+            self.pairs = PooledBiLSTM(width, hidden, attention=architecture == "bilstm_attention", pooling=pooling)
+        self.output_dropout = nn.Dropout(dropout)
+        self.inner = linear(self.pairs.pooled + features, hidden)
+        self.outer = linear(hidden, 1)
+        # Features have a way of their own to the score, so that it need not be learnt through the dropout.
+        self.direct = nn.Linear(features, 1, bias=False) if features else None
+
+    def forward(
+        self,
+        other: torch.Tensor,
+        prediction: torch.Tensor,
+        lengths: tuple[torch.Tensor, torch.Tensor],
+        features: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """(B,) scores of pairs whose layers are mixed already.
+
+        Args:
+            other: (B, n, d) vectors of the references or sources.
+            prediction: (B, m, d) vectors of the translations.
+            lengths: (B,) lengths of each side, at least 1.
+            features: (B, f) standardised features.
+        """
+        pooled = self.output_dropout(self.pairs(self.dropout(other), self.dropout(prediction), lengths))
+        if self.direct is None or features is None:
+            return self.outer(self.output_dropout(self.inner(pooled).relu())).squeeze(1)
+        inner = self.inner(torch.cat([pooled, features], 1)).relu()
+        return (self.outer(self.output_dropout(inner)) + self.direct(features)).squeeze(1)
+
+
+class Regressor(
+    nn.Module,
+    PyTorchModelHubMixin,
+    library_name="mtmetrics",
+    tags=["machine-translation-evaluation"],
+):
+    """One or several networks of one kind, whose scores are averaged, and what they were trained for.
+
+    Args:
+        architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
+        against: what translations are compared with, ``"reference"`` or ``"source"``.
+        encoder: name of the encoder whose vectors it reads.
+        encoder_fingerprint: of that encoder.
+        depth: number of its layers.
+        width: of its vectors.
+        hidden: width of the LSTM states, per direction.
+        members: number of networks.
+        dropout: while training.
+        max_pieces: texts are cut at that many word pieces.
+        features: some of `mtmetrics.scorers.learned.FEATURES` that are read beside the vectors.
+        feature_layers: layers of the encoder that features are computed from, 1 to `depth`; the last by default.
+        pooling: of the two BiLSTM models, ``"both"``, ``"avg"`` or ``"max"``.
+        floor: score of a segment with a blank side.
+    """
+
+    def __init__(
+        self,
+        architecture: str,
+        against: str,
+        encoder: str,
+        encoder_fingerprint: str,
+        depth: int,
+        width: int,
+        hidden: int = 300,
+        members: int = 1,
+        dropout: float = 0.5,
+        max_pieces: int = 100,
+        features: list[str] | None = None,
+        feature_layers: list[int] | None = None,
+        pooling: str = "both",
+        floor: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.architecture, self.against = architecture, against
+        self.encoder, self.encoder_fingerprint = encoder, encoder_fingerprint
+        self.depth, self.width, self.max_pieces, self.floor = depth, width, max_pieces, floor
+        self.features = list(features or [])
+        self.feature_layers = list(feature_layers or [depth]) if self.features else []
+        count = feature_count(self.features, len(self.feature_layers))
+        self.members = nn.ModuleList(
+            Member(architecture, depth, width, hidden, dropout, pooling, count) for _ in range(members)
+        )
+        self.feature_mean = nn.Buffer(torch.zeros(count))
+        self.feature_scale = nn.Buffer(torch.ones(count))
+
+    def mixes(self) -> np.ndarray:
+        """(C, depth) weights of the encoder's layers: a row per network, and one for each layer that features are
+        computed from."""
+        with torch.no_grad():
+            rows = [member.mix.weights().cpu().numpy().astype(np.float64) for member in self.members]
+        return np.stack([*rows, *(np.eye(self.depth)[layer - 1] for layer in self.feature_layers)])
+
+    def forward(
+        self,
+        other: torch.Tensor,
+        prediction: torch.Tensor,
+        lengths: tuple[torch.Tensor, torch.Tensor],
+        features: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """(B,) mean scores over the networks.
+
+        Args:
+            other: (B, n, members * width) vectors of the references or sources, mixed for each network.
+            prediction: (B, m, members * width) vectors of the translations.
+            lengths: (B,) lengths of each side, at least 1.
+            features: (B, f) features as they were computed.
+        """
+        standard = None if features is None else (features - self.feature_mean) / self.feature_scale
+        scores = []
+        for number, member in enumerate(self.members):
+            own = slice(number * self.width, (number + 1) * self.width)
+            scores.append(member(other[:, :, own], prediction[:, :, own], lengths, standard))
+        return torch.stack(scores).mean(0)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Regressor":
+        """Reads what `save_pretrained` wrote, into float32; `from_pretrained` would say so on standard output, which is
+        for results.
+
+        Raises:
+            OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError: a file is missing, damaged, or not
+            of the kind.
+        """
+        network = cls(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        network.load_state_dict(load_file(folder / "model.safetensors"))
+        return network.eval()
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        """Stores the weights in float16: `PyTorchModelHubMixin` would store what they are computed in."""
+        half = {
+            name: values.detach().to("cpu", torch.float16).contiguous() for name, values in self.state_dict().items()
+        }
+        path = save_directory / "model.safetensors"
+        save_file(half, path, metadata={"format": "pt"})
+        path.chmod(0o644)  # whoever can read the folder, whatever the library thinks
