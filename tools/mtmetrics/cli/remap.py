@@ -105,15 +105,15 @@ def run(args: argparse.Namespace) -> int:
     sentences = str(len(pairs)) if args.parallel else "0"
     meta = map_meta(encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed))
 
-    def fit(kind: str, first: int) -> Remapping:
-        used = origin < first
+    def fit(kind: str, size: int | None = None) -> Remapping:
+        used = slice(None) if size is None else origin < size
         return Remapping.fit(kind, source[used], target[used], meta)
 
     if sizes:
         return _print_curve(args, sizes, pool, encoder, fit)
     written = []
     for kind, path in zip(args.map, files, strict=True):
-        remapping = fit(kind, len(pairs))
+        remapping = fit(kind)
         remapping.save(path)
         written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)})
     json.dump(written, sys.stdout, indent=1)

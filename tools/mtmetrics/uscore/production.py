@@ -225,25 +225,21 @@ def _word_rounds(job: Job) -> list[Finished]:
     maps: list[Finished] = []
     for turn in range(1, job.config.remap_rounds + 1):
         settings = job.settings("remap_sentences", "remap_candidates", "remap_share", *(["map"] if maps else []))
-        pairs = _word_pairs(job, f"words-{turn}-pairs", maps[-1:], "remap", job.config.remap_sentences, settings)
+        size, k, share = job.config.remap_sentences, job.config.remap_candidates, job.config.remap_share
+        pairs = _word_pairs(job, f"words-{turn}-pairs", maps[-1:], size, k, share, settings)
         maps.append(_fitted(job, f"words-{turn}-maps", pairs, f"mined, round {turn}"))
     return maps
 
 
 def _word_pairs(
-    job: Job, name: str, maps: Sequence[Finished], purpose: str, size: int, settings: dict[str, Any]
+    job: Job, name: str, maps: Sequence[Finished], size: int, k: int, share: float, settings: dict[str, Any]
 ) -> Finished:
     """The stage that mines by Word Mover's Distance, with a map where there is one."""
 
     def mine(folder: Path) -> dict[str, Any]:
-        mined = mine_words(
-            *job.encoded(size),
-            job.remapping(maps[-1], job.config.map) if maps else None,
-            k=getattr(job.config, f"{purpose}_candidates"),
-            share=getattr(job.config, f"{purpose}_share"),
-            threads=job.threads,
-            wrap=job.wrap("mining"),
-        )
+        remapping = job.remapping(maps[-1], job.config.map) if maps else None
+        options = {"k": k, "share": share, "threads": job.threads, "wrap": job.wrap("mining")}
+        mined = mine_words(*job.encoded(size), remapping, **options)
         return job.keep_pairs(folder, mined)
 
     return job.stages.run(name, mine, settings={**settings, **job.word_settings()}, after=[*job.texts, *maps])
@@ -321,10 +317,9 @@ def _sentence_model(job: Job, name: str, pairs: Finished, start: str) -> Finishe
 def _translation_rounds(job: Job, maps: Finished) -> Finished:
     """The stage that trained the translation model last: it learns from mined pairs, then from its own translations
     too (Sec. 3.1 of the paper)."""
-    size = job.config.train_sentences
+    size, k, share = job.config.train_sentences, job.config.translation_candidates, job.config.translation_share
     settings = job.settings("train_sentences", "translation_candidates", "translation_share")
-    mined = {**settings, "kind": job.config.map}
-    pairs = [_word_pairs(job, "translation-pairs", [maps], "translation", size, mined)]
+    pairs = [_word_pairs(job, "translation-pairs", [maps], size, k, share, {**settings, "kind": job.config.map})]
     start = str(job.start.translation)
     if start == _SMALL:
         start = str(_small_translator(job).folder / MODEL)

@@ -19,6 +19,7 @@ from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.evaluation.heatmap import require_matplotlib
 from mtmetrics.evaluation.judged import JudgedSegments
 from mtmetrics.evaluation.table_styles import markdown
+from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.neighbours import nearest
 from mtmetrics.mining.words import encode_side, find_closest
 from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights, weighted_sum
@@ -131,7 +132,7 @@ def _models(job: Job) -> dict[str, Any]:
     return {**job.word_settings(), "sentences": known_by(job.start.sentences)}
 
 
-def _remapping(job: Job, rounds: Rounds, maps: Sequence[Finished]) -> Any:
+def _remapping(job: Job, rounds: Rounds, maps: Sequence[Finished]) -> Remapping | None:
     return job.remapping(maps[-1], rounds.kind) if maps else None
 
 
