@@ -20,7 +20,7 @@ from measure import Report, machine, options
 from workload import made_sentences
 
 from mtmetrics.layout import bundled_artifacts
-from mtmetrics.mining.candidates import inverted_file_size
+from mtmetrics.mining.neighbours import inverted_file_size
 
 _HERE = Path(__file__).parent
 _LARGE = 4_000_000

@@ -6,7 +6,6 @@ Seconds are those of the processor, all threads together, since other programs m
 
 import argparse
 import dataclasses
-import functools
 import json
 import time
 from collections.abc import Callable
@@ -19,10 +18,9 @@ from memory_probe import peak_mib
 from mtmetrics.cli.main import return_large_blocks
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.bounds import centroids
-from mtmetrics.mining import candidates, word_level
-from mtmetrics.mining.candidates import nearest
-from mtmetrics.mining.token_store import encode_side
-from mtmetrics.mining.word_level import closest, mine_words
+from mtmetrics.mining import neighbours, words
+from mtmetrics.mining.neighbours import nearest
+from mtmetrics.mining.words import closest, encode_side, mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.textio import iter_lines
 
@@ -68,8 +66,8 @@ def main() -> None:
     encoded, before, clock = encoder.counts.computed, peak_mib(), Clock()
     sides = [clock.timed("encoding", encode_side)(side, encoder) for side in texts]
     with (
-        mock.patch.object(word_level, "nearest", clock.timed("candidates", nearest)),
-        mock.patch.object(word_level, "closest", clock.timed("transport", closest)),
+        mock.patch.object(words, "nearest", clock.timed("candidates", nearest)),
+        mock.patch.object(words, "closest", clock.timed("transport", closest)),
     ):
         start = time.process_time()
         mined = mine_words(*sides, remapping)
@@ -83,17 +81,18 @@ def main() -> None:
         "counts": mined.counts,
     }
     if args.unpruned:
-        with mock.patch.object(
-            word_level, "closest", clock.timed("transport, all", functools.partial(closest, prune=False))
+        with (
+            mock.patch.object(words, "closest", clock.timed("transport, all", closest)),
+            mock.patch.object(words, "relaxed_distances", lambda cost, source, target, starts: np.zeros(len(starts))),
         ):
             found["same_pairs"] = mine_words(*sides, remapping).pairs() == mined.pairs()
     means = [centroids(side.tokens) for side in sides]
     flat = nearest(*means, 20).rows
     with (
         mock.patch.object(
-            candidates, "_inverted_file", clock.timed("inverted file, building", candidates._inverted_file)
+            neighbours, "_inverted_file", clock.timed("inverted file, building", neighbours._inverted_file)
         ),
-        mock.patch.object(candidates, "_propose", clock.timed("inverted file, search", candidates._propose)),
+        mock.patch.object(neighbours, "_propose", clock.timed("inverted file, search", neighbours._propose)),
     ):
         inverted = nearest(*means, 20, flat_limit=0).rows
     found["recall"] = float(np.mean([np.isin(one, two).mean() for one, two in zip(flat, inverted, strict=True)]))

@@ -9,8 +9,7 @@ import pytest
 from mtmetrics.cli.main import main
 from mtmetrics.maps.files import map_file_name, map_meta
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.mining.token_store import encode_side
-from mtmetrics.mining.word_level import mine_words
+from mtmetrics.mining.words import encode_side, mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import read_pairs
 

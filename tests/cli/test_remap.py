@@ -10,7 +10,7 @@ from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError
 from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.mining.word_pairs import vectors_from_sentences, vectors_from_words
+from mtmetrics.mining.words import vectors_from_sentences, vectors_from_words
 from mtmetrics.models.token_encoder import TokenEncoder
 
 PAIRS = [

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from goldens import Case, cases, encoder, run
 
-from mtmetrics.mining.candidates import Measure, nearest
-from mtmetrics.mining.selection import is_copy
-from mtmetrics.mining.sentence_level import ratio_margins
-from mtmetrics.mining.word_level import closest
+from mtmetrics.mining import words as word_level
+from mtmetrics.mining.neighbours import Measure, Neighbours, nearest
+from mtmetrics.mining.pairs import is_copy
+from mtmetrics.mining.sentences import Margins, ratio_margins
+from mtmetrics.mining.words import closest
 
 DISTANCES, SCORES, CLOSE = 1e-4, 1e-4, 1e-5
 
@@ -32,18 +33,38 @@ def values_of(case: Case, rows: np.ndarray, measure: Measure) -> np.ndarray:
     return np.einsum("id,ikd->ik", x, y[rows])
 
 
+def published_neighbours(x: np.ndarray, y: np.ndarray, k: int, measure: Measure, shard: int) -> Neighbours:
+    """As the published code does with distances (not with cosines): lists are farthest first, and of the neighbours
+    that several shards offer the farthest are kept."""
+    if measure == "cosine":
+        return nearest(x, y, k, measure=measure, shard=shard)
+    found = []
+    for rows in np.array_split(np.arange(len(y)), -(-len(y) // shard)):
+        part = nearest(x, y[rows], k)
+        found.append((part.rows + rows[0], part.values))
+    rows, values = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+    order = np.argsort(-values, axis=1, kind="stable")[:, :k]
+    return Neighbours(np.take_along_axis(rows, order, axis=1), np.take_along_axis(values, order, axis=1))
+
+
+def published_margins(x: np.ndarray, y: np.ndarray, k: int) -> Margins:
+    """As the published code has it: backwards, the mean squared Euclidean distance of unit vectors in the place of the
+    mean cosine."""
+    forward, backward = nearest(x, y, k, measure="cosine"), nearest(y, x, k, measure="cosine")
+    around = (2.0 - 2.0 * backward.values).mean(axis=1)
+    margins = 2.0 * forward.values / (forward.values.mean(axis=1)[:, None] + around[forward.rows])
+    best = np.arange(len(margins)), margins.argmax(axis=1)
+    return Margins(forward.rows[best], margins[best])
+
+
 def check_neighbours(case: Case, measure: Measure, key: str) -> None:
-    params, expected = case.params, np.array(case.outputs["indices"])
-    found = nearest(*vectors(case), params["k"], measure=measure, shard=params["knn_batch_size"], legacy=True)
+    k, shard, expected = case.params["k"], case.params["knn_batch_size"], np.array(case.outputs["indices"])
+    found = published_neighbours(*vectors(case), k, measure, shard)
     assert found.values == pytest.approx(case.array(key), rel=DISTANCES)
     # Not the rows themselves: two of them may be too close to tell.
     assert found.values == pytest.approx(values_of(case, expected, measure), abs=CLOSE)
-    plain = nearest(*vectors(case), params["k"], measure=measure, shard=params["knn_batch_size"])
-    if measure == "cosine":
-        assert plain.rows.tolist() == found.rows.tolist()
-    else:
-        whole = nearest(*vectors(case), params["k"], measure=measure)
-        assert plain.rows.tolist() == whole.rows.tolist()
+    plain, whole = (nearest(*vectors(case), k, measure=measure, **options) for options in ({"shard": shard}, {}))
+    assert plain.rows.tolist() == whole.rows.tolist()
 
 
 def check_centroids(case: Case) -> None:
@@ -55,7 +76,8 @@ def check_cosines(case: Case) -> None:
 
 
 def check_margins(case: Case) -> None:
-    found = ratio_margins(*vectors(case), case.params["k"], legacy="derived" not in case.params)
+    margins = ratio_margins if "derived" in case.params else published_margins
+    found = margins(*vectors(case), case.params["k"])
     assert found.margins == pytest.approx(case.array("scores"), abs=SCORES)
     assert list(enumerate(found.targets.tolist())) == [tuple(pair) for pair in case.outputs["pairs"]]
 
@@ -71,7 +93,9 @@ def check_alignment(case: Case) -> None:
     words = [side.select(model.word_table[side.token_ids]).ngrams(params["n_gram"]).normalized() for side in tokens]
     found = closest(*words, candidates)
     assert -found.distances == pytest.approx(case.array("scores"), abs=SCORES)
-    unpruned = closest(*words, candidates, prune=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(word_level, "relaxed_distances", lambda cost, source, target, starts: np.zeros(len(starts)))
+        unpruned = closest(*words, candidates)
     assert found.targets.tolist() == unpruned.targets.tolist()
     assert list(enumerate(found.targets.tolist())) == [tuple(pair) for pair in case.outputs["pairs"]]
 

@@ -81,27 +81,20 @@ def test_a_broken_run_goes_on_with_the_stage_that_broke_and_leaves_nothing_half_
     assert production.ran == [name for name in ("first", "second", "total") if name not in finished]
 
 
-def test_a_changed_setting_invalidates_what_depends_on_it(production):
+@pytest.mark.parametrize(
+    ("second", "options", "value", "repeated"),
+    [
+        ("three", {"factor": 2}, 24, ["total"]),
+        ("three four", {}, 17, ["second", "total"]),
+        ("seven", {}, 12, ["second"]),  # an equal result keeps what comes after it
+    ],
+)
+def test_a_change_invalidates_what_depends_on_it(production, second, options, value, repeated):
     production.run()
     production.ran.clear()
-    assert production.run(factor=2) == 24
-    assert production.ran == ["total"]
-
-
-def test_a_changed_file_invalidates_what_depends_on_it(production):
-    production.run()
-    production.ran.clear()
-    (production.folder / "b.txt").write_text("three four")
-    assert production.run() == 17
-    assert production.ran == ["second", "total"]
-
-
-def test_an_equal_result_of_a_repeated_stage_keeps_what_comes_after_it(production):
-    production.run()
-    production.ran.clear()
-    (production.folder / "b.txt").write_text("seven")
-    assert production.run() == 12
-    assert production.ran == ["second"]
+    (production.folder / "b.txt").write_text(second)
+    assert production.run(**options) == value
+    assert production.ran == repeated
 
 
 def test_a_stage_without_its_folder_is_repeated(production):
@@ -133,22 +126,17 @@ def test_stages_that_are_no_longer_wanted_are_removed(production):
     assert list(json.loads((production.folder / "work" / "state.json").read_text())) == ["kept"]
 
 
-def test_a_damaged_state_file_is_an_error(production):
-    production.run()
+def test_what_cannot_be_used_is_an_error(production):
+    with production.stages(), pytest.raises(MTMetricsError, match="another process is at work there"):
+        production.stages()
+    with pytest.raises(InputError, match=r"none\.txt: cannot be read"):
+        production.run(first="none.txt")
+    (production.folder / "log.jsonl").mkdir()
+    with pytest.raises(MTMetricsError, match=r"cannot write .*log\.jsonl: Is a directory"):
+        production.run()
     (production.folder / "work" / "state.json").write_text("{")
     with pytest.raises(MTMetricsError, match=r"state\.json: cannot be read .* remove it"):
         production.run()
-
-
-def test_a_missing_file_is_an_error(production):
-    with pytest.raises(InputError, match=r"none\.txt: cannot be read"):
-        production.run(first="none.txt")
-
-
-def test_two_processes_do_not_share_a_folder(production):
-    with production.stages(), pytest.raises(MTMetricsError, match="another process is at work there"):
-        production.stages()
-    production.run()
 
 
 def test_what_a_killed_run_left_is_removed(production):

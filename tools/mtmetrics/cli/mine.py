@@ -4,16 +4,12 @@ import argparse
 import functools
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mtmetrics.mining.selection import MinedPairs
 
 
 def add_parser(subparsers: Any) -> None:
@@ -21,9 +17,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "mine",
         help="find parallel sentences in two monolingual files",
-        description="Finds pairs of sentences that are likely translations of each other: by Word Mover's Distance (word) or by the ratio "
-        "margin of sentence vectors (sentence). Writes source, target and score as JSON Lines, best first; prints what was read, left out "
-        "and kept.",
+        description="Finds pairs of sentences that are likely translations of each other: by Word Mover's Distance "
+        "(word) or by the ratio margin of sentence vectors (sentence). Writes source, target and score as JSON Lines, "
+        "best first; prints what was read, left out and kept.",
     )
     parser.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
     parser.add_argument(
@@ -100,16 +96,15 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
     return languages
 
 
-def _miner(args: argparse.Namespace) -> "Callable[[list[str], list[str]], MinedPairs]":
+def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     """What mines, its models loaded."""
     from mtmetrics.maps.files import load_map
-    from mtmetrics.mining.sentence_level import mine_sentences
-    from mtmetrics.mining.token_store import encode_side
-    from mtmetrics.mining.word_level import mine_words
+    from mtmetrics.mining.sentences import mine_sentences
+    from mtmetrics.mining.words import encode_side, mine_words
 
     pool = model_pool(args)
     given = {name: value for name in ("k", "share", "limit") if (value := getattr(args, name)) is not None}
-    encoding = functools.partial(progress, desc="encoding", unit=" blocks")
+    encoding, mining = (functools.partial(progress, desc=name, unit=" blocks") for name in ("encoding", "mining"))
     if args.level == "sentence":
         sentences = pool.sentence_encoder(args.encoder, layer=args.layer)
         return lambda *sides: mine_sentences(*sides, sentences, **given, wrap=encoding)
@@ -117,14 +112,13 @@ def _miner(args: argparse.Namespace) -> "Callable[[list[str], list[str]], MinedP
     remapping = None
     if args.maps is not None:
         remapping = load_map(args.maps, args.lp, args.map, words, local_files_only=args.local_files_only)
-    mining = functools.partial(progress, desc="mining", unit=" blocks")
     return lambda *sides: mine_words(
         *(encode_side(side, words, wrap=encoding) for side in sides), remapping, **given, wrap=mining
     )
 
 
 def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list[str], dict[str, int]]:
-    from mtmetrics.mining.monolingual import draw, prepare
+    from mtmetrics.mining.text import draw, prepare
     from mtmetrics.textio import iter_lines
 
     lines = progress(iter_lines(path), desc=f"preparing {language}", unit=" lines")
@@ -133,7 +127,6 @@ def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list
         if not sentences:
             raise InputError(f"{path}: empty; there are no sentences")
     else:
-        prepared = prepare(lines, language, name=path, identify=not args.no_language_filter)
-        sentences, counts = prepared.sentences, prepared.counts
+        sentences, counts = prepare(lines, language, name=path, identify=not args.no_language_filter)
     drawn = draw(sentences, args.sentences, args.seed)
     return drawn, {**counts, "drawn": len(drawn)}

@@ -140,7 +140,7 @@ def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, 
 
     found = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
     if args.parallel:
-        from mtmetrics.mining.word_pairs import words_from_sentences
+        from mtmetrics.mining.words import words_from_sentences
         from mtmetrics.training.corpus import read_pairs
 
         rows, _ = read_pairs(args.parallel)

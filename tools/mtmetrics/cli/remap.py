@@ -3,8 +3,10 @@
 import argparse
 import functools
 import json
+import os
 import random
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from mtmetrics.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+    from mtmetrics.maps.remapping import Remapping
     from mtmetrics.models.packed import Encoder
     from mtmetrics.scorers.pool import ModelPool
 
@@ -23,8 +26,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "remap",
         help="fit remapping matrices for a language pair",
-        description="Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the sentence pairs themselves. "
-        "Writes one safetensors file per map.",
+        description="Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the sentence "
+        "pairs themselves. Writes one safetensors file per map.",
     )
     parser.add_argument("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
     parser.add_argument("--layer", type=int, help="layer to remap (default: last)")
@@ -32,7 +35,8 @@ def add_parser(subparsers: Any) -> None:
         "--level",
         choices=("word", "sentence"),
         default="word",
-        help="word vectors, for --similarity mover, or sentence vectors, for --similarity cosine (default: %(default)s)",
+        help="word vectors, for --similarity mover, or sentence vectors, for --similarity cosine "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--lp", required=True, metavar="XX-YY", help="language pair, such as de-en; the map is for the source side"
@@ -79,8 +83,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Fits and writes the maps, or prints the curve."""
     from mtmetrics.inputs import choice, language_pair, positive
-    from mtmetrics.maps.files import map_meta
-    from mtmetrics.maps.remapping import KINDS
+    from mtmetrics.maps.files import map_file_name, map_meta
+    from mtmetrics.maps.remapping import KINDS, Remapping
 
     language_pair(args.lp)
     positive("--sentences", args.sentences)
@@ -89,18 +93,32 @@ def run(args: argparse.Namespace) -> int:
     if args.level == "sentence" and not args.parallel:
         raise InputError("--level sentence needs --parallel FILE, sentences and their translations")
     sizes = _curve_sizes(args)
-    if not sizes and not args.out:
-        raise InputError("--out DIR is needed, the folder for the maps")
+    files = []
     if not sizes:
-        _check_targets(args)
+        if not args.out:
+            raise InputError("--out DIR is needed, the folder for the maps")
+        files = [Path(args.out, map_file_name(args.lp, kind, args.level)) for kind in args.map]
+        _check_files(args, files)
     pairs, corpus = _pairs(args, max(sizes, default=args.sentences))
     pool = model_pool(args)
     source, target, origin, encoder = _vectors(args, pairs, pool)
     sentences = str(len(pairs)) if args.parallel else "0"
     meta = map_meta(encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed))
+
+    def fit(kind: str, size: int | None = None) -> Remapping:
+        used = slice(None) if size is None else origin < size
+        return Remapping.fit(kind, source[used], target[used], meta)
+
     if sizes:
-        return _print_curve(args, sizes, pool, source, target, origin, meta)
-    return _write_maps(args, source, target, meta)
+        return _print_curve(args, sizes, pool, encoder, fit)
+    written = []
+    for kind, path in zip(args.map, files, strict=True):
+        remapping = fit(kind)
+        remapping.save(path)
+        written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)})
+    json.dump(written, sys.stdout, indent=1)
+    print()
+    return 0
 
 
 def _curve_sizes(args: argparse.Namespace) -> list[int]:
@@ -119,17 +137,12 @@ def _curve_sizes(args: argparse.Namespace) -> list[int]:
     return sizes
 
 
-def _check_targets(args: argparse.Namespace) -> None:
+def _check_files(args: argparse.Namespace, files: Sequence[Path]) -> None:
     """Refuses before the work what could not be written after it."""
-    import os
-
-    from mtmetrics.maps.files import map_file_name
-
-    folder = Path(args.out)
-    for kind in args.map:
-        path = folder / map_file_name(args.lp, kind, args.level)
+    for path in files:
         if path.exists() and not args.overwrite:
             raise InputError(f"{path} exists already; pass --overwrite or another --out")
+    folder = Path(args.out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -163,7 +176,7 @@ def _vectors(
     """Vectors of both sides, the pair that each row is from, and the encoder that they are for."""
     import numpy as np
 
-    from mtmetrics.mining.word_pairs import vectors_from_sentences, vectors_from_words
+    from mtmetrics.mining.words import vectors_from_sentences, vectors_from_words
 
     if args.level == "sentence":
         sentences = pool.sentence_encoder(args.encoder, layer=args.layer)
@@ -177,33 +190,15 @@ def _vectors(
     return *vectors_from_sentences(pairs, encoder, aligner, threshold=args.threshold, wrap=wrap), encoder
 
 
-def _write_maps(args: argparse.Namespace, source: "np.ndarray", target: "np.ndarray", meta: dict[str, str]) -> int:
-    from mtmetrics.maps.files import map_file_name
-    from mtmetrics.maps.remapping import Remapping
-
-    written = []
-    for kind in args.map:
-        path = Path(args.out) / map_file_name(args.lp, kind, args.level)
-        remapping = Remapping.fit(kind, source, target, meta)
-        remapping.save(path)
-        written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)})
-    json.dump(written, sys.stdout, indent=1)
-    print()
-    return 0
-
-
 def _print_curve(
     args: argparse.Namespace,
-    sizes: list[int],
+    sizes: Sequence[int],
     pool: "ModelPool",
-    source: "np.ndarray",
-    target: "np.ndarray",
-    origin: "np.ndarray",
-    meta: dict[str, str],
+    encoder: "Encoder",
+    fit: "Callable[[str, int], Remapping]",
 ) -> int:
     from mtmetrics.evaluation.correlation import pearson
     from mtmetrics.evaluation.data import read_judged_segments
-    from mtmetrics.maps.remapping import Remapping
     from mtmetrics.scorers.xmoverscore import XMoverScore
 
     files = [read_judged_segments(path) for path in args.data]
@@ -214,15 +209,12 @@ def _print_curve(
     scorer = XMoverScore.from_preset(
         args.preset, lang_pair=args.lp, pool=pool, map="none", layer=args.layer, similarity=similarity
     )
-    if scorer.encoder.fingerprint != meta["encoder_fingerprint"]:
+    if scorer.encoder.fingerprint != encoder.fingerprint:
         raise InputError(f"--preset {args.preset}: its encoder is {scorer.encoder.name}, not {args.encoder}")
-    rows: list[tuple[str, int, Remapping | None]] = [("none", 0, None)]
-    for size in sizes:
-        used = origin < size
-        rows += [(kind, size, Remapping.fit(kind, source[used], target[used], meta)) for kind in args.map]
+    rows = [("none", 0), *((kind, size) for size in sizes for kind in args.map)]
     print("map\tsentence_pairs\tfile\tpearson")
-    for kind, size, remapping in progress(rows, desc="curve", unit=" maps"):
-        scorer.remapping = remapping
+    for kind, size in progress(rows, desc="curve", unit=" maps"):
+        scorer.remapping = fit(kind, size) if size else None
         for file in files:
             scores = scorer.score(file.sources, file.predictions).segments
             agreement = pearson(file.take(scores), file.judgements["human"]).value

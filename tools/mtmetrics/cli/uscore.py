@@ -12,14 +12,15 @@ from mtmetrics.cli.options import add_model_options, add_settings, model_pool, p
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command to the parser."""
-    from mtmetrics.uscore.settings import UScoreConfig
+    from mtmetrics.uscore import UScoreConfig
 
     parser = subparsers.add_parser(
         "uscore",
         help="make a UScore preset from two monolingual files",
-        description="Makes a preset of the metric uscore for a language pair (Belouadi and Eger, 2023): prepares text, mines pairs, remaps "
-        "the encoder, trains a sentence encoder and a translation model, and measures each stage. Run again after an interruption, it goes "
-        "on where it was; mined and translated text stays in OUT/work, which may be removed at the end.",
+        description="Makes a preset of the metric uscore for a language pair (Belouadi and Eger, 2023): prepares "
+        "text, mines pairs, remaps the encoder, trains a sentence encoder and a translation model, and measures each "
+        "stage. Run again after an interruption, it goes on where it was; mined and translated text stays in OUT/work, "
+        "which may be removed at the end.",
     )
     data = parser.add_argument_group("data")
     data.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
@@ -69,8 +70,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Makes the folder and prints its name."""
     from mtmetrics.inputs import positive
+    from mtmetrics.uscore import UScoreConfig
     from mtmetrics.uscore.production import Material, produce_uscore
-    from mtmetrics.uscore.settings import UScoreConfig
 
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     material = Material(args.source_text, args.target_text, args.parallel, args.held_back, args.judged)

@@ -1,7 +1,6 @@
 """Metrics x judged data -> scores: how a user names a metric, and several metrics that share their encodings."""
 
 import dataclasses
-import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -78,7 +77,7 @@ class MetricSpec:
 
     def filled(self, preset: str, options: dict[str, Any]) -> "MetricSpec":
         """The same metric, with a preset, where it has presets, and options for what it does not say itself."""
-        takes = inspect.signature(METRICS[self.metric]).parameters if self.metric in METRICS else ()
+        takes = METRICS[self.metric].options() if self.metric in METRICS else ()
         return MetricSpec(
             self.metric,
             self.preset or (preset if "preset" in takes else None),

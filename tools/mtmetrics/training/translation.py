@@ -4,11 +4,11 @@ pairs."""
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mtmetrics.artifacts.files import new_folder
 from mtmetrics.artifacts.models import model_folder
-from mtmetrics.models.translator import Translator, generation, open_mbart, target_frame
+from mtmetrics.models.translator import generation, open_mbart, target_frame
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import TranslationConfig
 
@@ -99,25 +99,3 @@ def _trainer(
     arguments.weight_decay = config.weight_decay
     collator = DataCollatorForSeq2Seq(tokenizer, model=network)
     return Seq2SeqTrainer(model=network, args=arguments, train_dataset=rows, data_collator=collator), tokenizer
-
-
-def synthetic_pairs(
-    translator: Translator, texts: Sequence[str], side: Literal["source", "target"]
-) -> list[tuple[str, str]]:
-    """Pairs of texts and their machine translations, as further training data.
-
-    With ``"source"`` the texts are sources and their translations the targets: what a second round of training takes
-    besides mined pairs. With ``"target"`` they are targets, and a translator of the other direction makes the
-    pseudo-sources (back-translation).
-
-    Args:
-        translator: from the language of the texts.
-        texts: N strings.
-        side: the side of the pairs that the texts take.
-
-    Returns:
-        At most N pairs of source and target; what has no translation, or equals it, is left out.
-    """
-    pairs = [(text, translation.text) for text, translation in zip(texts, translator.translate(texts), strict=True)]
-    kept = [(text, translation) for text, translation in pairs if translation and translation != text]
-    return kept if side == "source" else [(translation, text) for text, translation in kept]

@@ -2,32 +2,42 @@
 
 import contextlib
 import dataclasses
+import functools
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.files import make_folder
+from mtmetrics.artifacts.files import make_folder, write_atomic
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.extras import require_extra
 from mtmetrics.inputs import choice, language_pair, number, positive
-from mtmetrics.mining.remapping import FITTED
+from mtmetrics.maps.files import map_file_name, map_meta
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.mining.pairs import write_pairs
+from mtmetrics.mining.sentences import mine_sentences
+from mtmetrics.mining.text import language_identifier, prepare
+from mtmetrics.mining.words import mine_words, vectors_from_sentences
 from mtmetrics.models.translator import require_mbart
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.uscore import UScore
-from mtmetrics.training.corpus import read_pairs
-from mtmetrics.uscore.folder import assembled, described, install
-from mtmetrics.uscore.job import Job, keep_parallel, prepared
-from mtmetrics.uscore.measures import Rounds, agreement, precision
-from mtmetrics.uscore.sentences import sentence_encoder, sentence_rounds, trained
-from mtmetrics.uscore.settings import UScoreConfig
-from mtmetrics.uscore.stages import Finished, Stages
-from mtmetrics.uscore.start import read_start
-from mtmetrics.uscore.translations import SMALL, translation_model, translator_trained
-from mtmetrics.uscore.words import fitted, word_rounds
+from mtmetrics.textio import iter_lines, iter_table
+from mtmetrics.training.config import ContrastiveConfig, DenoisingConfig, TranslationConfig
+from mtmetrics.training.contrastive import train_contrastive
+from mtmetrics.training.corpus import read_pairs, text_key
+from mtmetrics.training.loop import Run
+from mtmetrics.training.small_mbart import train_denoising
+from mtmetrics.training.translation import train_translation
+from mtmetrics.uscore import UScoreConfig
+from mtmetrics.uscore.preset import assembled, install, read_start
+from mtmetrics.uscore.report import Rounds, agreement, described, precision
+from mtmetrics.uscore.stages import MODEL, SENTENCES, Finished, Job, Stages, known_by
 
 WORK, LOG = "work", "log.jsonl"
+_SMALL = "small"
+_MAPS = ("clp", "umd")
 _HELD_BACK = 1000
 
 
@@ -75,7 +85,7 @@ def produce_uscore(
         out: the folder to make.
         lang_pair: such as ``"de-en"``.
         material: text to learn from and to measure with.
-        preset: preset of uscore whose models the production starts from, see `mtmetrics.uscore.start.read_start`.
+        preset: preset of uscore whose models the production starts from, see `mtmetrics.uscore.preset.read_start`.
         without: what is not made: ``"sentences"``, ``"translation"``.
         translation: translation model to start from instead of the preset's, or ``"small"``.
         config: settings.
@@ -94,34 +104,23 @@ def produce_uscore(
         MTMetricsError: the folder cannot be written, or is in use; finished stages are kept. Or a package is missing.
     """
     config = config or UScoreConfig()
-    source, target = language_pair(lang_pair)
-    if source == target:
-        raise InputError(f"language pair {lang_pair}: two different languages are needed")
-    _check_settings(config)
+    _check_settings(config, lang_pair)
     require_extra("mining", "UScore's mining")
-    start = read_start(preset, lang_pair, tuple(without), translation)
+    start = read_start(preset, lang_pair, without, translation)
     if start.sentences or start.translation:
         require_extra("train", "training UScore's models")
-    if start.translation and start.translation != SMALL:
+    if start.translation and start.translation != _SMALL:
         require_mbart(model_folder(start.translation), lang_pair)
-    _check_text(material.source_text, material.target_text)
+    _check_material(material, lang_pair)
     held_back = _pairs(material.held_back)[:_HELD_BACK] if material.held_back else []
-    _check_judged(material.judged, lang_pair)
+    files = [path for path in (material.source_text, material.target_text, material.parallel) if path]
     out = Path(out)
     make_folder(out)
     with contextlib.closing(Stages(out / WORK, out / LOG)) as stages:
-        parallel = keep_parallel(stages, lang_pair, material.parallel) if material.parallel else None
-        texts = prepared(
-            stages,
-            lang_pair,
-            (material.source_text, material.target_text),
-            held_back,
-            identify=identify,
-            progress=progress,
-        )
-        learnt_from = (material.source_text, material.target_text, *([material.parallel] if material.parallel else []))
-        files = tuple(Path(path).name for path in learnt_from)
-        job = Job(stages, lang_pair, start, config, seed, pool or ModelPool(), texts, files, threads, progress)
+        names = tuple(Path(path).name for path in files)
+        job = Job(stages, lang_pair, start, config, seed, pool or ModelPool(), names, threads, progress)
+        parallel = _parallel_pairs(job, material.parallel) if material.parallel else None
+        job.texts = _prepared(job, material, held_back, identify)
         preset, rounds = _made(job, parallel)
         measured = {}
         if held_back:
@@ -135,29 +134,11 @@ def produce_uscore(
     return out
 
 
-def _made(job: Job, parallel: Finished | None) -> tuple[Finished, Rounds]:
-    """The stage that put the preset together, and the rounds before it."""
-    maps = word_rounds(job)
-    sentences = sentence_rounds(job) if job.start.sentences else []
-    rounds = Rounds(list(maps), list(sentences), job.config.map)
-    last, kind, translation = maps[-1], job.config.map, None
-    if job.start.translation:
-        translation = translation_model(job, last, kind)
-    if parallel:
-        last, kind = fitted(job, "parallel-maps", parallel, job.files[-1]), "clp"
-        if sentences:
-            sentences.append(trained(job, "parallel-sentences-model", parallel, sentence_encoder(job, sentences)))
-        if translation:
-            translation = translator_trained(job, "parallel-translation-model", [parallel], translation)
-    return assembled(job, last, kind, sentences[-1] if sentences else None, translation), rounds
-
-
-def _pairs(path: str | Path) -> list[tuple[str, str]]:
-    return [(row.source, row.target) for row in read_pairs([path])[0]]
-
-
-def _check_settings(config: UScoreConfig) -> None:
-    choice("map", config.map, FITTED)
+def _check_settings(config: UScoreConfig, lang_pair: str) -> None:
+    source, target = language_pair(lang_pair)
+    if source == target:
+        raise InputError(f"language pair {lang_pair}: two different languages are needed")
+    choice("map", config.map, _MAPS)
     for name, value in dataclasses.asdict(config).items():
         if isinstance(value, int):
             positive(name, value)
@@ -165,15 +146,231 @@ def _check_settings(config: UScoreConfig) -> None:
             raise InputError(f"{name} {value}: must be above 0 and at most 1")
 
 
-def _check_text(*paths: str | Path) -> None:
-    for path in paths:
+def _check_material(material: Material, lang_pair: str) -> None:
+    """Refuses before the work what could not be used after it."""
+    for path in (material.source_text, material.target_text):
         if not Path(path).is_file():
             raise InputError(f"{path}: no such file")
-
-
-def _check_judged(paths: Sequence[str | Path], lang_pair: str) -> None:
-    """Refuses before the work what could not be used after it."""
-    for path in paths:
+    for path in material.judged:
         found = read_judged_segments(path).lang_pair
         if found != lang_pair:
             raise InputError(f"{path}: its language pair is {found}, not {lang_pair}")
+
+
+def _pairs(path: str | Path) -> list[tuple[str, str]]:
+    return [(row.source, row.target) for row in read_pairs([path])[0]]
+
+
+def _parallel_pairs(job: Job, path: str | Path) -> Finished:
+    """The stage that keeps parallel text as pairs."""
+
+    def keep(folder: Path) -> dict[str, int]:
+        pairs = _pairs(path)
+        write_pairs(job.pairs_file(folder), pairs, "parallel")
+        return {"kept": len(pairs)}
+
+    return job.stages.run("parallel-pairs", keep, settings={"lp": job.lang_pair}, files=[path])
+
+
+def _prepared(
+    job: Job, material: Material, held_back: Sequence[tuple[str, str]], identify: bool
+) -> tuple[Finished, ...]:
+    """The stages that clean the text of either side, see `mtmetrics.mining.text.prepare`."""
+    languages = language_pair(job.lang_pair)
+    if identify:
+        for language in languages:
+            language_identifier(language)  # refuses the second language before the work on the first
+    files = (material.source_text, material.target_text)
+    return tuple(
+        _clean(job, file, language, [pair[side] for pair in held_back], identify)
+        for side, (file, language) in enumerate(zip(files, languages, strict=True))
+    )
+
+
+def _clean(job: Job, file: str | Path, language: str, held_back: Sequence[str], identify: bool) -> Finished:
+    def clean(folder: Path) -> dict[str, int]:
+        lines = job.progress(iter_lines(file), desc=f"preparing {language}", unit=" lines")
+        found = prepare(lines, language, name=str(file), identify=identify)
+        keys = {text_key(sentence) for sentence in held_back}
+        sentences = [sentence for sentence in found.sentences if text_key(sentence) not in keys]
+        write_atomic(folder / SENTENCES, "".join(f"{sentence}\n" for sentence in sentences))
+        return {**found.counts, "held back": len(found.sentences) - len(sentences), "kept": len(sentences)}
+
+    settings = {"language": language, "identify": identify, "held_back": sorted(held_back)}
+    return job.stages.run(f"prepare-{language}", clean, settings=settings, files=[file])
+
+
+def _made(job: Job, parallel: Finished | None) -> tuple[Finished, Rounds]:
+    """The stage that put the preset together, and the rounds before it."""
+    maps = _word_rounds(job)
+    sentences = _sentence_rounds(job) if job.start.sentences else []
+    rounds = Rounds(maps, list(sentences), job.config.map)
+    last, kind, translation = maps[-1], job.config.map, None
+    if job.start.translation:
+        translation = _translation_rounds(job, last)
+    if parallel:
+        last, kind = _fitted(job, "parallel-maps", parallel, job.files[-1]), "clp"
+        if sentences:
+            start = job.sentence_encoder(sentences)
+            sentences.append(_sentence_model(job, "parallel-sentences-model", parallel, start))
+        if translation:
+            start = str(translation.folder / MODEL)
+            translation = _translation_model(job, "parallel-translation-model", [parallel], start)
+    return assembled(job, last, kind, sentences[-1] if sentences else None, translation), rounds
+
+
+def _word_rounds(job: Job) -> list[Finished]:
+    """The stages that fitted the maps: pairs are mined, maps are fitted on their words, and the better metric mines
+    again (Fig. 3 of the paper)."""
+    maps: list[Finished] = []
+    for turn in range(1, job.config.remap_rounds + 1):
+        settings = job.settings("remap_sentences", "remap_candidates", "remap_share", *(["map"] if maps else []))
+        size, k, share = job.config.remap_sentences, job.config.remap_candidates, job.config.remap_share
+        pairs = _word_pairs(job, f"words-{turn}-pairs", maps[-1:], size, k, share, settings)
+        maps.append(_fitted(job, f"words-{turn}-maps", pairs, f"mined, round {turn}"))
+    return maps
+
+
+def _word_pairs(
+    job: Job, name: str, maps: Sequence[Finished], size: int, k: int, share: float, settings: dict[str, Any]
+) -> Finished:
+    """The stage that mines by Word Mover's Distance, with a map where there is one."""
+
+    def mine(folder: Path) -> dict[str, Any]:
+        remapping = job.remapping(maps[-1], job.config.map) if maps else None
+        options = {"k": k, "share": share, "threads": job.threads, "wrap": job.wrap("mining")}
+        mined = mine_words(*job.encoded(size), remapping, **options)
+        return job.keep_pairs(folder, mined)
+
+    return job.stages.run(name, mine, settings={**settings, **job.word_settings()}, after=[*job.texts, *maps])
+
+
+def _fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
+    """The stage that fits both maps on the words of pairs."""
+
+    def fit(folder: Path) -> dict[str, Any]:
+        sentences = list(map(tuple, iter_table(job.pairs_file(pairs.folder), ("source", "target"))))
+        wrap = job.wrap("aligning")
+        source, target, _ = vectors_from_sentences(sentences, job.encoder, job.aligner, wrap=wrap)
+        meta = map_meta(job.encoder, job.lang_pair, corpus=corpus, sentences=str(len(sentences)))
+        for kind in _MAPS:
+            Remapping.fit(kind, source, target, meta).save(folder / map_file_name(job.lang_pair, kind))
+        return {"sentences": len(sentences), "word_pairs": len(source)}
+
+    settings = {**job.word_settings(), "aligner_layer": job.aligner.layer, "corpus": corpus}
+    return job.stages.run(name, fit, settings=settings, after=[pairs])
+
+
+def _trained(
+    job: Job, name: str, train: Callable[[Run], Any], settings: dict[str, Any], after: Sequence[Finished]
+) -> Finished:
+    """The stage of a training."""
+
+    def produce(folder: Path) -> dict[str, Any]:
+        run = Run(folder / MODEL, seed=job.seed, work=folder / "checkpoints")
+        train(run)
+        shutil.rmtree(run.work)
+        return {}
+
+    return job.stages.run(name, produce, settings={**settings, "seed": job.seed}, after=after)
+
+
+def _sentence_rounds(job: Job) -> list[Finished]:
+    """The stages that trained the sentence encoder: pairs are mined with one encoder, and a fresh one learns from them,
+    round after round (Sec. 3.2 of the paper)."""
+    models: list[Finished] = []
+    for turn in range(1, job.config.contrastive_rounds + 1):
+        settings = {
+            **job.settings("train_sentences", "contrastive_neighbours", "contrastive_pairs"),
+            "dtype": job.pool.dtype,
+            "seed": job.seed,
+            "start": known_by(job.start.sentences),
+        }
+        mine = functools.partial(_mine_sentences, job=job, encoder=job.sentence_encoder(models))
+        after = [*job.texts, *models[-1:]]
+        pairs = job.stages.run(f"sentences-{turn}-pairs", mine, settings=settings, after=after)
+        models.append(_sentence_model(job, f"sentences-{turn}-model", pairs, str(job.start.sentences)))
+    return models
+
+
+def _mine_sentences(folder: Path, *, job: Job, encoder: str) -> dict[str, Any]:
+    mined = mine_sentences(
+        *job.sentences(job.config.train_sentences),
+        job.pool.sentence_encoder(encoder),
+        k=job.config.contrastive_neighbours,
+        limit=job.config.contrastive_pairs,
+        wrap=job.wrap("encoding"),
+    )
+    return job.keep_pairs(folder, mined)
+
+
+def _sentence_model(job: Job, name: str, pairs: Finished, start: str) -> Finished:
+    """The stage that trains a sentence encoder on pairs, from the model `start`."""
+    config = ContrastiveConfig(
+        pairs_per_step=job.config.contrastive_batch, learning_rate=job.config.contrastive_learning_rate
+    )
+    file = job.pairs_file(pairs.folder)
+    settings = {**job.settings("contrastive_batch", "contrastive_learning_rate"), "start": known_by(start)}
+    return _trained(job, name, lambda run: train_contrastive(run, [file], start, config=config), settings, [pairs])
+
+
+def _translation_rounds(job: Job, maps: Finished) -> Finished:
+    """The stage that trained the translation model last: it learns from mined pairs, then from its own translations
+    too (Sec. 3.1 of the paper)."""
+    size, k, share = job.config.train_sentences, job.config.translation_candidates, job.config.translation_share
+    settings = job.settings("train_sentences", "translation_candidates", "translation_share")
+    pairs = [_word_pairs(job, "translation-pairs", [maps], size, k, share, {**settings, "kind": job.config.map})]
+    start = str(job.start.translation)
+    if start == _SMALL:
+        start = str(_small_translator(job).folder / MODEL)
+    model = _translation_model(job, "translation-model", pairs, start)
+    for turn in range(2, job.config.translation_rounds + 1):
+        translate = functools.partial(_translate, job=job, model=model)
+        settings = {**job.settings("train_sentences"), "seed": job.seed}
+        name = f"translation-{turn}"
+        pairs.append(job.stages.run(f"{name}-pairs", translate, settings=settings, after=[*job.texts, model]))
+        model = _translation_model(job, f"{name}-model", pairs, start)
+    return model
+
+
+def _small_translator(job: Job) -> Finished:
+    """The stage that makes a small model from the encoder, which learns to restore sentences of both languages."""
+    encoder, steps = job.start.encoder, job.config.denoising_steps
+    config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10, checkpoint_every=steps)
+    texts = [str(text.folder / SENTENCES) for text in job.texts]
+    settings = {**job.settings("denoising"), "encoder": known_by(encoder["model"], encoder.get("revision"))}
+    return _trained(
+        job,
+        "translation-start",
+        lambda run: train_denoising(run, texts, encoder["model"], config=config),
+        settings,
+        job.texts,
+    )
+
+
+def _translate(folder: Path, *, job: Job, model: Finished) -> dict[str, Any]:
+    """Sentences of the source language and their machine translations; what has none, or equals it, is left out."""
+    sources, _ = job.sentences(job.config.train_sentences)
+    translator = job.pool.translator(str(model.folder / MODEL), lang_pair=job.lang_pair)
+    found = [(text, made.text) for text, made in zip(sources, translator.translate(sources), strict=True)]
+    pairs = [(text, translation) for text, translation in found if translation and translation != text]
+    write_pairs(job.pairs_file(folder), pairs, "translated")
+    return {"sources": len(sources), "kept": len(pairs)}
+
+
+def _translation_model(job: Job, name: str, pairs: Sequence[Finished], start: str) -> Finished:
+    """The stage that trains a translation model on pairs, from the model `start`."""
+    config = TranslationConfig(
+        epochs=job.config.translation_epochs,
+        pairs_per_step=job.config.translation_batch,
+        learning_rate=job.config.translation_learning_rate,
+    )
+    files = [job.pairs_file(stage.folder) for stage in pairs]
+    settings = job.settings("translation_epochs", "translation_batch", "translation_learning_rate")
+    return _trained(
+        job,
+        name,
+        lambda run: train_translation(run, files, start, job.lang_pair, config=config),
+        {**settings, "start": known_by(start)},
+        list(pairs),
+    )

@@ -1,21 +1,34 @@
-"""Runs the stages of a long production; each one's result stays until something that it depends on changes."""
+"""The stages of a long production: each one's result stays until something that it depends on changes; and what the
+stages of UScore share, models and prepared text."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, write_atomic
+from mtmetrics.artifacts.models import model_fingerprint, model_folder
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.maps.files import load_map
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.mining.pairs import MinedPairs
+from mtmetrics.mining.text import draw
+from mtmetrics.mining.words import EncodedSide, encode_side
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.textio import iter_lines
+from mtmetrics.uscore import UScoreConfig
 from mtmetrics.version import __version__
 
+SENTENCES, MODEL = "sentences.txt", "model"
 log = logging.getLogger("mtmetrics")
 
 
@@ -97,15 +110,8 @@ class Stages:
             MTMetricsError: as `produce`; or a file cannot be written.
         """
         self._asked[name] = None
-        key = _digest(
-            [
-                name,
-                __version__,
-                settings or {},
-                [_file_digest(path) for path in files],
-                [stage.digest for stage in after],
-            ]
-        )
+        contents = [_file_digest(path) for path in files]
+        key = _digest([name, __version__, settings or {}, contents, [stage.digest for stage in after]])
         folder = self.work / name
         known = self._state.get(name)
         if known is not None and known["key"] == key and folder.is_dir():
@@ -116,11 +122,16 @@ class Stages:
         self._forget(name)
         with new_folder(folder, overwrite=True) as temporary:
             counts = dict(produce(temporary))
-        digest = _digest([counts, _contents(folder)])
+        written = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        digest = _digest([counts, {path.relative_to(folder).as_posix(): sha256_file(path) for path in written}])
         seconds = round(time.perf_counter() - began, 3)
         self._state[name] = {"key": key, "counts": counts, "digest": digest, "seconds": seconds}
         self._save()
-        self._note({"stage": name, "seconds": seconds, **counts})
+        try:
+            with open(self._log_file, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps({"stage": name, "seconds": seconds, **counts}, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise MTMetricsError(f"cannot write {self._log_file}: {error.strerror or error}") from error
         log.info("%s: done in %.0f s%s", name, seconds, "".join(f", {key} {value}" for key, value in counts.items()))
         return Finished(name, folder, counts, digest)
 
@@ -146,13 +157,6 @@ class Stages:
     def _save(self) -> None:
         write_atomic(self._state_file, json.dumps(self._state, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
-    def _note(self, line: dict[str, Any]) -> None:
-        try:
-            with open(self._log_file, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps(line, ensure_ascii=False) + "\n")
-        except OSError as error:
-            raise MTMetricsError(f"cannot write {self._log_file}: {error.strerror or error}") from error
-
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode("utf-8")).hexdigest()
@@ -165,7 +169,118 @@ def _file_digest(path: str | Path) -> str:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
-def _contents(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): sha256_file(path) for path in sorted(folder.rglob("*")) if path.is_file()
-    }
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """The models of a preset that a production starts from.
+
+    Attributes:
+        preset: its name.
+        encoder: table of the word level: ``model`` and, where they are not the usual ones, ``revision`` and ``layer``.
+        aligner_layer: hidden state that aligns words; None is that of `encoder`.
+        language_model: table of the language model of the target language; empty where there is none.
+        sentences: model that the sentence encoder starts from, or None.
+        translation: model that the translation model starts from; ``"small"`` makes one; or None.
+    """
+
+    preset: str
+    encoder: dict[str, Any]
+    aligner_layer: int | None
+    language_model: dict[str, Any]
+    sentences: str | None
+    translation: str | None
+
+
+def known_by(model: str | None, revision: str | None = None) -> str | None:
+    """The fingerprint of a model's files, by which a stage notices that it is another one; None for none."""
+    return None if model is None else model_fingerprint(model_folder(model, revision=revision))
+
+
+@dataclasses.dataclass(eq=False)
+class Job:
+    """What all stages of a production share.
+
+    Attributes:
+        stages: where results are kept.
+        lang_pair: such as ``"de-en"``.
+        start: models.
+        config: settings.
+        seed: of everything random.
+        pool: loaded models.
+        files: names of the files that the production learns from.
+        threads: solver threads.
+        progress: wraps an iteration, with a description.
+        texts: the stages that prepared the sentences of either side.
+    """
+
+    stages: Stages
+    lang_pair: str
+    start: Start
+    config: UScoreConfig
+    seed: int
+    pool: ModelPool
+    files: tuple[str, ...]
+    threads: int
+    progress: Callable[..., Any]
+    texts: tuple[Finished, ...] = ()
+
+    @property
+    def encoder(self) -> TokenEncoder:
+        """The encoder of the word level."""
+        return self._token_encoder(self.start.encoder.get("layer"))
+
+    @property
+    def aligner(self) -> TokenEncoder:
+        """The encoder that aligns words."""
+        layer = self.start.aligner_layer
+        return self.encoder if layer is None else self._token_encoder(layer)
+
+    def _token_encoder(self, layer: int | None) -> TokenEncoder:
+        return self.pool.encoder(self.start.encoder["model"], layer=layer, revision=self.start.encoder.get("revision"))
+
+    def remapping(self, maps: Finished, kind: str) -> Remapping:
+        """A map that a stage fitted."""
+        return load_map(maps.folder, self.lang_pair, kind, self.encoder)
+
+    def sentence_encoder(self, models: Sequence[Finished]) -> str:
+        """The sentence encoder of the last round, at first the one that the rounds start from."""
+        return str(models[-1].folder / MODEL) if models else str(self.start.sentences)
+
+    def sentences(self, size: int) -> list[list[str]]:
+        """At most `size` sentences of either side, drawn at random."""
+        return [draw(list(iter_lines(text.folder / SENTENCES)), size, self.seed) for text in self.texts]
+
+    def encoded(self, size: int) -> tuple[EncodedSide, ...]:
+        """The words of `sentences`, which are encoded once however many stages ask for them."""
+        return self._encoded(min(size, max(text.counts["kept"] for text in self.texts)))
+
+    @functools.lru_cache(maxsize=1)  # noqa: B019 (a job lives as long as its production)
+    def _encoded(self, size: int) -> tuple[EncodedSide, ...]:
+        folder, wrap = self.stages.work, self.wrap("encoding")
+        return tuple(encode_side(side, self.encoder, folder=folder, wrap=wrap) for side in self.sentences(size))
+
+    def wrap(self, description: str) -> Callable[[Iterable[Any]], Any]:
+        """A progress bar over blocks."""
+        return functools.partial(self.progress, desc=description, unit=" blocks")
+
+    def settings(self, *prefixes: str) -> dict[str, Any]:
+        """The settings whose names begin so, as the key of a stage holds them."""
+        return {name: value for name, value in dataclasses.asdict(self.config).items() if name.startswith(prefixes)}
+
+    def word_settings(self) -> dict[str, Any]:
+        """By what a stage knows the word encoder, and the draw of its sentences."""
+        model = self.start.encoder
+        return {
+            "encoder": known_by(model["model"], model.get("revision")),
+            "layer": self.encoder.layer,
+            "dtype": self.pool.dtype,
+            "seed": self.seed,
+        }
+
+    def pairs_file(self, folder: Path) -> Path:
+        """Where a stage keeps its pairs, see `mtmetrics.mining.pairs.write_pairs`."""
+        return folder / f"{self.lang_pair}.jsonl"
+
+    def keep_pairs(self, folder: Path, mined: MinedPairs) -> dict[str, Any]:
+        """Writes mined pairs into the folder of a stage, and returns what it counts."""
+        mined.write(self.pairs_file(folder))
+        return {**mined.counts, "best": round(float(mined.scores[0]), 6), "worst": round(float(mined.scores[-1]), 6)}

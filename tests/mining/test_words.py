@@ -1,5 +1,4 @@
-"""Mining by Word Mover's Distance: pruning changes nothing, every sentence is encoded once, and what comes out is the
-best."""
+"""The word level: pruning changes nothing, sentences are encoded once, what comes out is the best; aligned words."""
 
 import dataclasses
 from pathlib import Path
@@ -11,9 +10,18 @@ from hypothesis import strategies as st
 
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.maps.remapping import Remapping
+from mtmetrics.matching.align import align_words
 from mtmetrics.matching.transport import word_mover_distances
-from mtmetrics.mining.token_store import encode_side
-from mtmetrics.mining.word_level import closest, find_closest, mine_words
+from mtmetrics.mining import words
+from mtmetrics.mining.words import (
+    closest,
+    encode_side,
+    find_closest,
+    mine_words,
+    vectors_from_sentences,
+    vectors_from_words,
+    words_from_sentences,
+)
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
 
@@ -34,6 +42,11 @@ ENGLISH = [
 ]
 
 
+@pytest.fixture
+def encoder(tiny_encoder: Path) -> TokenEncoder:
+    return TokenEncoder(tiny_encoder, cache_bytes=0)
+
+
 def packed(generator: np.random.Generator, lengths: list[int], dim: int = 5) -> PackedTokens:
     rows = sum(lengths)
     number = np.zeros(rows, dtype=np.int64)
@@ -42,26 +55,26 @@ def packed(generator: np.random.Generator, lengths: list[int], dim: int = 5) -> 
     return PackedTokens(vectors, offsets, np.ones(rows), number, number, np.arange(len(lengths)), cut).normalized()
 
 
-@given(st.integers(0, 10**6), st.sampled_from(["sqeuclidean", "euclidean", "cosine"]))
+@given(st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
-def test_pruning_gives_what_solving_all_gives(seed: int, distance: str) -> None:
+def test_pruning_gives_what_solving_all_gives(seed: int) -> None:
     generator = np.random.default_rng(seed)
-    x, y = (
-        packed(generator, generator.integers(0, 7, 9).tolist()),
-        packed(generator, generator.integers(0, 7, 12).tolist()),
-    )
+    x, y = (packed(generator, generator.integers(0, 7, count).tolist()) for count in (9, 12))
     candidates = np.array([generator.permutation(12)[:6] for _ in range(9)])
     # A repeated target: of two equal distances the candidate that stands first wins.
     y = dataclasses.replace(y, index=np.where(y.index == 3, 4, y.index))
-    found = closest(x, y, candidates, distance=distance)
-    whole = closest(x, y, candidates, distance=distance, prune=False)
+    found = closest(x, y, candidates)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(words, "relaxed_distances", lambda cost, source, target, starts: np.zeros(len(starts)))
+        whole = closest(x, y, candidates)
     assert found.targets.tolist() == whole.targets.tolist()
     assert np.array_equal(found.distances, whole.distances, equal_nan=True)
     assert found.solved + found.skipped == whole.solved
     assert whole.skipped == 0
     for source, row in enumerate(candidates):
-        pairs = dataclasses.replace(x, index=np.full(6, source)), dataclasses.replace(y, index=y.index[row])
-        values = word_mover_distances(*pairs, distance)
+        values = word_mover_distances(
+            dataclasses.replace(x, index=np.full(6, source)), dataclasses.replace(y, index=y.index[row])
+        )
         if np.isnan(values).all():
             assert found.targets[source] == -1
             assert np.isnan(found.distances[source])
@@ -73,10 +86,7 @@ def test_pruning_gives_what_solving_all_gives(seed: int, distance: str) -> None:
 
 def test_threads_change_nothing() -> None:
     generator = np.random.default_rng(0)
-    x, y = (
-        packed(generator, generator.integers(1, 9, 300).tolist()),
-        packed(generator, generator.integers(1, 9, 40).tolist()),
-    )
+    x, y = (packed(generator, generator.integers(1, 9, count).tolist()) for count in (300, 40))
     candidates = np.array([generator.permutation(40)[:10] for _ in range(300)])
     one, four = closest(x, y, candidates), closest(x, y, candidates, threads=4)
     assert one.targets.tolist() == four.targets.tolist()
@@ -85,18 +95,21 @@ def test_threads_change_nothing() -> None:
     assert one.skipped > one.solved
 
 
-def test_finds_the_lowest_distance_of_all_where_k_covers_all(tiny_encoder: Path) -> None:
-    encoder = TokenEncoder(tiny_encoder)
+def test_finds_the_lowest_distance_of_all_where_k_covers_all(
+    encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, y = encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder)
     found = find_closest(x, y, k=99)
     for source in range(len(GERMAN)):
-        pairs = dataclasses.replace(x.tokens, index=np.full(len(ENGLISH), source)), y.tokens
-        values = word_mover_distances(*pairs)
+        values = word_mover_distances(dataclasses.replace(x.tokens, index=np.full(len(ENGLISH), source)), y.tokens)
         assert found.distances[source] == pytest.approx(values.min(), abs=1e-6)
+    monkeypatch.setattr(words, "_COMPARED_AT_ONCE", 2)
+    in_blocks = find_closest(x, y, k=99)
+    assert in_blocks.targets.tolist() == found.targets.tolist()
+    assert in_blocks.distances == pytest.approx(found.distances, abs=1e-6)
 
 
-def test_a_map_is_applied_to_the_sources_alone(tiny_encoder: Path) -> None:
-    encoder = TokenEncoder(tiny_encoder)
+def test_a_map_is_applied_to_the_sources_alone(encoder: TokenEncoder) -> None:
     sides = encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder)
     direction = np.random.default_rng(0).normal(size=encoder.dim)
     remapping = Remapping("umd", (direction / np.linalg.norm(direction),))
@@ -106,8 +119,7 @@ def test_a_map_is_applied_to_the_sources_alone(tiny_encoder: Path) -> None:
     assert found.distances != pytest.approx(find_closest(*sides, k=3).distances, abs=1e-3)
 
 
-def test_every_sentence_is_encoded_once(tiny_encoder: Path) -> None:
-    encoder = TokenEncoder(tiny_encoder, cache_bytes=0)
+def test_every_sentence_is_encoded_once(encoder: TokenEncoder) -> None:
     sides = [encode_side([*texts, texts[0], " "], encoder) for texts in (GERMAN, ENGLISH)]
     for _ in range(3):
         mined = mine_words(*sides, k=4, share=1.0)
@@ -115,12 +127,13 @@ def test_every_sentence_is_encoded_once(tiny_encoder: Path) -> None:
     assert mined.counts["solved"] + mined.counts["skipped"] == 4 * len(GERMAN)
     assert mined.scores.tolist() == sorted(mined.scores, reverse=True)
     assert len(set(mined.targets)) == len(mined.targets)
-    assert len(mine_words(*sides, k=4, share=0.2).scores) == 1
-    assert len(mine_words(*sides, k=4, share=0.01).scores) == 1
+    assert [len(mine_words(*sides, k=4, share=share).scores) for share in (0.2, 0.01)] == [1, 1]
 
 
-def test_vectors_beyond_the_bound_go_to_a_file(tiny_encoder: Path, tmp_path: Path) -> None:
-    encoder = TokenEncoder(tiny_encoder)
+def test_vectors_beyond_the_bound_go_to_a_file(
+    encoder: TokenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "_ENCODED_AT_ONCE", 7)
     texts = [f"{first} {second}" for first in GERMAN for second in GERMAN]
     memory, disk = encode_side(texts, encoder), encode_side(texts, encoder, memory_bytes=0, folder=tmp_path)
     assert isinstance(disk.tokens.vectors, np.memmap)
@@ -131,18 +144,15 @@ def test_vectors_beyond_the_bound_go_to_a_file(tiny_encoder: Path, tmp_path: Pat
     with pytest.raises(MTMetricsError, match="cannot keep word vectors in .*none: No such file"):
         encode_side(texts, encoder, memory_bytes=0, folder=tmp_path / "none")
 
-
-def test_a_full_disk_is_an_error_of_one_line(tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(MTMetricsError, match="No space left on device; free disk space there"):
-        encode_side(GERMAN, TokenEncoder(tiny_encoder), memory_bytes=0)
+        encode_side(GERMAN, encoder, memory_bytes=0)
 
 
-def test_refusals(tiny_encoder: Path) -> None:
-    encoder = TokenEncoder(tiny_encoder)
+def test_refusals(encoder: TokenEncoder) -> None:
     with pytest.raises(InputError, match="there are no sentences to mine"):
         encode_side(["", " "], encoder)
     side = encode_side(GERMAN, encoder)
@@ -152,3 +162,25 @@ def test_refusals(tiny_encoder: Path) -> None:
     # Both sides the same: all pairs are copies.
     with pytest.raises(InputError, match="no pairs were mined: 0 of 5 sources have no match, 5 are copies"):
         mine_words(side, side)
+    with pytest.raises(InputError, match="no words could be aligned in 2 sentence pairs"):
+        vectors_from_sentences([("", "the house")] * 2, encoder, encoder)
+    with pytest.raises(InputError, match="none of the 1 word pairs can be encoded"):
+        vectors_from_words([("", "house")], encoder)
+
+
+def test_words_of_equal_sentences_are_aligned_with_themselves(encoder: TokenEncoder) -> None:
+    """The vectors are sharpened so that each piece has one partner: itself."""
+    encode = encoder.encode_words
+    encoder.encode_words = lambda sentences: encode(sentences).with_vectors(
+        lambda vectors: (100 * vectors).astype(np.float32)
+    )
+    sentences = [["the", "house", "xyz"], ["ich", "sehe"], [], ["the", "dog"]]
+    found = words_from_sentences([(sentence, sentence) for sentence in sentences], encoder)
+    assert found == [(word, word) for sentence in sentences for word in sentence]
+
+
+def test_words_are_those_of_the_alignment(encoder: TokenEncoder) -> None:
+    source, target = ["das", "haus", "schläft"], ["the", "house", "stands"]
+    [aligned] = align_words(encoder.encode_words([source]), encoder.encode_words([target]))
+    assert aligned
+    assert words_from_sentences([(source, target)] * 2, encoder) == [(source[a], target[b]) for a, b in aligned] * 2

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.mining.languages import tokeniser, words_and_marks
-from mtmetrics.mining.monolingual import draw, prepare
+from mtmetrics.mining.text import draw, prepare, tokeniser, words_and_marks
 from mtmetrics.textio import iter_lines
 
 CLEAN = "Der Hund schläft heute Nacht nicht in seinem Haus."
@@ -70,12 +69,12 @@ def test_tokenisers() -> None:
     assert words_and_marks("(a b1)--c") == ["(", "a", "b1", ")", "-", "-", "c"]
 
 
-def test_nepali_and_sinhala_without_a_tokeniser_of_their_own() -> None:
-    for language, sentence in {
-        "ne": "नेपालको राजधानी काठमाडौं एक ठूलो सहर हो ।",
-        "si": "ශ්‍රී ලංකාවේ අගනුවර ශ්‍රී ජයවර්ධනපුර කෝට්ටේ වේ.",
-    }.items():
-        assert prepare([sentence], language, name="text").sentences == [sentence]
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [("ne", "नेपालको राजधानी काठमाडौं एक ठूलो सहर हो ।"), ("si", "ශ්‍රී ලංකාවේ අගනුවර ශ්‍රී ජයවර්ධනපුර කෝට්ටේ වේ.")],
+)
+def test_languages_without_a_tokeniser_of_their_own(language: str, sentence: str) -> None:
+    assert prepare([sentence], language, name="text").sentences == [sentence]
 
 
 def test_token_bounds_are_inclusive() -> None:
@@ -87,40 +86,39 @@ def test_draw_keeps_the_order_and_depends_on_the_seed() -> None:
     sentences = [str(number) for number in range(100)]
     one = draw(sentences, 10, seed=1)
     assert len(set(one)) == 10
-    assert one == sorted(one, key=int)
-    assert one == draw(sentences, 10, seed=1)
+    assert one == sorted(one, key=int) == draw(sentences, 10, seed=1)
     assert one != draw(sentences, 10, seed=2)
     assert draw(sentences, 1000) == sentences
 
 
 def test_a_file_in_another_language_is_refused() -> None:
     english = [f"The dog number {number} sleeps in the old house." for number in range(9)]
-    with pytest.raises(
-        InputError, match=r"de.txt: 9 of 10 sentences are 'en' according to py3langid, not 'de'; check the file"
-    ):
+    message = r"de.txt: 9 of 10 sentences are 'en' according to py3langid, not 'de'; check the file"
+    with pytest.raises(InputError, match=message):
         prepare([*english, CLEAN], "de", name="de.txt")
     assert len(prepare([*english, CLEAN], "de", name="de.txt", identify=False).sentences) == 10
 
 
-def test_texts_without_sentences_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="de.txt: empty; there are no sentences"):
-        prepare([], "de", name="de.txt")
-    giant = tmp_path / "giant.txt.gz"
-    giant.write_bytes(gzip.compress(("Der Hund schläft. " * 20000).encode()))
-    with pytest.raises(
-        InputError, match=r"none of its 1 lines can be used \(1 over 1000 characters\); one sentence per line is needed"
-    ):
-        prepare(iter_lines(giant), "de", name="giant.txt.gz")
-    mixed = tmp_path / "mixed.txt"
-    mixed.write_bytes(f"{CLEAN}\n".encode() + "Der Bär schläft in der Höhle.\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"mixed.txt, line 2: byte 6 \(0xe4\) is not valid UTF-8"):
-        prepare(iter_lines(mixed), "de", name="mixed.txt")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "text: empty; there are no sentences"),
+        (
+            gzip.compress(("Der Hund schläft. " * 20000).encode()),
+            r"of its 1 lines can be used \(1 over 1000 characters\)",
+        ),
+        (f"{CLEAN}\nDer ".encode() + b"B\xe4r", r"text, line 2: byte 6 \(0xe4\) is not valid UTF-8"),
+    ],
+)
+def test_texts_without_sentences_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / ("text.gz" if content.startswith(b"\x1f\x8b") else "text")
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        prepare(iter_lines(file), "de", name="text")
 
 
 def test_a_language_that_cannot_be_identified() -> None:
-    with pytest.raises(
-        InputError,
-        match="language 'tlh': py3langid does not know it, so do without the language filter; it knows: .* de ",
-    ):
+    message = "language 'tlh': py3langid does not know it, so do without the language filter; it knows: .* de "
+    with pytest.raises(InputError, match=message):
         prepare(["tlhIngan maH je maH"], "tlh", name="x")
     assert prepare(["tlhIngan maH je maH"], "tlh", name="x", identify=False).counts["kept"] == 1

@@ -1,7 +1,7 @@
 """Nearest neighbours among sentence vectors: which pairs of sentences are worth a closer look."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from mtmetrics.inputs import choice, positive
 
 Measure = Literal["euclidean", "cosine"]
+Wrap = Callable[[Iterable[int]], Iterable[int]]
 _BLOCK = 512
 _FLAT_LIMIT = 200_000
 _SHARD = 4_000_000
@@ -22,6 +23,12 @@ class Neighbours(NamedTuple):
     values: np.ndarray
 
 
+def blocks(items: int, size: int, wrap: Wrap = iter) -> Iterator[slice]:
+    """Slices of at most `size` items each; `wrap` wraps the iteration, for a progress bar."""
+    for first in wrap(range(0, items, size)):
+        yield slice(first, first + size)
+
+
 def nearest(
     queries: np.ndarray,
     base: np.ndarray,
@@ -30,8 +37,7 @@ def nearest(
     measure: Measure = "euclidean",
     flat_limit: int = _FLAT_LIMIT,
     shard: int = _SHARD,
-    legacy: bool = False,
-    wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
+    wrap: Wrap = iter,
 ) -> Neighbours:
     """The k nearest rows of `base` for each query.
 
@@ -46,8 +52,6 @@ def nearest(
         measure: Euclidean distance, or cosine (larger is nearer).
         flat_limit: rows up to which all are compared.
         shard: rows per shard.
-        legacy: as the published code does with distances (not with cosines): lists are farthest first, and of the
-            neighbours that several shards offer the farthest are kept.
         wrap: wraps the iteration over blocks of queries of each shard, for a progress bar.
 
     Raises:
@@ -60,9 +64,7 @@ def nearest(
     for rows in np.array_split(np.arange(len(base)), math.ceil(len(base) / shard)):
         neighbours = _search(queries, base[rows[0] : rows[-1] + 1], k, flat_limit, wrap)
         found.append(Neighbours(neighbours.rows + rows[0], neighbours.values))
-    rows, values = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
-    order = np.argsort(-values if legacy and not unit else values, axis=1, kind="stable")[:, :k]
-    rows, values = np.take_along_axis(rows, order, axis=1), np.take_along_axis(values, order, axis=1)
+    rows, values = _best(*(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)), k)
     return Neighbours(rows, 1.0 - values**2 / 2.0 if unit else values)
 
 
@@ -71,24 +73,23 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows / np.maximum(norms, np.finfo(np.float32).tiny), dtype=np.float32)
 
 
-def _search(
-    queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap: Callable[[Iterable[int]], Iterable[int]]
-) -> Neighbours:
+def _best(rows: np.ndarray, distances: np.ndarray, k: int) -> Neighbours:
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return Neighbours(np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1))
+
+
+def _search(queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap: Wrap) -> Neighbours:
     k = min(k, len(base))
     flat = len(base) <= flat_limit
     index = _flat(base) if flat else _inverted_file(base)
     wanted = k if flat else min(4 * k, len(base))
     rows, values = np.zeros((len(queries), k), dtype=np.int64), np.zeros((len(queries), k))
-    for first in wrap(range(0, len(queries), _BLOCK)):
-        block = queries[first : first + _BLOCK]
-        proposed = np.sort(
-            _propose(index, block, wanted), axis=1
-        )  # equal values: the lower number first, whatever the index prefers
-        apart = block[:, None] - base[proposed]
+    for block in blocks(len(queries), _BLOCK, wrap):
+        # Of equal values the lower number stands first, whatever the index prefers.
+        proposed = np.sort(_propose(index, queries[block], wanted), axis=1)
+        apart = queries[block, None] - base[proposed]
         exact = np.sqrt(np.einsum("nkd,nkd->nk", apart, apart, dtype=np.float64))
-        order = np.argsort(exact, axis=1, kind="stable")[:, :k]
-        rows[first : first + _BLOCK] = np.take_along_axis(proposed, order, axis=1)
-        values[first : first + _BLOCK] = np.take_along_axis(exact, order, axis=1)
+        rows[block], values[block] = _best(proposed, exact, k)
     return Neighbours(rows, values)
 
 

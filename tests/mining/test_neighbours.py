@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.mining.candidates import nearest
+from mtmetrics.mining.neighbours import nearest
 
 
 def points(rows: int, seed: int, dim: int = 8) -> np.ndarray:
@@ -33,17 +33,12 @@ def test_agrees_with_sorting_all_distances() -> None:
     assert found.rows.tolist() == np.argsort(distances, axis=1)[:, :7].tolist()
 
 
-def test_shards_change_nothing_but_for_the_published_mistake() -> None:
+@pytest.mark.parametrize("measure", ["euclidean", "cosine"])
+def test_shards_change_nothing(measure: str) -> None:
     queries, base = points(50, 1), points(90, 2)
-    whole, parts = nearest(queries, base, 4), nearest(queries, base, 4, shard=40)
+    whole, parts = (nearest(queries, base, 4, measure=measure, shard=shard) for shard in (1000, 40))
     assert parts.rows.tolist() == whole.rows.tolist()
-    legacy = nearest(queries, base, 4, legacy=True)
-    assert legacy.rows.tolist() == whole.rows[:, ::-1].tolist()
-    mistaken = nearest(queries, base, 4, shard=40, legacy=True)
-    assert (np.diff(mistaken.values) <= 0).all()
-    assert (mistaken.values[:, 0] > whole.values[:, -1]).mean() > 0.9
-    cosines = nearest(queries, base, 4, shard=40, legacy=True, measure="cosine")
-    assert cosines.rows.tolist() == nearest(queries, base, 4, measure="cosine").rows.tolist()
+    assert parts.values == pytest.approx(whole.values, abs=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.mining.selection import is_copy, select
+from mtmetrics.mining.pairs import is_copy, select
 
 
 @pytest.mark.parametrize(

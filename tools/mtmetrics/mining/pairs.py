@@ -1,4 +1,4 @@
-"""Which of the pairs that were found are kept: no copies, no sentence twice, the best ones."""
+"""Which of the pairs that were found are kept (no copies, no sentence twice, the best ones), and their file."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -39,18 +39,6 @@ class MinedPairs:
         write_pairs(path, self.pairs(), "mined", self.scores)
 
 
-def distinct_sentences(texts: Iterable[str]) -> list[str]:
-    """The different texts that are not blank, in order of first appearance.
-
-    Raises:
-        InputError: there are none.
-    """
-    distinct = list(dict.fromkeys(text for text in texts if text.strip()))
-    if not distinct:
-        raise InputError("there are no sentences to mine, or blank ones only")
-    return distinct
-
-
 def write_pairs(path: str | Path, pairs: Sequence[tuple[str, str]], origin: str, scores: Iterable[float] = ()) -> None:
     """Writes sentences and their translations as JSON Lines, which trainings and `mtmetrics remap` read.
 
@@ -69,14 +57,14 @@ def write_pairs(path: str | Path, pairs: Sequence[tuple[str, str]], origin: str,
     write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
-def is_copy(source: str, target: str, least_difference: float = _LEAST_DIFFERENCE) -> bool:
-    """Whether the Levenshtein distance of characters, divided by the longer length, is at most `least_difference`.
+def is_copy(source: str, target: str) -> bool:
+    """Whether the Levenshtein distance of characters is at most half the longer length.
 
     Appendix B of Belouadi and Eger (2023): such pairs are proper names and untranslated text.
     """
     from rapidfuzz.distance import Levenshtein
 
-    return Levenshtein.normalized_distance(source, target) <= least_difference
+    return Levenshtein.normalized_distance(source, target) <= _LEAST_DIFFERENCE
 
 
 def select(
@@ -96,14 +84,8 @@ def select(
     """
     kept: list[int] = []
     used: set[int] = set()
-    counts = {
-        "sources": len(sources),
-        "targets": len(targets),
-        "unmatched": 0,
-        "copies": 0,
-        "repeated targets": 0,
-        "beyond the limit": 0,
-    }
+    reasons = ("unmatched", "copies", "repeated targets", "beyond the limit")
+    counts = {"sources": len(sources), "targets": len(targets), **dict.fromkeys(reasons, 0)}
     for source in np.argsort(-scores, kind="stable").tolist():
         target = int(found[source])
         if np.isnan(scores[source]):
@@ -117,11 +99,10 @@ def select(
         else:
             used.add(target)
             kept.append(source)
-    counts["kept"] = len(kept)
     if not kept:
         raise InputError(
-            f"no pairs were mined: {counts['unmatched']} of {len(sources)} sources have no match, {counts['copies']} are copies"
+            f"no pairs were mined: {counts['unmatched']} of {len(sources)} sources have no match, "
+            f"{counts['copies']} are copies"
         )
-    return MinedPairs(
-        scores[kept], [sources[number] for number in kept], [targets[int(found[number])] for number in kept], counts
-    )
+    chosen = [sources[number] for number in kept], [targets[int(found[number])] for number in kept]
+    return MinedPairs(scores[kept], *chosen, {**counts, "kept": len(kept)})

@@ -1,13 +1,14 @@
 """Mines parallel sentences by the ratio margin of sentence vectors (Artetxe and Schwenk, 2019)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from mtmetrics.inputs import positive
-from mtmetrics.mining.candidates import nearest
-from mtmetrics.mining.selection import MinedPairs, distinct_sentences, select
+from mtmetrics.mining.neighbours import Wrap, blocks, nearest
+from mtmetrics.mining.pairs import MinedPairs, select
+from mtmetrics.mining.text import distinct_sentences
 from mtmetrics.models.packed import Encoder
 
 _SENTENCES_PER_BLOCK = 4096
@@ -28,7 +29,7 @@ def mine_sentences(
     *,
     k: int = 5,
     limit: int = 100_000,
-    wrap: Callable[[Iterable[int]], Iterable[int]] = iter,
+    wrap: Wrap = iter,
 ) -> MinedPairs:
     """Pairs of the highest ratio margin (Sec. 3.2 of Belouadi and Eger, 2023); a score is a margin, around 1.
 
@@ -44,22 +45,16 @@ def mine_sentences(
         InputError: a side is empty, or `k` or `limit` is below 1.
     """
     positive("limit", limit)
-    (source_texts, x), (target_texts, y) = (_encoded(texts, encoder, wrap) for texts in (sources, targets))
-    found = ratio_margins(x, y, k)
-    return select(found.margins, found.targets, source_texts, target_texts, limit)
+    texts = [distinct_sentences(side) for side in (sources, targets)]
+    vectors = []
+    for side in texts:
+        encoded = [encoder.encode(side[block]).vectors for block in blocks(len(side), _SENTENCES_PER_BLOCK, wrap)]
+        vectors.append(np.concatenate(encoded))
+    found = ratio_margins(*vectors, k)
+    return select(found.margins, found.targets, *texts, limit)
 
 
-def _encoded(
-    texts: Iterable[str], encoder: Encoder, wrap: Callable[[Iterable[int]], Iterable[int]]
-) -> tuple[list[str], np.ndarray]:
-    distinct = distinct_sentences(texts)
-    blocks = wrap(range(0, len(distinct), _SENTENCES_PER_BLOCK))
-    return distinct, np.concatenate(
-        [encoder.encode(distinct[first : first + _SENTENCES_PER_BLOCK]).vectors for first in blocks]
-    )
-
-
-def ratio_margins(sources: np.ndarray, targets: np.ndarray, k: int = 5, *, legacy: bool = False) -> Margins:
+def ratio_margins(sources: np.ndarray, targets: np.ndarray, k: int = 5) -> Margins:
     """The best partner of each source among its k nearest targets (Eq. 5 of Belouadi and Eger, 2023).
 
     ``margin(x, y) = cos(x, y) / (sum_z cos(x, z) / 2k + sum_z cos(y, z) / 2k)``, z over the k nearest of the other
@@ -69,17 +64,12 @@ def ratio_margins(sources: np.ndarray, targets: np.ndarray, k: int = 5, *, legac
         sources: (N, d) sentence vectors.
         targets: (M, d) sentence vectors.
         k: neighbours on either side; all where there are fewer.
-        legacy: as the published code has it: backwards, the mean squared Euclidean distance of unit vectors in the
-            place of the mean cosine.
 
     Raises:
         InputError: `k` is below 1.
     """
     forward = nearest(sources, targets, k, measure="cosine")
-    backward = nearest(targets, sources, k, measure="cosine").values
-    around = (2.0 - 2.0 * backward if legacy else backward).mean(axis=1)
+    around = nearest(targets, sources, k, measure="cosine").values.mean(axis=1)
     margins = 2.0 * forward.values / (forward.values.mean(axis=1)[:, None] + around[forward.rows])
-    best = margins.argmax(axis=1)[:, None]
-    return Margins(
-        np.take_along_axis(forward.rows, best, axis=1)[:, 0], np.take_along_axis(margins, best, axis=1)[:, 0]
-    )
+    best = np.arange(len(margins)), margins.argmax(axis=1)
+    return Margins(forward.rows[best], margins[best])

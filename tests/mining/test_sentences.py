@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.mining.sentence_level import mine_sentences, ratio_margins
+from mtmetrics.mining.sentences import mine_sentences, ratio_margins
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 
@@ -17,8 +17,6 @@ def test_margin_by_hand() -> None:
     found = ratio_margins(x, y, k=1)
     assert found.targets.tolist() == [0, 0]
     assert found.margins == pytest.approx([1.0, 0.8 / ((0.8 + 1.0) / 2)])
-    legacy = ratio_margins(x, y, k=1, legacy=True)
-    assert legacy.margins == pytest.approx([1.0 / ((1.0 + 0.0) / 2), 0.8 / (0.8 / 2)])
 
 
 def test_agrees_with_equation_5() -> None:

@@ -14,12 +14,13 @@ from mtmetrics.artifacts.cards import check_model_card
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.maps.files import load_map
-from mtmetrics.mining.token_store import encode_side
-from mtmetrics.mining.word_level import mine_words
+from mtmetrics.mining.words import encode_side, mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.models.translator import Translation
+from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.uscore import UScoreConfig
 from mtmetrics.uscore.production import Material, produce_uscore
-from mtmetrics.uscore.settings import UScoreConfig
 
 pytest.importorskip("faiss", reason="needs the extra 'mining'")
 pytest.importorskip("accelerate", reason="needs the extra 'train'")
@@ -178,30 +179,25 @@ def test_a_second_call_repeats_nothing(whole, folder):
     assert logged(whole) == before
 
 
-def test_a_changed_setting_repeats_what_depends_on_it(folder, tmp_path):
-    options = {"without": ["translation"]}
-    out = produce(folder, tmp_path / "out", **options)
+@pytest.mark.parametrize(
+    ("without", "changed", "repeated"),
+    [
+        (
+            ["translation"],
+            {"contrastive_learning_rate": 1e-3},
+            ["sentences-1-model", "sentences-2-pairs", "sentences-2-model", "preset", "card"],
+        ),
+        (["sentences", "translation"], {"map": "clp"}, ["preset", "card"]),  # nothing was mined with a map
+    ],
+)
+def test_a_changed_setting_repeats_what_depends_on_it(folder, tmp_path, without, changed, repeated):
+    out = produce(folder, tmp_path / "out", without=without)
     first = logged(out)
-    changed = UScoreConfig(**{**vars(SETTINGS), "contrastive_learning_rate": 1e-3})
-    produce(folder, out, changed, **options)
-    assert logged(out)[len(first) :] == [
-        "sentences-1-model",
-        "sentences-2-pairs",
-        "sentences-2-model",
-        "preset",
-        "card",
-    ]
+    produce(folder, out, UScoreConfig(**{**vars(SETTINGS), **changed}), without=without)
+    assert logged(out)[len(first) :] == repeated
 
 
-def test_the_choice_of_the_map_repeats_no_mining_without_one(folder, tmp_path):
-    options = {"without": ["sentences", "translation"]}
-    out = produce(folder, tmp_path / "out", **options)
-    first = logged(out)
-    produce(folder, out, UScoreConfig(**{**vars(SETTINGS), "map": "clp"}), **options)
-    assert logged(out)[len(first) :] == ["preset", "card"]
-
-
-def test_what_is_no_longer_part_of_the_preset_leaves_the_folder(folder, tmp_path):
+def test_what_is_no_longer_part_of_the_preset_leaves_the_folder(folder, tmp_path, monkeypatch):
     out = tmp_path / "out"
     for name in ("sentences", "translation"):
         (out / name).mkdir(parents=True)
@@ -210,6 +206,14 @@ def test_what_is_no_longer_part_of_the_preset_leaves_the_folder(folder, tmp_path
     produce(folder, out, without=["sentences", "translation"])
     made = {"README.md", "config.json", "encoder", "language_model", "log.jsonl", "maps", "preset.toml", "work"}
     assert {path.name for path in out.iterdir()} == made | {"LICENSE"}
+    preset = tomllib.loads((out / "preset.toml").read_text())
+    assert preset["score"]["without"] == ["sentences", "translation"]
+    scorer = load_scorer("uscore", preset=str(out), lang_pair="de-en")
+    assert "without:sentences+translation" in scorer.signature
+    monkeypatch.setattr("shutil.copytree", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(MTMetricsError, match="out: No space left on device; finished stages are kept"):
+        produce(folder, out, without=["sentences", "translation"])
+    assert not (out / "preset.toml").exists()
 
 
 def test_parallel_text_is_learnt_from_at_the_end(folder, tmp_path):
@@ -218,12 +222,24 @@ def test_parallel_text_is_learnt_from_at_the_end(folder, tmp_path):
     assert {"parallel-maps", "parallel-sentences-model", "parallel-translation-model"} <= set(logged(out))
 
 
-def test_without_sentences_and_translation(folder, tmp_path):
-    out = produce(folder, tmp_path / "out", without=["sentences", "translation"])
-    preset = tomllib.loads((out / "preset.toml").read_text())
-    assert preset["score"]["without"] == ["sentences", "translation"]
-    scorer = load_scorer("uscore", preset=str(out), lang_pair="de-en")
-    assert "without:sentences+translation" in scorer.signature
+def test_a_second_translation_model_learns_from_the_translations_of_the_first(folder, tmp_path, monkeypatch):
+    made = {}
+
+    class FixedTranslator:
+        """Leaves the first sentence as it is, has nothing for the second, and turns the words of the others."""
+
+        def translate(self, texts):
+            turned = [" ".join(reversed(text.split())) for text in texts]
+            made.update(zip(texts[2:], turned[2:], strict=True))
+            return [Translation(text, False) for text in (texts[0], "", *turned[2:])]
+
+    monkeypatch.setattr(ModelPool, "translator", lambda *_, **__: FixedTranslator())
+    settings = UScoreConfig(**{**vars(SETTINGS), "translation_rounds": 2})
+    out = produce(folder, tmp_path / "out", settings, without=["sentences"])
+    rows = [json.loads(line) for line in (out / "work/translation-2-pairs/de-en.jsonl").read_text().splitlines()]
+    assert {row["source"]: row["target"] for row in rows} == made
+    assert len(rows) == 38
+    assert logged(out)[-4:] == ["translation-2-pairs", "translation-2-model", "preset", "card"]
 
 
 def test_bad_input(folder, tmp_path):
@@ -244,6 +260,9 @@ def test_bad_input(folder, tmp_path):
         produce(folder, tmp_path / "out3", target_text=tmp_path / "none.txt")
     with pytest.raises(InputError, match="empty"):
         produce(folder, tmp_path / "out3", parallel=tmp_path / "empty.txt")
+    material = Material(folder / "de.txt", folder / "en.txt", judged=judged(folder))
+    with pytest.raises(InputError, match="its language pair is de-en, not en-de"):
+        produce_uscore(tmp_path / "out3", "en-de", material, str(folder / "preset"), without=["sentences"])
     assert not (tmp_path / "out3" / "log.jsonl").exists()
     with pytest.raises(InputError, match="'xx': py3langid does not know it"):
         produce_uscore(
@@ -264,80 +283,27 @@ def test_a_missing_package_is_told_before_the_work(folder, tmp_path, monkeypatch
     assert not (tmp_path / "out").exists()
 
 
+def command(folder, out, *options):
+    files = ["--source-text", folder / "de.txt", "--target-text", folder / "en.txt", "--preset", folder / "preset"]
+    common = ["--lp", "de-en", *files, "--out", out, "--no-language-filter", "--device", "cpu", "--remap-share", "0.5"]
+    return ["uscore", *map(str, common), *options]
+
+
 def test_command(folder, tmp_path, capsys):
-    arguments = [
-        "uscore",
-        "--lp",
-        "de-en",
-        "--source-text",
-        folder / "de.txt",
-        "--target-text",
-        folder / "en.txt",
-        "--preset",
-        folder / "preset",
-    ]
-    arguments += [
-        "--out",
-        tmp_path / "out",
-        "--without",
-        "translation",
-        "--contrastive-rounds",
-        "1",
-        "--remap-share",
-        "0.5",
-    ]
-    assert main([*map(str, arguments), "--no-language-filter", "--device", "cpu"]) == 0
+    assert main(command(folder, tmp_path / "out", "--without", "translation", "--contrastive-rounds", "1")) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'out'}\n"
     assert (tmp_path / "out" / "preset.toml").is_file()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
 def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
-    arguments = [
-        "--lp",
-        "de-en",
-        "--source-text",
-        folder / "de.txt",
-        "--target-text",
-        folder / "en.txt",
-        "--preset",
-        folder / "preset",
-    ]
-    arguments += [
-        "--contrastive-rounds",
-        "2",
-        "--contrastive-batch",
-        "4",
-        "--remap-share",
-        "0.5",
-        "--translation-share",
-        "0.5",
-    ]
-    arguments += [
-        "--translation-epochs",
-        "1",
-        "--denoising-steps",
-        "10",
-        "--no-language-filter",
-        "--device",
-        "cpu",
-        "--threads",
-        "1",
-    ]
+    options = "--contrastive-rounds 2 --contrastive-batch 4 --translation-share 0.5 --translation-epochs 1"
+    options += " --denoising-steps 10 --threads 1"
     outs = {kills: tmp_path / f"killed-{kills}" for kills in (0, 3)}
     for kills, out in outs.items():
-        command = [
-            sys.executable,
-            Path(__file__).with_name("kill_driver.py"),
-            kills,
-            7,
-            "uscore",
-            *arguments,
-            "--out",
-            out,
-        ]
+        driver = [sys.executable, str(Path(__file__).with_name("kill_driver.py")), str(kills), "7"]
         process = subprocess.run(
-            [str(part) for part in command],
+            [*driver, *command(folder, out, *options.split())],
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
@@ -349,16 +315,8 @@ def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
     whole, resumed = (
         {path.relative_to(out): path for path in sorted(out.rglob("*")) if path.is_file()} for out in outs.values()
     )
-    compared = [
-        name
-        for name in whole
-        if name.suffix in (".safetensors", ".jsonl", ".json", ".toml", ".txt", ".md") and timeless(name)
-    ]
+    kinds, with_times = (".safetensors", ".jsonl", ".json", ".toml", ".txt", ".md"), ("log.jsonl", "state.json")
+    compared = [name for name in whole if name.suffix in kinds and name.name not in with_times]
     assert len(compared) > 20
     assert compared == [name for name in resumed if name in set(compared)]
     assert [name for name in compared if whole[name].read_bytes() != resumed[name].read_bytes()] == []
-
-
-def timeless(name):
-    """Whether a file holds no times."""
-    return name.name not in ("log.jsonl", "state.json")

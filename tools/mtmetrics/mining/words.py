@@ -1,0 +1,323 @@
+"""The word level: mines parallel sentences by Word Mover's Distance, exact where a bound allows the best, and takes the
+word pairs to fit a remapping on from sentences."""
+
+import dataclasses
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.inputs import number
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.matching.align import align_words, word_pair_vectors
+from mtmetrics.matching.bounds import centroids, relaxed_distances
+from mtmetrics.matching.pairs import masses, run_tasks
+from mtmetrics.matching.transport import cost_matrix, optimal_flow
+from mtmetrics.mining.neighbours import Wrap, blocks, nearest
+from mtmetrics.mining.pairs import MinedPairs, select
+from mtmetrics.mining.text import distinct_sentences
+from mtmetrics.models.packed import PackedTokens, WordEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
+
+_ENCODED_AT_ONCE, _COMPARED_AT_ONCE, _ALIGNED_AT_ONCE = 4096, 2048, 256
+_SOURCES_PER_TASK = 64
+_MEMORY_BYTES = 4 * 2**30
+_NOISE = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedSide:
+    """The distinct sentences of one language and their words.
+
+    Attributes:
+        texts: S distinct sentences in order of first appearance.
+        tokens: their words, L2-normalised, not remapped; input s is sentence s.
+    """
+
+    texts: list[str]
+    tokens: PackedTokens
+
+    def block(self, rows: slice, remapping: Remapping | None) -> PackedTokens:
+        """Some of the sentences, remapped; normalised again, since a map may change lengths."""
+        tokens = self.tokens.take(rows)
+        return tokens if remapping is None else tokens.with_vectors(remapping.apply).normalized()
+
+    def centroids(self, remapping: Remapping | None) -> np.ndarray:
+        """(S, d) float32 centroids of the sentences."""
+        rows = blocks(len(self.texts), _COMPARED_AT_ONCE)
+        return np.concatenate([centroids(self.block(block, remapping)) for block in rows])
+
+
+def encode_side(
+    texts: Iterable[str],
+    encoder: WordEncoder,
+    *,
+    memory_bytes: int = _MEMORY_BYTES,
+    folder: str | Path | None = None,
+    wrap: Wrap = iter,
+) -> EncodedSide:
+    """Encodes every distinct sentence once; punctuation and word continuations are left out (see
+    `mtmetrics.models.words.word_table`).
+
+    Args:
+        texts: sentences; blank ones are left out.
+        encoder: encoder at the layer to use.
+        memory_bytes: vectors beyond that are kept in an unnamed file, which vanishes with the process.
+        folder: where that file lies; None takes the system's folder for temporary files.
+        wrap: wraps the iteration over blocks of sentences, for a progress bar.
+
+    Raises:
+        InputError: there are no sentences.
+        MTMetricsError: the disk is full.
+    """
+    distinct = distinct_sentences(texts)
+    rows = _Rows(encoder.dim, memory_bytes, folder or tempfile.gettempdir())
+    found = []
+    for block in blocks(len(distinct), _ENCODED_AT_ONCE, wrap):
+        tokens = encoder.encode(distinct[block])
+        tokens = tokens.select(encoder.word_table[tokens.token_ids]).normalized()
+        rows.append(tokens.vectors)
+        found.append((tokens.lengths, tokens.weights, tokens.token_ids, tokens.words, tokens.truncated))
+    lengths, weights, token_ids, words, truncated = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    offsets, index = np.concatenate([[0], np.cumsum(lengths)]), np.arange(len(distinct))
+    return EncodedSide(distinct, PackedTokens(rows.array(), offsets, weights, token_ids, words, index, truncated))
+
+
+class _Rows:
+    """Rows of vectors, gathered in memory up to a bound and in a file beyond it."""
+
+    def __init__(self, dim: int, room: int, place: str | Path) -> None:
+        self._dim, self._room, self._place = dim, room, place
+        self._blocks: list[np.ndarray] = []
+        self._file = None
+
+    def append(self, rows: np.ndarray) -> None:
+        self._blocks.append(rows)
+        self._room -= rows.nbytes
+        if self._room >= 0:
+            return
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._place)  # noqa: SIM115 (the memory map keeps it open)
+            for block in self._blocks:
+                block.tofile(self._file)
+            self._file.flush()
+        except OSError as error:
+            raise MTMetricsError(
+                f"cannot keep word vectors in {self._place}: {error.strerror or error}; free disk space there"
+            ) from error
+        self._blocks.clear()
+
+    def array(self) -> np.ndarray:
+        """All (T, d) float32 rows."""
+        if self._file is None:
+            return np.concatenate(self._blocks)
+        return np.memmap(self._file, dtype=np.float32, mode="r").reshape(-1, self._dim)
+
+
+def mine_words(
+    sources: EncodedSide,
+    targets: EncodedSide,
+    remapping: Remapping | None = None,
+    *,
+    k: int = 20,
+    share: float = 0.05,
+    threads: int = 1,
+    wrap: Wrap = iter,
+) -> MinedPairs:
+    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus a distance, 0
+    to -4.
+
+    Args:
+        sources: sentences of the source language.
+        targets: sentences of the target language.
+        remapping: linear map of the source side, or None.
+        k: candidates per source; all targets where there are fewer.
+        share: pairs to keep, as a share of the sources (at least one pair).
+        threads: solver threads.
+        wrap: wraps the iteration over blocks of sources, for a progress bar.
+
+    Returns:
+        The pairs; their counts hold also the transport problems that were ``solved`` and ``skipped``.
+
+    Raises:
+        InputError: `k` is below 1, `share` is not above 0 and at most 1, or no pair is left.
+    """
+    if not 0.0 < number("share", share) <= 1.0:
+        raise InputError(f"share {share!r}: must be above 0 and at most 1")
+    found = find_closest(sources, targets, remapping, k=k, threads=threads, wrap=wrap)
+    limit = max(1, round(share * len(sources.texts)))
+    mined = select(-found.distances, found.targets, sources.texts, targets.texts, limit)
+    return dataclasses.replace(mined, counts={**mined.counts, "solved": found.solved, "skipped": found.skipped})
+
+
+class Closest(NamedTuple):
+    """What was found for each of N texts.
+
+    Attributes:
+        targets: (N,) int64 number of the closest candidate; -1 where the text or all its candidates are empty.
+        distances: (N,) float64 Word Mover's Distances; NaN there.
+        solved: transport problems that were solved.
+        skipped: candidates that a lower bound ruled out.
+    """
+
+    targets: np.ndarray
+    distances: np.ndarray
+    solved: int
+    skipped: int
+
+
+def find_closest(
+    sources: EncodedSide,
+    targets: EncodedSide,
+    remapping: Remapping | None = None,
+    *,
+    k: int = 20,
+    threads: int = 1,
+    wrap: Wrap = iter,
+) -> Closest:
+    """For each source the target of the lowest Word Mover's Distance among the k of the nearest centroids; options as
+    `mine_words`.
+
+    Raises:
+        InputError: `k` is below 1.
+    """
+    candidates = nearest(sources.centroids(remapping), targets.centroids(None), k, wrap=wrap).rows
+    found = [
+        closest(sources.block(block, remapping), targets.tokens, candidates[block], threads=threads)
+        for block in blocks(len(sources.texts), _COMPARED_AT_ONCE, wrap)
+    ]
+    numbers, distances, solved, skipped = zip(*found, strict=True)
+    return Closest(np.concatenate(numbers), np.concatenate(distances), sum(solved), sum(skipped))
+
+
+def closest(sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray, *, threads: int = 1) -> Closest:
+    """For each of N texts the candidate of the lowest Word Mover's Distance; of equal ones that which stands first.
+
+    Candidates are visited by increasing lower bound, until the bound lies above the lowest distance found. The result
+    is that of solving them all.
+
+    Args:
+        sources: N packed, L2-normalised texts, uniformly weighted.
+        targets: the texts that `candidates` counts, alike.
+        candidates: (N, k) int64 positions of inputs of `targets`.
+        threads: threads that share the texts.
+    """
+    x_mass, y_mass = masses(sources), masses(targets)
+    numbers, distances = np.full(len(candidates), -1), np.full(len(candidates), np.nan)
+    solved, offered = np.zeros((2, len(candidates)), dtype=np.int64)
+    texts = targets.index[candidates]
+
+    def find(source: int) -> None:
+        x = sources.rows(sources.index[source])
+        filled = np.flatnonzero(targets.lengths[texts[source]])
+        if x.start == x.stop or not len(filled):
+            return
+        rows = [targets.rows(text) for text in texts[source, filled]]
+        vectors = np.concatenate([targets.vectors[row] for row in rows])
+        mass = np.concatenate([y_mass[row] for row in rows])
+        ends = np.cumsum([row.stop - row.start for row in rows])
+        starts = np.append(0, ends[:-1])
+        cost = cost_matrix(sources.vectors[x], vectors, "sqeuclidean")
+        bounds = relaxed_distances(cost, x_mass[x], mass, starts)
+        values = np.full(len(rows), np.inf)
+        for candidate in np.argsort(bounds, kind="stable"):
+            # A bound and the solver may differ by rounding where they are equal.
+            if bounds[candidate] > values.min() + _NOISE:
+                break
+            columns = slice(starts[candidate], ends[candidate])
+            values[candidate] = optimal_flow(np.ascontiguousarray(cost[:, columns]), x_mass[x], mass[columns])[1]
+            solved[source] += 1
+        offered[source] = len(rows)
+        best = values.argmin()
+        numbers[source], distances[source] = candidates[source, filled[best]], values[best]
+
+    def run(first: int) -> None:
+        for source in range(first, min(first + _SOURCES_PER_TASK, len(candidates))):
+            find(source)
+
+    run_tasks(run, range(0, len(candidates), _SOURCES_PER_TASK), threads)
+    return Closest(numbers, distances, int(solved.sum()), int((offered - solved).sum()))
+
+
+def vectors_from_sentences(
+    pairs: Sequence[tuple[str, str]],
+    encoder: TokenEncoder,
+    aligner: TokenEncoder,
+    *,
+    threshold: float = 1e-3,
+    wrap: Wrap = iter,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Vectors of the words that are aligned in parallel sentences.
+
+    Args:
+        pairs: parallel sentences.
+        encoder: encoder at the layer to remap.
+        aligner: encoder at the layer that aligns; may be the same.
+        threshold: see `mtmetrics.matching.align.align_pieces`.
+        wrap: wraps the iteration over batches, for a progress bar.
+
+    Returns:
+        Two (k, d) float32 matrices, one row per aligned word pair, and the (k,) number of the sentence pair that each
+        row is from.
+
+    Raises:
+        InputError: not a single word pair was aligned.
+    """
+    found = []
+    for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
+        sides = [[pair[side] for pair in pairs[block]] for side in (0, 1)]
+        alignments = align_words(*(aligner.encode(side) for side in sides), threshold)
+        origins = np.repeat(np.arange(len(pairs))[block], [len(words) for words in alignments])
+        found.append((*word_pair_vectors(*(encoder.encode(side) for side in sides), alignments), origins))
+    if not sum(len(origins) for _, _, origins in found):
+        raise InputError(
+            f"no words could be aligned in {len(pairs)} sentence pairs; check that the two sides are translations"
+        )
+    source, target, origins = (np.concatenate(column) for column in zip(*found, strict=True))
+    return source, target, origins
+
+
+def words_from_sentences(
+    pairs: Sequence[tuple[list[str], list[str]]], aligner: TokenEncoder, *, wrap: Wrap = iter
+) -> list[tuple[str, str]]:
+    """The words that are aligned in parallel sentences, one pair per occurrence.
+
+    Args:
+        pairs: the words of parallel sentences.
+        aligner: encoder at the layer that aligns.
+        wrap: wraps the iteration over batches, for a progress bar.
+    """
+    found = []
+    for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
+        alignments = align_words(*(aligner.encode_words([pair[side] for pair in pairs[block]]) for side in (0, 1)))
+        for (source, target), aligned in zip(pairs[block], alignments, strict=True):
+            found += [(source[one], target[other]) for one, other in aligned]
+    return found
+
+
+def vectors_from_words(
+    pairs: Sequence[tuple[str, str]], encoder: TokenEncoder
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the special tokens.
+
+    Args:
+        pairs: words and their translations.
+        encoder: encoder at the layer to remap.
+
+    Returns:
+        As `vectors_from_sentences`; pairs of which a side has no pieces are left out.
+
+    Raises:
+        InputError: no pair is left.
+    """
+    packed = [encoder.encode([pair[side] for pair in pairs]) for side in (0, 1)]
+    words = [tokens.select(tokens.words >= 0) for tokens in packed]
+    source, target = (tokens.means()[tokens.index] for tokens in words)
+    kept = (words[0].lengths[words[0].index] > 0) & (words[1].lengths[words[1].index] > 0)
+    if not kept.any():
+        raise InputError(f"none of the {len(pairs)} word pairs can be encoded")
+    return source[kept], target[kept], np.flatnonzero(kept)

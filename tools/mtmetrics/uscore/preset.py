@@ -1,0 +1,185 @@
+"""The preset that a production starts from, and the folder of the one that it makes: models, maps, preset.toml and
+config.json."""
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mtmetrics.artifacts.files import write_atomic
+from mtmetrics.artifacts.models import model_folder
+from mtmetrics.artifacts.presets import load_preset
+from mtmetrics.errors import ArtifactError, MTMetricsError
+from mtmetrics.inputs import choice, language_pair
+from mtmetrics.maps.files import map_file_name
+from mtmetrics.training.recording import versions
+from mtmetrics.uscore.stages import MODEL, Finished, Job, Start, known_by
+
+_MADE = ("sentences", "translation")
+_PRESET = "preset.toml"
+# What an earlier production with other settings may have left, and this one does not replace.
+_OPTIONAL = ("encoder", "language_model", *_MADE, "precision.png", "agreement-*.png")
+
+
+def read_start(preset: str, lang_pair: str, without: Sequence[str], translation: str | None = None) -> Start:
+    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``.
+
+    Args:
+        preset: name of a preset of uscore, or a folder with one.
+        lang_pair: such as ``"de-en"``.
+        without: what is not made: ``"sentences"``, ``"translation"``.
+        translation: translation model to start from instead of the preset's, or ``"small"``.
+
+    Raises:
+        InputError: no such preset or language pair, or an unknown name in `without`.
+        ArtifactError: the preset names no model for something that is to be made.
+    """
+    for name in without:
+        choice("--without", name, _MADE)
+    bundle = load_preset("uscore", preset)
+    start = bundle.settings.get("start", {})
+    encoder = bundle.settings.get("encoder", {})
+    if "model" not in encoder:
+        raise ArtifactError(f"preset {preset}: names no model in its [encoder] table")
+    given = {"sentences": start.get("sentences"), "translation": translation or start.get("translation")}
+    models: dict[str, str | None] = dict.fromkeys(_MADE)
+    for name in _MADE:
+        if name in without:
+            continue
+        if given[name] is None:
+            raise ArtifactError(
+                f"preset {preset}: [start] names no model for {name!r}; choose another preset, or do --without {name}"
+            )
+        models[name] = bundle.path(given[name])
+    lm = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
+    tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in (encoder, lm)]
+    return Start(str(preset), tables[0], start.get("aligner_layer"), tables[1], **models)
+
+
+def assembled(
+    job: Job, maps: Finished, kind: str, sentences: Finished | None, translation: Finished | None
+) -> Finished:
+    """The stage that holds all of the preset but its card.
+
+    Args:
+        job: the production.
+        maps: the stage that fitted the maps.
+        kind: the map that the metric uses.
+        sentences: the stage that trained the sentence encoder, or None.
+        translation: the stage that trained the translation model, or None.
+    """
+    models = {name: stage for name, stage in zip(_MADE, (sentences, translation), strict=True) if stage is not None}
+
+    def assemble(folder: Path) -> dict[str, Any]:
+        name = map_file_name(job.lang_pair, kind)
+        (folder / "maps").mkdir()
+        shutil.copyfile(maps.folder / name, folder / "maps" / name)
+        for model, stage in models.items():
+            shutil.copytree(stage.folder / MODEL, folder / model)
+        tables = _tables(job, folder, kind, list(models))
+        description = f"UScore for {job.lang_pair}, made by `mtmetrics uscore` from preset {job.start.preset}."
+        head = {"metric": "uscore", "description": description, "lang_pair": job.lang_pair}
+        write_atomic(folder / _PRESET, _toml(head, tables))
+        record = json.dumps(_record(job, tables), indent=1, sort_keys=True, ensure_ascii=False)
+        write_atomic(folder / "config.json", record + "\n")
+        return {}
+
+    copied = [table["model"] for table in (job.start.encoder, job.start.language_model) if table]
+    settings = {
+        "kind": kind,
+        "start": dataclasses.asdict(job.start),
+        "copied": [known_by(model) for model in copied if Path(model).is_dir()],
+        "config": dataclasses.asdict(job.config),
+        "seed": job.seed,
+        "text": job.files,
+    }
+    return job.stages.run("preset", assemble, settings=settings, after=[*job.texts, maps, *models.values()])
+
+
+def install(stages: Sequence[Finished], out: Path) -> None:
+    """Copies the files of stages into the folder of the production; preset.toml comes last, so that it never stands for
+    half a preset.
+
+    Raises:
+        MTMetricsError: the folder cannot be written.
+    """
+    paths = [path for stage in stages for path in sorted(stage.folder.iterdir())]
+    try:
+        (out / _PRESET).unlink(missing_ok=True)
+        for pattern in _OPTIONAL:
+            for old in out.glob(pattern):
+                _remove(old)
+        for path in sorted(paths, key=lambda path: path.name == _PRESET):
+            target = out / path.name
+            if path.is_dir():
+                _remove(target)
+                shutil.copytree(path, target)
+            else:
+                write_atomic(target, path.read_bytes())
+    except OSError as error:
+        raise MTMetricsError(f"cannot write {out}: {error.strerror or error}; finished stages are kept") from error
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _tables(job: Job, folder: Path, kind: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The tables of preset.toml; models that lie in folders of the user's are copied."""
+    tables: dict[str, dict[str, Any]] = {
+        "encoder": _own(folder, "encoder", job.start.encoder),
+        "maps": {"artifact": "maps", "kind": kind},
+        **{model: {"model": model} for model in models},
+    }
+    without = [name for name in _MADE if name not in models]
+    if job.start.language_model:
+        target = job.lang_pair.split("-")[1]
+        tables[f"language_models.{target}"] = _own(folder, "language_model", job.start.language_model)
+    else:
+        without.append("language_model")
+    return {**tables, "score": {"without": without}} if without else tables
+
+
+def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a model; one that lies in a folder of the user's is copied, so that the preset can be moved."""
+    model = str(table["model"])
+    if not Path(model).is_dir():
+        return dict(table)
+    shutil.copytree(model_folder(model), folder / name)
+    return {**table, "model": name}
+
+
+def _record(job: Job, tables: Mapping[str, Any]) -> dict[str, Any]:
+    """What config.json says: what the preset was made of, and how."""
+    start = job.start
+    return {
+        "kind": "preset",
+        "metric": "uscore",
+        "lang_pair": job.lang_pair,
+        "preset": tables,
+        "start": {
+            "preset": start.preset,
+            "encoder": known_by(start.encoder["model"], start.encoder.get("revision")),
+            "sentences": known_by(start.sentences),
+            "translation": start.translation,
+        },
+        "text": job.files,
+        "seed": job.seed,
+        "config": dataclasses.asdict(job.config),
+        "counts": job.stages.counts(),
+        "versions": versions(),
+    }
+
+
+def _toml(head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """A TOML document of strings, numbers, truth values and lists of strings, which JSON writes alike."""
+    blocks = []
+    for title, table in {"": head, **tables}.items():
+        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in table.items()]
+        blocks.append((f"[{title}]\n" if title else "") + "".join(lines))
+    return "\n".join(blocks)
