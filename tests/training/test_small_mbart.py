@@ -9,9 +9,9 @@ import pytest
 from safetensors.torch import load_file
 
 from mtmetrics.models.translator import Translator
-from mtmetrics.training.config import DenoisingConfig
-from mtmetrics.training.loop import Run
-from mtmetrics.training.small_mbart import small_mbart, span_masked, train_denoising
+from mtmetrics.training.run import Run
+from mtmetrics.training.settings import DenoisingConfig
+from mtmetrics.training.translation import small_mbart, span_masked, train_denoising
 
 SMALL = DenoisingConfig(
     layers=1,

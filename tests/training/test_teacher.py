@@ -16,7 +16,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.encoder import train_encoder
-from mtmetrics.training.loop import Run
+from mtmetrics.training.run import Run
 from mtmetrics.training.pair_model import PairModel
 from mtmetrics.training.teacher import SentenceTeacher
 

@@ -10,10 +10,9 @@ from safetensors.torch import load_file
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.translator import Translation, Translator
-from mtmetrics.training.config import DenoisingConfig, TranslationConfig
-from mtmetrics.training.loop import Run
-from mtmetrics.training.small_mbart import small_mbart
-from mtmetrics.training.translation import synthetic_pairs, train_translation
+from mtmetrics.training.run import Run
+from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
+from mtmetrics.training.translation import small_mbart, synthetic_pairs, train_translation
 
 WORDS = {"buch": "book", "brot": "bread", "katze": "cat", "kind": "child", "hund": "dog"}
 TINY = TranslationConfig(epochs=250, pairs_per_step=32, learning_rate=5e-3, warmup=0.1, checkpoint_every=100)
@@ -92,8 +91,7 @@ def test_synthetic_pairs() -> None:
         def translate(self, texts: list[str]) -> list[Translation]:
             return [Translation({"a": "x", "b": "b", "c": ""}[text], False) for text in texts]
 
-    assert synthetic_pairs(Fixed(), ["a", "b", "c"], "source") == [("a", "x")]
-    assert synthetic_pairs(Fixed(), ["a", "b", "c"], "target") == [("x", "a")]
+    assert synthetic_pairs(Fixed(), ["a", "b", "c"]) == [("a", "x")]
 
 
 def test_what_cannot_be_used_is_refused(pairs: Path, start: Path, student: Path, tiny_lm: Path, tmp_path: Path) -> None:
