@@ -17,7 +17,7 @@ from torch.nn import functional
 from mtmetrics.errors import InputError
 from mtmetrics.training import factorize, pair_batches, pair_model
 from mtmetrics.training.encoder import build_encoder, train_encoder
-from mtmetrics.training.loop import Run
+from mtmetrics.training.run import Run
 
 
 @pytest.fixture(scope="module")

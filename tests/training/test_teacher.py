@@ -16,8 +16,8 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.encoder import train_encoder
-from mtmetrics.training.loop import Run
 from mtmetrics.training.pair_model import PairModel
+from mtmetrics.training.run import Run
 from mtmetrics.training.teacher import SentenceTeacher
 
 CONFIG = dataclasses.replace(TINY, teacher_weight=5.0, corrupted=0.3, evaluate_every=60)

@@ -10,16 +10,17 @@ import numpy as np
 from mtmetrics.artifacts.files import atomic_path, new_folder
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.errors import InputError
-from mtmetrics.training import corpus, loop, recording
-from mtmetrics.training.config import EncoderConfig
+from mtmetrics.training import corpus
+from mtmetrics.training import run as recording
 from mtmetrics.training.pair_batches import Teach
+from mtmetrics.training.settings import EncoderConfig
 from mtmetrics.training.teacher import LANGUAGE, SentenceTeacher
 
 log = logging.getLogger(__name__)
 
 
 def train_encoder(
-    run: loop.Run,
+    run: recording.Run,
     parallel: Sequence[str | Path],
     *,
     exclude: Sequence[str] = (),
@@ -52,10 +53,9 @@ def train_encoder(
     config = config or EncoderConfig()
     if start and not (Path(start) / "config.json").is_file():
         raise InputError(f"{start} is no encoder folder: it has no config.json")
-    settings = {"parallel": [str(path) for path in parallel], "exclude": sorted(exclude)}
-    settings |= {"caps": caps or {}, "start": str(start) if start else None}
+    settings = {"exclude": sorted(exclude), "caps": caps or {}, "start": str(start) if start else None}
     settings["teacher"] = recording.pinned(teacher, model_folder(teacher)) if teacher else None
-    settings = run.open(config, settings, parallel)
+    run.open(config, {"parallel": parallel}, **settings)
     work, seed = run.work, run.seed
     pairs, counts = corpus.read_pairs(parallel, exclude, caps, seed)
     train, words, held = corpus.training_split(pairs, config.held_back_per_mille, config.held_back_per_pair, seed)
@@ -79,13 +79,9 @@ def train_encoder(
         teach = _teaching(school, train, tokenizer)
     trainer = _trainer(config, tokenizer, encoder, data, held_data, work, seed, teach)
     before = run.once("before", trainer.evaluate)
-    history = run.train(trainer)
+    run.train(trainer)
     result = trainer.evaluate()
     record = {
-        "kind": "multilingual encoder",
-        "command": "mtmetrics train encoder",
-        **settings,
-        "parallel": [corpus.short_name(path) for path in parallel],
         "start": Path(start).name if start else None,
         "started_from": recording.read_record(Path(start)) if start else None,
         "data": counts.as_dict(),
@@ -93,7 +89,8 @@ def train_encoder(
         "before_training": before,
         "result": result,
     }
-    _write(run, trainer.model.encoder, tokenizer, record, history)
+    with run.artifact("multilingual encoder", "mtmetrics train encoder", **record) as folder:
+        recording.save_model(trainer.model.encoder, tokenizer, folder)
     return run.output
 
 
@@ -277,7 +274,7 @@ def _trainer(
     )
     table, begins = pair_batches.word_starts(tokenizer), pair_batches.word_beginnings(tokenizer)
     batches = pair_batches.BatchDataset(data, plan, table, begins, config.positions, seed, config.corrupted, teach)
-    arguments = loop.trainer_settings(work, config, config.matrix_lr, seed, evaluate_every=config.evaluate_every)
+    arguments = recording.trainer_settings(work, config, config.matrix_lr, seed, evaluate_every=config.evaluate_every)
     return PairTrainer(
         model=model,
         args=arguments,
@@ -286,9 +283,3 @@ def _trainer(
         data_collator=lambda batches: batches[0],
         optimizers=(MuonAdamW(model, config.matrix_lr, config.other_lr, config.weight_decay), None),
     )
-
-
-def _write(run: loop.Run, encoder: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
-    with new_folder(run.output, run.overwrite) as folder:
-        recording.save_model(encoder, tokenizer, folder)
-        recording.write_record(folder, record, history)

@@ -14,7 +14,7 @@ from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.inputs import choice, language_pair
 from mtmetrics.maps.files import map_file_name
-from mtmetrics.training.recording import versions
+from mtmetrics.training.run import versions
 from mtmetrics.uscore.stages import MODEL, Finished, Job, Start, known_by
 
 _MADE = ("sentences", "translation")

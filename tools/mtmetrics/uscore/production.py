@@ -24,12 +24,11 @@ from mtmetrics.models.translator import require_mbart
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.uscore import UScore
 from mtmetrics.textio import iter_lines, iter_table
-from mtmetrics.training.config import ContrastiveConfig, DenoisingConfig, TranslationConfig
-from mtmetrics.training.contrastive import train_contrastive
 from mtmetrics.training.corpus import read_pairs, text_key
-from mtmetrics.training.loop import Run
-from mtmetrics.training.small_mbart import train_denoising
-from mtmetrics.training.translation import train_translation
+from mtmetrics.training.run import Run
+from mtmetrics.training.sentence import train_contrastive
+from mtmetrics.training.settings import ContrastiveConfig, DenoisingConfig, TranslationConfig
+from mtmetrics.training.translation import train_denoising, train_translation
 from mtmetrics.uscore import UScoreConfig
 from mtmetrics.uscore.preset import assembled, install, read_start
 from mtmetrics.uscore.report import Rounds, agreement, described, precision

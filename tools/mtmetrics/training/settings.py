@@ -11,7 +11,7 @@ def setting(default: Any, text: str) -> Any:
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Size and schedule of an encoder; the bundled one has the default size."""
+    """Size and schedule of an encoder."""
 
     vocabulary: int = setting(27000, "entries of the WordPiece vocabulary")
     width: int = setting(256, "width of the vectors")
