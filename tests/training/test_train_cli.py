@@ -35,22 +35,20 @@ def test_lm_options_reach_the_training(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_encoder_options_reach_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mtmetrics.training import encoder
+    from mtmetrics.training.encoder import train
 
     calls = []
-    monkeypatch.setattr(
-        encoder, "train_encoder", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0].output
-    )
-    argv = "encoder --out out --parallel a.jsonl b.tsv --cap ms-*=40 --start first --corrupted 0.25 --work w --restart --overwrite"
+    monkeypatch.setattr(train, "train_encoder", lambda *args, **kwargs: calls.append((args, kwargs)) or args[0].output)
+    argv = "encoder --out out --parallel a.jsonl b.tsv --teacher t --judged j --cap ms-*=40 --english 0.25 --work w --restart --overwrite"
     arguments = parse(*argv.split())
     assert arguments.run(arguments) == 0
     (args, kwargs) = calls[0]
     run, *data = args
     assert (run.output, run.work, run.restart, run.overwrite) == (Path("out"), Path("w"), True, True)
-    assert data == [["a.jsonl", "b.tsv"]]
+    assert data == [["a.jsonl", "b.tsv"], "t"]
     assert kwargs["caps"] == {"ms-*": 40}
-    assert kwargs["start"] == "first"
-    assert kwargs["config"].corrupted == 0.25
+    assert kwargs["judged"] == ["j"]
+    assert kwargs["config"].english == 0.25
     assert kwargs["config"].bf16 is False
 
 
@@ -100,7 +98,7 @@ def test_options_of_trainings_on_pairs_reach_them(
 
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = parse("encoder", "--out", "out", "--parallel", "none.jsonl")
+    arguments = parse("encoder", "--out", "out", "--parallel", "none.jsonl", "--teacher", "mini-encoder")
     with pytest.raises(InputError, match=r"none\.jsonl: no such file"):
         arguments.run(arguments)
     arguments = parse("lm", "--out", "out", "--mono", "none.txt", "--weight", "news")

@@ -32,19 +32,19 @@ def add_parser(subparsers: Any) -> None:
 
     encoder = kinds.add_parser(
         "encoder",
-        help="a multilingual encoder, from parallel text",
-        description="Trains a small BERT encoder whose token vectors and mean-pooled sentence vectors are comparable across languages.",
+        help="a multilingual encoder, from an English one and parallel text",
+        description="Gives an English sentence encoder a multilingual vocabulary, and teaches it to say of a source what the original "
+        "says of its translation, token by token and as a whole.",
     )
     data = _add_parallel(encoder)
-    data.add_argument(
-        "--start", metavar="DIR", help="train on from this encoder, with its vocabulary; more --layers are added"
-    )
-    data.add_argument(
-        "--teacher",
-        metavar="MODEL",
-        help="also learn from this English sentence-transformers model, e.g. all-MiniLM-L6-v2 of the extra [minilm]",
-    )
+    _add_judged(data)
     _add_common(encoder, data, EncoderConfig)
+    encoder.add_argument_group("models").add_argument(
+        "--teacher",
+        required=True,
+        metavar="MODEL",
+        help="English sentence encoder of the BERT architecture: a folder, a Hub repository, or all-MiniLM-L6-v2 of the extra [minilm]",
+    )
     encoder.set_defaults(run=run_encoder)
 
     lm = kinds.add_parser(
@@ -78,13 +78,7 @@ def add_parser(subparsers: Any) -> None:
         description="Teaches a multilingual student the sentence vectors of an English teacher (Reimers and Gurevych, 2020).",
     )
     data = _add_parallel(distil)
-    data.add_argument(
-        "--judged",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="segments with human judgements (JSON Lines), to evaluate with; what they share with the parallel text is left out of it",
-    )
+    _add_judged(data)
     _add_common(distil, data, DistilConfig)
     models = distil.add_argument_group(
         "models", "folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2 of the extra [minilm]"
@@ -187,6 +181,16 @@ def _add_parallel(parser: argparse.ArgumentParser) -> Any:
     return data
 
 
+def _add_judged(data: Any) -> None:
+    data.add_argument(
+        "--judged",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="segments with human judgements (JSON Lines), to evaluate with; what they share with the parallel text is left out of it",
+    )
+
+
 def _add_pairs(parser: argparse.ArgumentParser) -> Any:
     """Adds the group of data options, for trainings on the sentence pairs of one language pair."""
     data = parser.add_argument_group("data")
@@ -230,14 +234,11 @@ def run_encoder(args: argparse.Namespace) -> int:
     """Trains an encoder and prints its folder."""
     from mtmetrics.training.config import EncoderConfig
     from mtmetrics.training.corpus import parse_numbers
-    from mtmetrics.training.encoder import train_encoder
+    from mtmetrics.training.encoder.train import train_encoder
 
     caps = parse_numbers(args.cap, "--cap")
-    print(
-        train_encoder(
-            _run(args), args.parallel, start=args.start, teacher=args.teacher, caps=caps, **_common(args, EncoderConfig)
-        )
-    )
+    common = _common(args, EncoderConfig)
+    print(train_encoder(_run(args), args.parallel, args.teacher, judged=args.judged, caps=caps, **common))
     return 0
 
 

@@ -9,10 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from mtmetrics.errors import InputError
 from mtmetrics.textio import iter_jsonl, iter_lines
 
 UNNAMED = "unnamed"
+_NO_LETTERS = re.compile(r"[\W_]+")
 _RANGES = re.compile(r"(?P<path>.+?):(?P<ranges>\d+-\d+(?:=[^,=:]+)?(?:,\d+-\d+(?:=[^,=:]+)?)*)")
 
 
@@ -73,7 +76,7 @@ def number_for(origin: str, numbers: dict[str, int]) -> int | None:
 
 def text_key(text: str) -> str:
     """What counts as the same sentence: compatibility form, lower case, letters and digits only."""
-    return "".join(c for c in unicodedata.normalize("NFKC", text).lower() if c.isalnum()) or text
+    return _NO_LETTERS.sub("", unicodedata.normalize("NFKC", text).lower()) or text
 
 
 def read_pairs(
@@ -227,6 +230,14 @@ def training_split(
     if not train or not held:
         raise InputError(f"{len(sentences)} sentence pairs are too few to train on and to hold some back")
     return train, words, held
+
+
+def grouped(pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
+    """Index arrays of the pairs of each language pair."""
+    rows: dict[str, list[int]] = {}
+    for number, pair in enumerate(pairs):
+        rows.setdefault(pair.group, []).append(number)
+    return {name: np.array(rows[name]) for name in sorted(rows)}
 
 
 def _sample(rows: list[Pair], most: int, rng: random.Random) -> list[Pair]:

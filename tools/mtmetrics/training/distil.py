@@ -19,8 +19,8 @@ from mtmetrics.evaluation.judged import JudgedSegments
 from mtmetrics.matching.sentences import cosines
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import DistilConfig
-from mtmetrics.training.pair_batches import plan_batches
-from mtmetrics.training.teacher import LANGUAGE
+from mtmetrics.training.encoder.batches import plan_batches
+from mtmetrics.training.encoder.train import LANGUAGE
 
 log = logging.getLogger(__name__)
 _TEXTS_PER_SAVE = 2048

@@ -13,7 +13,7 @@ from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import ArtifactError
 from mtmetrics.training import corpus, loop, recording
 from mtmetrics.training.config import DenoisingConfig
-from mtmetrics.training.pair_batches import pad, plan_batches, tokenise
+from mtmetrics.training.encoder.batches import plan_batches
 
 log = logging.getLogger(__name__)
 _IGNORED = -100

@@ -1,0 +1,116 @@
+"""Which sentence pairs meet in a step, and what the student and the teacher read of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mtmetrics.training.corpus import Pair, text_key
+from mtmetrics.training.encoder.worsen import worsen
+
+
+def plan_batches(
+    groups: dict[str, np.ndarray],
+    lengths: np.ndarray,
+    size: int,
+    steps: int,
+    seed: int,
+    words: float = 0.4,
+    power: float = 0.7,
+) -> list[np.ndarray]:
+    """Chooses the pairs of every step: all of one language pair and of similar length, so that they are hard to tell apart.
+
+    Each language pair is drawn with a probability proportional to its size to the `power` and gone through in random
+    order, again and again; word lists (groups ending in ``.words``) are drawn `words` times as often as text. A shorter
+    plan is the beginning of a longer one.
+    """
+    rng = np.random.default_rng(seed)
+    names = sorted(groups)
+    share = np.array([len(groups[name]) ** power * (words if name.endswith(".words") else 1.0) for name in names])
+    waiting: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    plan = []
+    for _ in range(steps):
+        name = names[rng.choice(len(names), p=share / share.sum())]
+        if not waiting[name]:
+            waiting[name] = _one_pass(groups[name], lengths, size, rng)
+        plan.append(waiting[name].pop())
+    return plan
+
+
+def _one_pass(indices: np.ndarray, lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    order = rng.permutation(indices)
+    batches = []
+    for begin in range(0, len(order), size * 24):
+        chunk = order[begin : begin + size * 24]
+        chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
+        parts = [chunk[i : i + size] for i in range(0, len(chunk), size)]
+        batches += [part for part in parts if len(part) == size or len(parts) == 1]
+    rng.shuffle(batches)
+    return batches
+
+
+class PairBatches:
+    """Map-style dataset whose items are whole batches, as a plan has them.
+
+    In most steps the student reads the sources of the pairs, and the teacher their English translations. In the other
+    ones the student reads English as well, the very texts that the teacher reads, some of them worsened: so it stays an
+    English encoder, for which a word that was left untranslated is not understood.
+
+    Args:
+        pairs: text and word lists whose target side is English.
+        plan: index arrays, one per step.
+        student: tokenizer of the student.
+        teacher: tokenizer of the teacher.
+        max_pieces: texts are cut at that many pieces.
+        seed: of the random choices.
+        english: share of the steps in which the student reads English.
+        worsened: share of the texts of these steps that are worsened.
+    """
+
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        plan: Sequence[np.ndarray],
+        student: Any,
+        teacher: Any,
+        max_pieces: int,
+        seed: int,
+        english: float = 0.0,
+        worsened: float = 0.0,
+    ) -> None:
+        self.pairs = pairs
+        self.plan = plan
+        self.student = student
+        self.teacher = teacher
+        self.max_pieces = max_pieces
+        self.seed = seed
+        self.english = english
+        self.worsened = worsened
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def __getitem__(self, step: int) -> dict[str, Any]:
+        """The ``source_ids``, ``source_mask``, ``target_ids``, ``target_mask`` of a step, and which pairs are ``same``."""
+        import torch
+
+        rng = np.random.default_rng((self.seed, step))
+        chosen = [self.pairs[index] for index in self.plan[step]]
+        sources, targets = [pair.source for pair in chosen], [pair.target for pair in chosen]
+        if rng.random() < self.english and not chosen[0].group.endswith(".words"):
+            others = rng.permutation(len(chosen))
+            targets = [
+                worsen(pair.source, pair.target, chosen[other].target, 0.5, rng)
+                if rng.random() < self.worsened
+                else pair.target
+                for pair, other in zip(chosen, others, strict=True)
+            ]
+            sources = targets
+        batch: dict[str, Any] = {}
+        for side, tokenizer, texts in (("source", self.student, sources), ("target", self.teacher, targets)):
+            found = tokenizer(texts, truncation=True, max_length=self.max_pieces, padding=True, return_tensors="pt")
+            batch[f"{side}_ids"], batch[f"{side}_mask"] = found["input_ids"], found["attention_mask"].bool()
+        keys = [[text_key(text) for text in side] for side in (sources, targets)]
+        same = [[a == b or c == d for b, d in zip(*keys, strict=True)] for a, c in zip(*keys, strict=True)]
+        batch["same"] = torch.tensor(same) & ~torch.eye(len(same), dtype=torch.bool)
+        return batch
