@@ -6,6 +6,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.cli.memory import keep_large_blocks
 from mtmetrics.cli.options import add_settings
 
 if TYPE_CHECKING:
@@ -314,6 +315,7 @@ def _run(args: argparse.Namespace, seed: int | None = None) -> "Run":
     from mtmetrics.training.loop import Run
 
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    keep_large_blocks()
     return Run(
         args.out,
         seed=args.seed if seed is None else seed,

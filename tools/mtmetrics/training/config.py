@@ -11,7 +11,8 @@ def setting(default: Any, text: str) -> Any:
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Vocabulary and schedule of an encoder that learns from an English one; the defaults are those of the bundled one."""
+    """Vocabulary and schedule of an encoder that learns from an English one; the defaults are those of the bundled
+    one."""
 
     vocabulary: int = setting(43000, "entries of the WordPiece vocabulary, English ones included")
     english_pieces: int = setting(15000, "of them so many are the teacher's own, the most frequent ones in English")

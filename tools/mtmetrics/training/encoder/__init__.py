@@ -1,1 +1,1 @@
-"""Trains a multilingual encoder: what an English sentence encoder says of a translation, it learns to say of the source."""
+"""Trains a multilingual encoder to say of a source what an English one says of its translation."""

@@ -18,7 +18,8 @@ def plan_batches(
     words: float = 0.4,
     power: float = 0.7,
 ) -> list[np.ndarray]:
-    """Chooses the pairs of every step: all of one language pair and of similar length, so that they are hard to tell apart.
+    """Chooses the pairs of every step: all of one language pair and of similar length, so that they are hard to tell
+    apart.
 
     Each language pair is drawn with a probability proportional to its size to the `power` and gone through in random
     order, again and again; word lists (groups ending in ``.words``) are drawn `words` times as often as text. A shorter
@@ -91,7 +92,8 @@ class PairBatches:
         return len(self.plan)
 
     def __getitem__(self, step: int) -> dict[str, Any]:
-        """The ``source_ids``, ``source_mask``, ``target_ids``, ``target_mask`` of a step, and which pairs are ``same``."""
+        """The ``source_ids``, ``source_mask``, ``target_ids``, ``target_mask`` of a step, and which pairs are
+        ``same``."""
         import torch
 
         rng = np.random.default_rng((self.seed, step))
@@ -110,7 +112,8 @@ class PairBatches:
         for side, tokenizer, texts in (("source", self.student, sources), ("target", self.teacher, targets)):
             found = tokenizer(texts, truncation=True, max_length=self.max_pieces, padding=True, return_tensors="pt")
             batch[f"{side}_ids"], batch[f"{side}_mask"] = found["input_ids"], found["attention_mask"].bool()
-        keys = [[text_key(text) for text in side] for side in (sources, targets)]
-        same = [[a == b or c == d for b, d in zip(*keys, strict=True)] for a, c in zip(*keys, strict=True)]
-        batch["same"] = torch.tensor(same) & ~torch.eye(len(same), dtype=torch.bool)
+        keys = [np.unique([text_key(text) for text in side], return_inverse=True)[1] for side in (sources, targets)]
+        same = np.logical_or(*(side[:, None] == side for side in keys))
+        np.fill_diagonal(same, False)
+        batch["same"] = torch.from_numpy(same)
         return batch

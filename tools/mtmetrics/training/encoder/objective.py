@@ -11,8 +11,8 @@ class Distillation(nn.Module):
     """A student encoder with its loss over a batch of sentence pairs, of which the teacher reads the English sides.
 
     Two similarities are taught, that of mean-pooled sentence vectors (their cosine) and that of tokens (the mean over
-    tokens of the greatest cosine with a token of the other side, averaged over both directions). Of each, the loss is the
-    symmetric InfoNCE loss among the sentences of a batch, plus the mean distance (1 - similarity) of the pairs.
+    tokens of the greatest cosine with a token of the other side, averaged over both directions). Of each, the loss is
+    the symmetric InfoNCE loss among the sentences of a batch, plus the mean distance (1 - similarity) of the pairs.
 
     Args:
         student: an encoder, cut off at the layer that is taught.

@@ -1,4 +1,4 @@
-"""Where the training of an encoder begins: a multilingual vocabulary around the English one, with counted word vectors."""
+"""Where a training begins: a multilingual vocabulary around the English one, with counted word vectors."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,8 @@ _ROWS_PER_PRODUCT = 2000
 def multilingual_tokenizer(
     pairs: Sequence[Pair], original: Any, size: int, english: int, characters: int, seed: int
 ) -> Any:
-    """A lower-casing WordPiece tokenizer that keeps the usual English pieces, so that English is mostly split as before.
+    """A lower-casing WordPiece tokenizer that keeps the usual English pieces, so that English is mostly split as
+    before.
 
     Args:
         pairs: text whose target side is English, and word lists.
@@ -61,8 +62,8 @@ def counted_vectors(
     """Word vectors for a new vocabulary: means of the English pieces that occur in the translations of a piece.
 
     A piece gets the mean of the vectors of the `most` English pieces with the highest Dice coefficient, weighted by its
-    square and brought to their mean length. Pieces of the English vocabulary keep their own vector as far as they are used in English:
-    both are mixed by the relative frequency on the two sides.
+    square and brought to their mean length. Pieces of the English vocabulary keep their own vector as far as they are
+    used in English: both are mixed by the relative frequency on the two sides.
 
     Args:
         pairs: text and word lists whose target side is English.

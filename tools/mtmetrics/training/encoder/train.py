@@ -104,8 +104,8 @@ def _require_english(pairs: Sequence[corpus.Pair]) -> None:
     for group in sorted({pair.group for pair in pairs}):
         if not group.removesuffix(".words").endswith(f"-{LANGUAGE}"):
             raise InputError(
-                f"--parallel {group}: the teacher reads English, so each file's name begins with a language pair into it, "
-                f"such as de-{LANGUAGE}.jsonl"
+                f"--parallel {group}: the teacher reads English, so each file's name begins with a pair "
+                f"into it, such as de-{LANGUAGE}.jsonl"
             )
 
 
@@ -202,7 +202,8 @@ def _trainer(
 
         def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
             self.model.eval()
-            with torch.no_grad(), self.compute_loss_context_manager():
+            device = next(self.model.parameters()).device
+            with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
                 found = evaluation.evaluate(self.model, held_batches, tests, tokenizers[0], config.max_pieces)
             self.log({f"eval_{name}": value for name, value in found.items()})
             return found
