@@ -50,7 +50,7 @@ def loss_options(case: Case) -> dict[str, Any]:
 
 
 def check_loss(case: Case) -> None:
-    from mtmetrics.training.contrastive import contrastive_loss
+    from mtmetrics.training.sentence import contrastive_loss
 
     model = sentence_model(folder(case), "cpu").eval()
     sides = [model.tokenizer(side[:8], padding=True, return_tensors="pt") for side in texts(case)]
@@ -64,7 +64,7 @@ def check_loss(case: Case) -> None:
 def check_loss_of_vectors(case: Case) -> None:
     import torch
 
-    from mtmetrics.training.contrastive import contrastive_loss
+    from mtmetrics.training.sentence import contrastive_loss
 
     a, b = (torch.tensor(case.params[name]) for name in "ab")
     assert contrastive_loss(a, b, **loss_options(case)).item() == pytest.approx(case.outputs["loss"], rel=LOSS)

@@ -130,7 +130,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None
     """Makes trainings stop with KeyboardInterrupt after a step; None lets them run again."""
     from transformers import TrainerCallback
 
-    from mtmetrics.training.loop import Run
+    from mtmetrics.training.run import Run
 
     original = Run.train
 

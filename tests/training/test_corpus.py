@@ -4,6 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mtmetrics.errors import InputError
@@ -37,10 +38,8 @@ def test_origin_matches_whole_names_or_prefixes(origin: str, patterns: list[str]
 
 def test_the_exact_name_goes_before_patterns_and_a_long_pattern_before_a_short_one() -> None:
     numbers = {"wmt-*": 1, "wmt-news*": 2, "wmt-newstest2015": 3}
-    assert corpus.number_for("wmt-newstest2015", numbers) == 3
-    assert corpus.number_for("wmt-newstest2014", numbers) == 2
-    assert corpus.number_for("wmt-dev", numbers) == 1
-    assert corpus.number_for("tatoeba", numbers) is None
+    origins = ("wmt-newstest2015", "wmt-newstest2014", "wmt-dev", "tatoeba")
+    assert [corpus.number_for(origin, numbers, 9) for origin in origins] == [3, 2, 1, 9]
 
 
 def test_pairs_are_filtered_capped_counted_and_not_repeated(tmp_path: Path) -> None:
@@ -133,9 +132,27 @@ def test_held_back_sentences_share_no_side_with_training() -> None:
     pairs = [corpus.Pair(f"Satz {i}.", f"sentence {i}", "news", "de-en") for i in range(400)]
     pairs += [corpus.Pair(f"věta {i}", f"Sentence {i}!", "news", "cs-en") for i in range(400)]
     pairs += [corpus.Pair(f"SATZ {i}", f"предложение {i}", "news", "de-ru") for i in range(400)]
-    train, held = corpus.split_pairs(pairs, per_mille=100, per_group=20, seed=1)
+    listed = [corpus.Pair("Satz", "sentence 7", "lexicon", "de-en.words")]
+    train, words, held = corpus.training_split(pairs + listed, per_mille=100, per_group=20, seed=1)
+    assert words == listed
     sides = {corpus.text_key(text) for pair in held for text in (pair.source, pair.target)}
     assert not sides & {corpus.text_key(text) for pair in train for text in (pair.source, pair.target)}
     sizes = {group: sum(pair.group == group for pair in held) for group in ("de-en", "cs-en", "de-ru")}
     assert sizes == {"de-en": 20, "cs-en": 20, "de-ru": 20}
-    assert corpus.split_pairs(pairs, per_mille=100, per_group=20, seed=1) == (train, held)
+    assert corpus.training_split(pairs, per_mille=100, per_group=20, seed=1) == (train, [], held)
+    with pytest.raises(InputError, match="400 sentence pairs are too few"):
+        corpus.training_split(pairs[:400], per_mille=0, per_group=20, seed=1)
+
+
+def test_the_plan_keeps_groups_apart_and_a_shorter_one_is_its_beginning() -> None:
+    groups = np.array(["a-en"] * 100 + ["b-en"] * 50 + ["b-en.words"] * 8)
+    lengths = np.random.default_rng(0).integers(5, 40, 158)
+    plan = corpus.plan_batches(groups, lengths, 10, 60, seed=1, words=0.4)
+    for batch in plan:
+        assert len(batch) == len(set(batch.tolist())) == (8 if batch[0] >= 150 else 10)
+        assert len(set(groups[batch])) == 1
+    shorter = corpus.plan_batches(groups, lengths, 10, 25, seed=1, words=0.4)
+    assert all(np.array_equal(a, b) for a, b in zip(shorter, plan, strict=False))
+    first_pass = [batch for batch in plan if batch[0] < 100][:10]
+    assert sorted(np.concatenate(first_pass).tolist()) == list(range(100))
+    assert not any(batch[0] >= 150 for batch in corpus.plan_batches(groups, lengths, 10, 60, seed=1, words=0.0))

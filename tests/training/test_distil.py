@@ -12,10 +12,10 @@ from safetensors.torch import load_file
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.training import distil
-from mtmetrics.training.config import DistilConfig
 from mtmetrics.training.corpus import Pair
 from mtmetrics.training.distil import english, evaluate_student, least_squares_map, train_distil
-from mtmetrics.training.loop import Run
+from mtmetrics.training.run import Run
+from mtmetrics.training.settings import DistilConfig
 
 TINY = DistilConfig(
     max_pieces=32,
@@ -93,10 +93,7 @@ def test_the_folder_loads_offline_and_gives_vectors_of_the_teacher_s_width(train
     assert not any(name.startswith("pooler") for name in weights)
     assert sorted(
         path.suffix for path in trained.rglob("*.*") if path.is_file() and path.suffix not in {".json", ".csv"}
-    ) == [
-        ".safetensors",
-        ".safetensors",
-    ]
+    ) == [".safetensors", ".safetensors"]
     assert {path.name for path in trained.parent.iterdir()} == {"toy", "toy.work"}
 
 

@@ -15,11 +15,11 @@ from tiny_settings import TINY
 from transformers import AutoModel, AutoTokenizer, BertModel
 
 from mtmetrics.errors import InputError
-from mtmetrics.training.corpus import Pair
-from mtmetrics.training.encoder import batches, evaluation, objective, start
+from mtmetrics.training.corpus import Counts, Pair, read_tests, without_judged
+from mtmetrics.training.encoder import batches, objective, start
 from mtmetrics.training.encoder.train import train_encoder
 from mtmetrics.training.encoder.worsen import worsen
-from mtmetrics.training.loop import Run
+from mtmetrics.training.run import Run
 
 
 @pytest.fixture(scope="module")
@@ -150,11 +150,9 @@ def test_settings_and_places_that_do_not_fit_are_refused(
 
 
 def test_pairs_with_a_judged_text_are_left_out(judged: Path) -> None:
-    from mtmetrics.training.corpus import Counts
-
     pairs = [Pair("Das Haus!", "a house", "x", "de-en"), Pair("ein hund", "a dog", "x", "de-en")]
     counts = Counts()
-    kept = evaluation.without_judged(pairs, evaluation.read_tests([judged]), counts)
+    kept = without_judged(pairs, read_tests([judged]), counts)
     assert [pair.source for pair in kept] == ["ein hund"]
     assert counts.left_out["judged"] == 1
 
@@ -216,20 +214,6 @@ def test_the_teacher_is_frozen_and_no_part_of_the_state(teacher: Path) -> None:
     found["loss"].backward()
     assert all(parameter.grad is None for parameter in frozen.parameters())
     assert student.embeddings.word_embeddings.weight.grad.abs().sum() > 0
-
-
-def test_the_plan_keeps_language_pairs_apart_and_a_shorter_one_is_its_beginning() -> None:
-    groups = {"a-en": np.arange(100), "b-en": np.arange(100, 150), "b-en.words": np.arange(150, 158)}
-    lengths = np.random.default_rng(0).integers(5, 40, 158)
-    plan = batches.plan_batches(groups, lengths, 10, 60, seed=1)
-    assert {len(batch) for batch in plan} <= {10, 8}
-    for batch in plan:
-        assert len(set(batch.tolist())) == len(batch)
-        assert sum(np.isin(batch, members).all() for members in groups.values()) == 1
-    shorter = batches.plan_batches(groups, lengths, 10, 25, seed=1)
-    assert all(np.array_equal(a, b) for a, b in zip(shorter, plan, strict=False))
-    first_pass = [batch for batch in plan if batch[0] < 100][:10]
-    assert sorted(np.concatenate(first_pass).tolist()) == list(range(100))
 
 
 def test_in_english_steps_both_read_the_same_text(teacher: Path) -> None:

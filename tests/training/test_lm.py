@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import load_file
 
 from mtmetrics.errors import InputError
-from mtmetrics.training.config import LMConfig
 from mtmetrics.training.lm import pack, train_lm
-from mtmetrics.training.loop import Run
+from mtmetrics.training.run import Run
+from mtmetrics.training.settings import LMConfig
 
 TINY = LMConfig(
     vocabulary=320,

@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,18 @@ from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.load import load_scorer
 from mtmetrics.training import regressor_loop
-from mtmetrics.training.config import RegressorConfig
-from mtmetrics.training.layer_store import LayerStore
-from mtmetrics.training.loop import Run
-from mtmetrics.training.regressor import TrainingData, draw, train_regressor
-from mtmetrics.training.regressor_data import read_judged_pairs, split
-from mtmetrics.training.regressor_loop import train_member
+from mtmetrics.training.regressor import (
+    JudgedPair,
+    TrainingData,
+    draw,
+    read_judged_pairs,
+    split,
+    train_regressor,
+    without,
+)
+from mtmetrics.training.regressor_loop import LayerStore, train_member
+from mtmetrics.training.run import Run
+from mtmetrics.training.settings import RegressorConfig
 
 WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
 TINY = RegressorConfig(hidden=6, batch=4, epochs=3, learning_rate=1e-2, held_back_per_mille=300)
@@ -39,7 +46,14 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kept = rng.randint(0, 5)
         translation = reference[:kept] + rng.sample(["1", "2", "3", ".", "!", "stands"], 5 - kept)
         rows.append({"ref": " ".join(reference), "src": "x", "mt": " ".join(translation), "score": kept / 5})
-    path = tmp_path_factory.mktemp("judged") / "de-en.jsonl"
+    return written(tmp_path_factory.mktemp("judged") / "de-en.jsonl", rows)
+
+
+def prepared(output: Path, judged: Path, encoder: str, config: RegressorConfig) -> TrainingData:
+    return TrainingData(Run(output), [judged], encoder, [], [1], None, None, config)
+
+
+def written(path: Path, rows: Iterable[dict]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
@@ -49,16 +63,16 @@ def test_learns_a_dozen_pairs_by_heart(architecture: str, judged: Path, tiny_enc
     config = RegressorConfig(
         architecture=architecture, hidden=16, dropout=0.0, learning_rate=5e-3, epochs=30, patience=30, batch=2
     )
-    run, encoder = Run(tmp_path / "out"), str(tiny_encoder)
-    data = TrainingData(run, [judged], encoder, valid=[], seeds=[1], vectors=None, config=config)
+    encoder = str(tiny_encoder)
+    data = prepared(tmp_path / "out", judged, encoder, config)
     dozen = data.train_rows.take(np.arange(12))
     best, history = train_member(lambda: data.create(dozen), dozen, dozen, config, 1, tmp_path / "state.pt")
     assert history[-1]["loss"] < history[0]["loss"] / 5
     # What was learnt is there when the scorer reads the texts.
     data.save(tmp_path / "saved", [best])
     scorer = load_scorer(architecture, regressor=str(tmp_path / "saved"), encoder=encoder)
-    pairs = data.train_pairs.take(np.arange(12))
-    assert pearson(scorer.score(pairs.others, pairs.translations).segments, pairs.human).value > 0.95
+    others, translations, human, _ = zip(*data.train_pairs[:12], strict=True)
+    assert pearson(scorer.score(list(others), list(translations)).segments, np.array(human)).value > 0.95
 
 
 def test_artifact_scores_as_it_was_validated(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
@@ -84,12 +98,9 @@ def test_artifact_scores_as_it_was_validated(judged: Path, tiny_encoder: Path, t
     assert record["result"]["spread"]["lowest"] == pytest.approx(min(best), abs=1e-5)
 
     _, valid = split(read_judged_pairs([judged], "reference"), 300)
-    scores = (
-        load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder))
-        .score(valid.others, valid.translations)
-        .segments
-    )
-    assert pearson(scores, valid.human).value == pytest.approx(record["result"]["pearson"], abs=2e-3)
+    others, translations, human, _ = (list(column) for column in zip(*valid, strict=True))
+    scores = load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder)).score(others, translations).segments
+    assert pearson(scores, np.array(human)).value == pytest.approx(record["result"]["pearson"], abs=2e-3)
 
 
 def test_goes_on_where_it_was_stopped(
@@ -123,7 +134,7 @@ def test_layers_are_computed_once_and_go_on_after_an_interruption(
 ) -> None:
     encoder = TokenEncoder(tiny_encoder, mix=np.eye(3), cache_bytes=0)
     texts = ["the house", "a dog sleeps", "i", "there is not a tree", "cat"]
-    monkeypatch.setattr("mtmetrics.training.layer_store._TEXTS_PER_SAVE", 2)
+    monkeypatch.setattr("mtmetrics.training.regressor_loop._TEXTS_PER_SAVE", 2)
     encode, calls = encoder.encode, []
 
     def stopping(part: list[str]) -> object:
@@ -152,16 +163,18 @@ def test_layers_are_computed_once_and_go_on_after_an_interruption(
     )
 
 
-def test_split_keeps_equal_references_together(tmp_path: Path) -> None:
-    path = tmp_path / "de-en.jsonl"
-    rows = [
-        {"reference": f"Text {number // 3}.", "translation": f"t {number}", "human": number} for number in range(90)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    train, valid = split(read_judged_pairs([path], "reference"), 300)
-    assert len(train) + len(valid) == 90
-    assert not set(train.others) & set(valid.others)
-    assert all(valid.others.count(text) == 3 for text in valid.others)
+def test_training_and_validation_share_no_text_to_compare_with() -> None:
+    pairs = [JudgedPair(f"Text {number // 3}.", f"t {number}", 0.0, "f") for number in range(90)]
+    train, valid = split(pairs, 300)
+    assert sorted(train + valid) == sorted(pairs)
+    others = [pair.other for pair in valid]
+    assert not {pair.other for pair in train} & set(others)
+    assert all(others.count(text) == 3 for text in others)
+    assert without(pairs, valid) == train
+    with pytest.raises(InputError, match="90 judged translations are too few to train on and to hold some back"):
+        split(pairs, 0)
+    with pytest.raises(InputError, match="all rows compare with a text of --valid"):
+        without(valid, pairs)
 
 
 def test_ranking_loss_by_hand() -> None:
@@ -172,14 +185,27 @@ def test_ranking_loss_by_hand() -> None:
 
 
 def test_judgements_are_standardised_file_by_file(tmp_path: Path) -> None:
-    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
-    for path, scale in zip(paths, (1, 100), strict=True):
-        path.write_text(
-            "".join(json.dumps({"ref": "r", "mt": "t", "score": value * scale}) + "\n" for value in (1, 2, 3))
-        )
-    pairs = read_judged_pairs(paths, "reference", standardise=True)
-    assert pairs.human[:3] == pytest.approx(pairs.human[3:])
-    assert (pairs.human[:3].mean(), pairs.human[:3].std()) == pytest.approx((0, 1))
+    scores = {"a": (1, 2, 3), "b": (100, 200, 300), "equal": (5, 5)}
+    paths = [
+        written(tmp_path / f"{name}.jsonl", ({"ref": "r", "mt": "t", "score": value} for value in values))
+        for name, values in scores.items()
+    ]
+    human = np.array([pair.human for pair in read_judged_pairs(paths[:2], "reference", standardise=True)])
+    assert human[:3] == pytest.approx(human[3:])
+    assert (human[:3].mean(), human[:3].std()) == pytest.approx((0, 1))
+    with pytest.raises(InputError, match=r"equal\.jsonl: all judgements are equal"):
+        read_judged_pairs(paths, "reference", standardise=True)
+
+
+def test_blank_rows_are_left_out_and_there_must_be_others(tmp_path: Path) -> None:
+    rows = [{"ref": "r", "mt": " ", "score": 1}, {"ref": "", "mt": "t", "score": 1}]
+    blank = written(tmp_path / "blank.jsonl", rows)
+    with pytest.raises(InputError, match=r"blank\.jsonl: holds no judged translation"):
+        read_judged_pairs([blank], "reference")
+    some = written(tmp_path / "some.jsonl", [*rows, {"ref": "r", "mt": "t", "score": 2}])
+    assert read_judged_pairs([some], "reference") == [JudgedPair("r", "t", 2.0, f"{tmp_path.name}/some.jsonl")]
+    with pytest.raises(InputError, match="pass at least one file with --judged"):
+        read_judged_pairs([], "reference")
 
 
 @pytest.mark.parametrize(
@@ -192,8 +218,7 @@ def test_judgements_are_standardised_file_by_file(tmp_path: Path) -> None:
     ],
 )
 def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "bad.jsonl"
-    path.write_text(json.dumps({"ref": "r", "mt": "t", "score": 1}) + "\n" + json.dumps(row) + "\n")
+    path = written(tmp_path / "bad.jsonl", [{"ref": "r", "mt": "t", "score": 1}, row])
     with pytest.raises(InputError, match=f"bad.jsonl, line 2.*{message}"):
         read_judged_pairs([path], "reference")
 
@@ -201,6 +226,7 @@ def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
+        ({"seeds": [3, 3]}, "seeds \\[3, 3\\]: pass one or several different numbers"),
         ({"architecture": "tree"}, "architecture"),
         ({"features": "f1+bleu"}, "features 'f1\\+bleu'"),
         ({"features": "f1", "feature_layers": "0+4"}, "feature_layers '0\\+4'"),
@@ -209,65 +235,41 @@ def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
     ],
 )
 def test_bad_settings_are_named(setting: dict, message: str, judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    seeds = setting.pop("seeds", [1])
+    config = dataclasses.replace(TINY, **setting)
     with pytest.raises(InputError, match=message):
-        train_regressor(Run(tmp_path / "out"), [judged], str(tiny_encoder), config=dataclasses.replace(TINY, **setting))
+        train_regressor(Run(tmp_path / "out"), [judged], str(tiny_encoder), seeds=seeds, config=config)
     assert not (tmp_path / "out.work").exists()
 
 
 def test_command(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        "train",
-        "regressor",
-        "--judged",
-        str(judged),
-        "--encoder",
-        str(tiny_encoder),
-        "--out",
-        str(tmp_path / "out"),
-    ]
-    small = [
-        "--architecture",
-        "bilstm",
-        "--hidden",
-        "4",
-        "--epochs",
-        "1",
-        "--held-back-per-mille",
-        "300",
-        "--seeds",
-        "7",
-    ]
-    assert main([*arguments, *small]) == 0
+    valid = written(tmp_path / "valid.jsonl", ({"ref": f"a dog {n}", "mt": "a " * n, "score": n} for n in (1, 2, 3)))
+    arguments = f"train regressor --judged {judged} --encoder {tiny_encoder} --out {tmp_path / 'out'} --valid {valid}"
+    arguments += f" --vectors {tmp_path / 'vectors'} --architecture bilstm --hidden 4 --epochs 1 --seeds 7"
+    assert main(arguments.split()) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'out'}\n"
-    assert main([*arguments, *small]) == 2
+    record = json.loads((tmp_path / "out" / "training.json").read_text())
+    assert (record["seed"], record["valid"], len(record["judged"])) == (7, [f"{tmp_path.name}/valid.jsonl"], 1)
+    assert [sum(counts.values()) for counts in record["rows"].values()] == [60, 3]
+    assert len(list((tmp_path / "vectors").glob("*.layers"))) == 1
+    assert main(arguments.split()) == 2
     assert "exists already" in capsys.readouterr().err
 
 
 def test_curve(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        "train",
-        "regressor",
-        "--judged",
-        str(judged),
-        "--encoder",
-        str(tiny_encoder),
-        "--hidden",
-        "4",
-        "--epochs",
-        "2",
-    ]
-    arguments += ["--held-back-per-mille", "300", "--seeds", "1", "2", "--out", str(tmp_path / "out")]
-    assert main([*arguments, "--curve", "12,500"]) == 2
-    assert "pass numbers from 2 to" in capsys.readouterr().err
-    assert main([*arguments, "--restart", "--curve", "30,12"]) == 0
+    arguments = f"train regressor --judged {judged} --encoder {tiny_encoder} --out {tmp_path / 'out'}"
+    arguments += " --hidden 4 --epochs 2 --held-back-per-mille 300 --seeds 1 2"
+    assert main([*arguments.split(), "--curve", "12,500"]) == 2
+    assert "curve [12, 500]: pass numbers from 2 to" in capsys.readouterr().err
+    assert main([*arguments.split(), "--restart", "--curve", "30,12"]) == 0
     folder = tmp_path / "out"
     with open(folder / "curve.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [(row["instances"], row["seed"]) for row in rows] == [("12", "1"), ("12", "2"), ("30", "1"), ("30", "2")]
-    means = json.loads((folder / "training.json").read_text())["result"]
-    assert means["12"] == pytest.approx((float(rows[0]["pearson"]) + float(rows[1]["pearson"])) / 2)
+    record = json.loads((folder / "training.json").read_text())
+    assert record["curve"] == [12, 30]
+    assert record["result"]["12"] == pytest.approx((float(rows[0]["pearson"]) + float(rows[1]["pearson"])) / 2)
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
-    # Three steps of four pairs, and eight.
     with open(folder / "training_log.csv", newline="") as stream:
         assert {row["instances"] for row in csv.DictReader(stream)} == {"12", "30"}
 
@@ -276,9 +278,7 @@ def test_a_network_knows_nothing_of_judgements_that_it_was_not_given(
     judged: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     config = dataclasses.replace(TINY, features="f1+length", epochs=1)
-    data = TrainingData(
-        Run(tmp_path / "out"), [judged], str(tiny_encoder), valid=[], seeds=[1], vectors=None, config=config
-    )
+    data = prepared(tmp_path / "out", judged, str(tiny_encoder), config)
     best, _ = data.train(1, np.arange(12), "before")
     data.train_rows.human[12:] *= -3
     again, _ = data.train(1, np.arange(12), "after")

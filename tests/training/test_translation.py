@@ -1,22 +1,42 @@
-"""Fine-tuning for translation: it learns, goes on after an interruption, and its translations become pairs."""
+"""Fine-tuning for translation learns, goes on after an interruption, and its translations become pairs; so does the
+small MBart, whose vectors and noise are looked at besides."""
 
 import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.translator import Translation, Translator
-from mtmetrics.training.config import DenoisingConfig, TranslationConfig
-from mtmetrics.training.loop import Run
-from mtmetrics.training.small_mbart import small_mbart
-from mtmetrics.training.translation import synthetic_pairs, train_translation
+from mtmetrics.training.run import Run
+from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
+from mtmetrics.training.translation import (
+    small_mbart,
+    span_masked,
+    synthetic_pairs,
+    train_denoising,
+    train_translation,
+)
 
 WORDS = {"buch": "book", "brot": "bread", "katze": "cat", "kind": "child", "hund": "dog"}
 TINY = TranslationConfig(epochs=250, pairs_per_step=32, learning_rate=5e-3, warmup=0.1, checkpoint_every=100)
+SMALL = DenoisingConfig(
+    layers=1,
+    heads=2,
+    inner=64,
+    rows_per_step=16,
+    steps=60,
+    warmup_steps=5,
+    decay_steps=20,
+    matrix_lr=1e-2,
+    other_lr=1e-2,
+    checkpoint_every=25,
+)
+MASK = 4
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +112,7 @@ def test_synthetic_pairs() -> None:
         def translate(self, texts: list[str]) -> list[Translation]:
             return [Translation({"a": "x", "b": "b", "c": ""}[text], False) for text in texts]
 
-    assert synthetic_pairs(Fixed(), ["a", "b", "c"], "source") == [("a", "x")]
-    assert synthetic_pairs(Fixed(), ["a", "b", "c"], "target") == [("x", "a")]
+    assert synthetic_pairs(Fixed(), ["a", "b", "c"]) == [("a", "x")]
 
 
 def test_what_cannot_be_used_is_refused(pairs: Path, start: Path, student: Path, tiny_lm: Path, tmp_path: Path) -> None:
@@ -106,3 +125,68 @@ def test_what_cannot_be_used_is_refused(pairs: Path, start: Path, student: Path,
     with pytest.raises(ArtifactError, match="its tokenizer has no"):
         small_mbart(tiny_lm, DenoisingConfig())
     assert not any((tmp_path / name).exists() for name in "abc")
+
+
+@pytest.fixture(scope="module")
+def denoised(toy_lines: Path, student: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_denoising(
+        Run(tmp_path_factory.mktemp("out") / "small", seed=3), [str(toy_lines)], student, config=SMALL
+    )
+
+
+def test_a_small_model_begins_with_the_vectors_of_the_encoder(student: Path) -> None:
+    _, network = small_mbart(student, SMALL)
+    own = load_file(student / "model.safetensors")["embeddings.word_embeddings.weight"]
+    assert bool((network.get_input_embeddings().weight == own).all())
+    assert network.lm_head.weight is network.get_input_embeddings().weight
+
+
+def test_a_span_becomes_one_mask() -> None:
+    ids = np.array([2, *range(10, 30), 3])
+    for seed in range(20):
+        noisy = span_masked(ids, MASK, 0.35, 3.5, np.random.default_rng(seed))
+        kept = noisy[noisy != MASK]
+        assert (noisy[0], noisy[-1]) == (2, 3)
+        assert len(kept) == len(ids) - 7
+        assert list(kept) == [number for number in ids if number in kept]
+        assert not ((noisy[1:] == MASK) & (noisy[:-1] == MASK)).any()
+    assert list(span_masked(np.array([2, 10, 3]), MASK, 0.35, 1.0, np.random.default_rng(0))) == [2, MASK, 3]
+    assert list(span_masked(np.array([2, 3]), MASK, 0.35, 3.5, np.random.default_rng(0))) == [2, 3]
+
+
+def test_longer_spans_leave_fewer_masks() -> None:
+    ids = np.array([2, *range(10, 110), 3])
+    masks = {
+        span: sum((span_masked(ids, MASK, 0.3, span, np.random.default_rng(seed)) == MASK).sum() for seed in range(20))
+        for span in (1.0, 4.0)
+    }
+    assert masks[4.0] < masks[1.0] / 2
+
+
+def test_the_loss_falls_and_a_resumed_run_ends_with_the_same_weights(
+    denoised: Path, toy_lines: Path, student: Path, tmp_path: Path, interrupt_at: Callable[[int | None], None]
+) -> None:
+    states = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in denoised.parent.glob("small.work/checkpoints/*/trainer_state.json")
+    ]
+    [logged] = [
+        row["loss"] for state in states if state["global_step"] == 60 for row in state["log_history"] if "loss" in row
+    ]
+    assert logged < np.log(50) - 1
+
+    interrupt_at(40)
+    with pytest.raises(KeyboardInterrupt):
+        train_denoising(Run(tmp_path / "small", seed=3), [str(toy_lines)], student, config=SMALL)
+    interrupt_at(None)
+    resumed = train_denoising(Run(tmp_path / "small", seed=3), [str(toy_lines)], student, config=SMALL)
+    assert (resumed / "model.safetensors").read_bytes() == (denoised / "model.safetensors").read_bytes()
+
+
+def test_a_translator_opens_the_small_model(denoised: Path) -> None:
+    [translation] = Translator(denoised, "de-en", max_length=8).translate(["the old dog"])
+    assert translation.text
+    assert not translation.cut
+    record = json.loads((denoised / "training.json").read_text(encoding="utf-8"))
+    assert record["encoder"].startswith("student#")
+    assert record["sentences"] > 100

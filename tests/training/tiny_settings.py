@@ -1,6 +1,6 @@
 """Settings that make an encoder in a second."""
 
-from mtmetrics.training.config import EncoderConfig
+from mtmetrics.training.settings import EncoderConfig
 
 TINY = EncoderConfig(
     evaluate_every=30,

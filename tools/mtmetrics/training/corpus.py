@@ -1,4 +1,5 @@
-"""Reads training text with its origins: which rows are used, which are held back, and how many came from where."""
+"""Reads training text with its origins: which rows are used, which are held back, how many came from where, and which
+of them meet in a batch."""
 
 import random
 import re
@@ -12,6 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.evaluation.data import read_judged_segments
+from mtmetrics.evaluation.judged import JudgedSegments
 from mtmetrics.textio import iter_jsonl, iter_lines
 
 UNNAMED = "unnamed"
@@ -46,6 +50,28 @@ class Counts:
         return {"used": used, "left_out": dict(sorted(self.left_out.items()))}
 
 
+def read_tests(judged: Sequence[str | Path]) -> list[JudgedSegments]:
+    """Segments with human judgements, to evaluate a training on.
+
+    Raises:
+        InputError: a file cannot be read, or no correlation is defined on it.
+    """
+    tests = [read_judged_segments(path) for path in judged]
+    for test in tests:
+        if reason := pearson(np.arange(len(test)), test.human).reason:
+            raise InputError(f"--judged {test.file}: no correlation is defined, {reason}")
+    return tests
+
+
+def without_judged(pairs: Sequence[Pair], tests: Sequence[JudgedSegments], counts: Counts) -> list[Pair]:
+    """The pairs that share no text with a test; the others are counted as left out."""
+    columns = [column for test in tests for column in (test.sources, test.predictions, test.references)]
+    keys = {text_key(text) for column in columns for text in column if text}
+    kept = [pair for pair in pairs if keys.isdisjoint((text_key(pair.source), text_key(pair.target)))]
+    counts.left_out["judged"] += len(pairs) - len(kept)
+    return kept
+
+
 def origin_matches(origin: str, patterns: Iterable[str]) -> bool:
     """Tells whether `origin` equals one of the patterns, or starts with one that ends in ``*``."""
     return any(origin.startswith(name[:-1]) if name.endswith("*") else origin == name for name in patterns)
@@ -66,12 +92,12 @@ def parse_numbers(specs: Iterable[str], option: str) -> dict[str, int]:
     return result
 
 
-def number_for(origin: str, numbers: dict[str, int]) -> int | None:
+def number_for(origin: str, numbers: dict[str, int], otherwise: int) -> int:
     """The number given for `origin`; an exact name goes before a pattern, a longer pattern before a shorter one."""
     if origin in numbers:
         return numbers[origin]
     matching = [name for name in numbers if origin_matches(origin, [name])]
-    return numbers[max(matching, key=len)] if matching else None
+    return numbers[max(matching, key=len)] if matching else otherwise
 
 
 def text_key(text: str) -> str:
@@ -80,10 +106,7 @@ def text_key(text: str) -> str:
 
 
 def read_pairs(
-    paths: Sequence[str | Path],
-    exclude: Sequence[str] = (),
-    caps: dict[str, int] | None = None,
-    seed: int = 0,
+    paths: Sequence[str | Path], exclude: Sequence[str] = (), caps: dict[str, int] | None = None, seed: int = 0
 ) -> tuple[list[Pair], Counts]:
     """Reads parallel text: JSON Lines with `source`, `target` and optional `origin`, or ``.tsv`` in this order.
 
@@ -105,10 +128,9 @@ def read_pairs(
     counts = Counts()
     seen: set[tuple[str, str, str]] = set()
     for path in paths:
-        is_table = ".tsv" in Path(path).name
-        group = Path(path).name.split(".")[0] + (".words" if is_table else "")
+        group = Path(path).name.split(".")[0] + (".words" if ".tsv" in Path(path).name else "")
         by_origin: dict[str, list[Pair]] = {}
-        for source, target, origin in _iter_table(path) if is_table else _iter_objects(path):
+        for source, target, origin in _iter_rows(path):
             if origin_matches(origin, exclude):
                 counts.left_out["origin excluded"] += 1
                 continue
@@ -119,8 +141,8 @@ def read_pairs(
             seen.add(key)
             by_origin.setdefault(origin, []).append(Pair(source, target, origin, group))
         for origin, rows in by_origin.items():
-            cap = number_for(origin, caps or {})
-            if cap is not None and len(rows) > cap:
+            cap = number_for(origin, caps or {}, len(rows))
+            if len(rows) > cap:
                 counts.left_out["over the cap"] += len(rows) - cap
                 rows = random.Random(f"{seed} {Path(path).name} {origin}").sample(rows, cap)
             counts.add(short_name(path), origin, len(rows))
@@ -196,52 +218,39 @@ def held_back(key: str, per_mille: int) -> bool:
     return zlib.crc32(key.encode("utf-8")) % 1000 < per_mille
 
 
-def split_pairs(pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Splits pairs into those for training and those held back, which share no side (see `text_key`) with the former.
-
-    A pair is held back if its target side is one of the `per_mille` held-back sentences, so that a sentence that occurs
-    in several language pairs is held back in all of them. Of each language pair at most `per_group` are returned.
-    """
-    keys = [(text_key(pair.source), text_key(pair.target)) for pair in pairs]
-    chosen = [held_back(target, per_mille) for _, target in keys]
-    sides = {side for key, back in zip(keys, chosen, strict=True) if back for side in key}
-    train = [p for p, key, back in zip(pairs, keys, chosen, strict=True) if not back and not sides.intersection(key)]
-    groups: dict[str, list[Pair]] = {}
-    for pair, back in zip(pairs, chosen, strict=True):
-        if back:
-            groups.setdefault(pair.group, []).append(pair)
-    rng = random.Random(seed)
-    kept = [pair for name in sorted(groups) for pair in _sample(groups[name], per_group, rng)]
-    return train, kept
-
-
 def training_split(
     pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int
 ) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Sentence pairs to train on, word pairs (which are all trained on), and held-back sentence pairs, see
-    `split_pairs`.
+    """Splits pairs into those for training and those held back, which share no side (see `text_key`) with the former.
+
+    A sentence pair is held back if its target side is one of the `per_mille` held-back sentences, so that a sentence
+    that occurs in several language pairs is held back in all of them. Of each language pair at most `per_group` are
+    returned.
+
+    Returns:
+        Sentence pairs to train on, word pairs (which are all trained on), and held-back sentence pairs.
 
     Raises:
         InputError: too few sentence pairs for both.
     """
     words = [pair for pair in pairs if pair.group.endswith(".words")]
     sentences = [pair for pair in pairs if not pair.group.endswith(".words")]
-    train, held = split_pairs(sentences, per_mille, per_group, seed)
+    keys = [(text_key(pair.source), text_key(pair.target)) for pair in sentences]
+    sides = {side for key in keys if held_back(key[1], per_mille) for side in key}
+    train: list[Pair] = []
+    groups: dict[str, list[Pair]] = {}
+    for pair, key in zip(sentences, keys, strict=True):
+        if held_back(key[1], per_mille):
+            groups.setdefault(pair.group, []).append(pair)
+        elif sides.isdisjoint(key):
+            train.append(pair)
+    rng = random.Random(seed)
+    held: list[Pair] = []
+    for name in sorted(groups):
+        held += groups[name] if len(groups[name]) <= per_group else rng.sample(groups[name], per_group)
     if not train or not held:
         raise InputError(f"{len(sentences)} sentence pairs are too few to train on and to hold some back")
     return train, words, held
-
-
-def grouped(pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
-    """Index arrays of the pairs of each language pair."""
-    rows: dict[str, list[int]] = {}
-    for number, pair in enumerate(pairs):
-        rows.setdefault(pair.group, []).append(number)
-    return {name: np.array(rows[name]) for name in sorted(rows)}
-
-
-def _sample(rows: list[Pair], most: int, rng: random.Random) -> list[Pair]:
-    return rows if len(rows) <= most else rng.sample(rows, most)
 
 
 def short_name(path: str | Path) -> str:
@@ -249,25 +258,67 @@ def short_name(path: str | Path) -> str:
     return "/".join(Path(path).parts[-2:]) if len(Path(path).parts) > 1 else str(path)
 
 
-def _iter_objects(path: str | Path) -> Iterable[tuple[str, str, str]]:
+def _iter_rows(path: str | Path) -> Iterable[tuple[str, str, str]]:
     found = False
-    for number, row in iter_jsonl(path):
-        found = True
-        for name in ("source", "target"):
-            if not isinstance(row.get(name), str) or not row[name].strip():
-                raise InputError(f"{path}, line {number}: the row needs a text `{name}`")
-        yield row["source"].strip(), row["target"].strip(), str(row.get("origin") or UNNAMED)
+    if ".tsv" in Path(path).name:
+        for number, line in enumerate(iter_lines(path), 1):
+            found = True
+            cells = [cell.strip() for cell in line.split("\t")]
+            if len(cells) < 2 or not cells[0] or not cells[1]:
+                raise InputError(f"{path}, line {number}: two columns are needed, source and target")
+            yield cells[0], cells[1], cells[2] if len(cells) > 2 else UNNAMED
+    else:
+        for number, row in iter_jsonl(path):
+            found = True
+            for name in ("source", "target"):
+                if not isinstance(row.get(name), str) or not row[name].strip():
+                    raise InputError(f"{path}, line {number}: the row needs a text `{name}`")
+            yield row["source"].strip(), row["target"].strip(), str(row.get("origin") or UNNAMED)
     if not found:
         raise InputError(f"{path} is empty")
 
 
-def _iter_table(path: str | Path) -> Iterable[tuple[str, str, str]]:
-    found = False
-    for number, line in enumerate(iter_lines(path), 1):
-        found = True
-        cells = line.split("\t")
-        if len(cells) < 2 or not cells[0].strip() or not cells[1].strip():
-            raise InputError(f"{path}, line {number}: two columns are needed, source and target")
-        yield cells[0].strip(), cells[1].strip(), cells[2].strip() if len(cells) > 2 else UNNAMED
-    if not found:
-        raise InputError(f"{path} is empty")
+def plan_batches(
+    groups: Sequence[str], lengths: np.ndarray, size: int, steps: int, seed: int, words: float = 1.0
+) -> list[np.ndarray]:
+    """Chooses the rows of every step: all of one group and of similar length, so that they are hard to tell apart.
+
+    Each group is drawn with a probability proportional to its size to the power 0.7 and gone through in random order,
+    again and again. A shorter plan is the beginning of a longer one.
+
+    Args:
+        groups: n names, of the rows' groups.
+        lengths: (n,) lengths of the rows.
+        size: rows per step.
+        steps: number of batches.
+        seed: of the choice.
+        words: how often word lists (groups ending in ``.words``) are drawn, relative to text.
+
+    Returns:
+        The numbers of the rows, one array per step.
+    """
+    rng = np.random.default_rng(seed)
+    names = sorted(set(groups))
+    members = [np.flatnonzero(np.array(groups) == name) for name in names]
+    weights = [words if name.endswith(".words") else 1.0 for name in names]
+    share = np.array([len(rows) ** 0.7 * weight for rows, weight in zip(members, weights, strict=True)])
+    waiting: list[list[np.ndarray]] = [[] for _ in names]
+    plan = []
+    for _ in range(steps):
+        drawn = rng.choice(len(names), p=share / share.sum())
+        if not waiting[drawn]:
+            waiting[drawn] = _one_pass(members[drawn], lengths, size, rng)
+        plan.append(waiting[drawn].pop())
+    return plan
+
+
+def _one_pass(rows: np.ndarray, lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    order = rng.permutation(rows)
+    batches = []
+    for begin in range(0, len(order), size * 24):
+        chunk = order[begin : begin + size * 24]
+        chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
+        parts = [chunk[i : i + size] for i in range(0, len(chunk), size)]
+        batches += [part for part in parts if len(part) == size or len(parts) == 1]
+    rng.shuffle(batches)
+    return batches

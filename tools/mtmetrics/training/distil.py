@@ -10,25 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.files import atomic_path, new_folder, write_atomic
+from mtmetrics.artifacts.files import atomic_path, write_atomic
 from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.evaluation.judged import JudgedSegments
 from mtmetrics.matching.sentences import cosines
-from mtmetrics.training import corpus, loop, recording
-from mtmetrics.training.config import DistilConfig
-from mtmetrics.training.encoder.batches import plan_batches
-from mtmetrics.training.encoder.train import LANGUAGE
+from mtmetrics.training import corpus
+from mtmetrics.training.run import Run, device, pinned, read_record
+from mtmetrics.training.sentence import (
+    pair_columns,
+    save_sentence_encoder,
+    sentence_settings,
+    sentence_trainer,
+    texts_cut,
+)
+from mtmetrics.training.settings import DistilConfig
 
 log = logging.getLogger(__name__)
+_LANGUAGE = "en"
 _TEXTS_PER_SAVE = 2048
 _PAIRS_FOR_PROJECTION = 10_000
 
 
 def train_distil(
-    run: loop.Run,
+    run: Run,
     parallel: Sequence[str | Path],
     teacher: str | Path,
     student: str | Path,
@@ -67,106 +73,38 @@ def train_distil(
     """
     config = config or DistilConfig()
     folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
-    settings = {
-        "teacher": recording.pinned(teacher, folders["teacher"]),
-        "student": recording.pinned(student, folders["student"]),
-        "parallel": [str(path) for path in parallel],
-        "judged": [str(path) for path in judged],
-        "exclude": sorted(exclude),
-        "caps": caps or {},
-    }
-    settings = run.open(config, settings, [*parallel, *judged])
-    tests = [_judged(path) for path in judged]
+    models = {"teacher": pinned(teacher, folders["teacher"]), "student": pinned(student, folders["student"])}
+    run.open(config, {"parallel": parallel, "judged": judged}, exclude=sorted(exclude), caps=caps or {}, **models)
+    tests = corpus.read_tests(judged)
     pairs, counts = corpus.read_pairs(parallel, exclude, caps, run.seed)
-    pairs = _without_judged(pairs, tests, counts)
+    pairs = corpus.without_judged(pairs, tests, counts)
     train, words, held = corpus.training_split(pairs, config.held_back_per_mille, config.held_back_per_pair, run.seed)
     log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
+    used = {"train": len(train), "words": len(words), "held_back": len(held)}
     train += words
 
     rows = {text: row for row, text in enumerate(dict.fromkeys(english(pair) for pair in [*train, *held]))}
     vectors = _teacher_vectors(run.work, folders["teacher"], list(rows))
     trainer = _trainer(run, config, folders["student"], train, held, tests, rows, vectors)
-    model, limit = trainer.model, trainer.model.max_seq_length
-    model.max_seq_length = min(config.max_pieces, limit)
-    before = run.once("before", trainer.evaluate)
-    history = run.train(trainer)
-    result = trainer.evaluate()
-    model.max_seq_length = limit
-    record = {
-        "kind": "sentence encoder",
-        "command": "mtmetrics train distil",
-        **settings,
-        "parallel": [corpus.short_name(path) for path in parallel],
-        "judged": [corpus.short_name(path) for path in judged],
-        "started_from": recording.read_record(folders["student"]),
-        "data": counts.as_dict(),
-        "pairs": {"train": len(train) - len(words), "words": len(words), "held_back": len(held)},
-        "before_training": before,
-        "result": result,
-    }
-    _write(run, model, record, history)
+    with texts_cut(trainer.model, config.max_pieces):
+        before = run.once("before", trainer.evaluate)
+        run.train(trainer)
+        result = trainer.evaluate()
+    with run.artifact(
+        "sentence encoder",
+        "mtmetrics train distil",
+        started_from=read_record(folders["student"]),
+        data=counts.as_dict(),
+        pairs=used,
+        before_training=before,
+        result=result,
+    ) as folder:
+        save_sentence_encoder(trainer.model, folder)
     return run.output
 
 
-def english(pair: corpus.Pair) -> str:
-    """The English side of a pair.
-
-    Raises:
-        InputError: the name of its file says that neither side is English.
-    """
-    languages = pair.group.removesuffix(".words").split("-")
-    if len(languages) != 2 or LANGUAGE not in languages:
-        raise InputError(
-            f"--parallel {pair.group}: the teacher reads English, so each file's name begins with a language pair of it, e.g. de-en.jsonl"
-        )
-    return pair.source if languages[0] == LANGUAGE else pair.target
-
-
-def _judged(path: str | Path) -> JudgedSegments:
-    test = read_judged_segments(path)
-    if reason := pearson(np.arange(len(test)), test.human).reason:
-        raise InputError(f"--judged {path}: no correlation is defined, {reason}")
-    return test
-
-
-def _without_judged(
-    pairs: list[corpus.Pair], tests: Sequence[JudgedSegments], counts: corpus.Counts
-) -> list[corpus.Pair]:
-    texts = {
-        text
-        for test in tests
-        for column in (test.sources, test.predictions, test.references)
-        for text in column
-        if text
-    }
-    keys = {corpus.text_key(text) for text in texts}
-    kept = [pair for pair in pairs if keys.isdisjoint((corpus.text_key(pair.source), corpus.text_key(pair.target)))]
-    counts.left_out["judged"] += len(pairs) - len(kept)
-    return kept
-
-
-def _teacher_vectors(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
-    """(n, d) float32 vectors of the texts, in a file of the work folder; an interrupted computation goes on where it
-    was."""
-    path, progress = work / "teacher.npy", work / "teacher.json"
-    done = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else 0
-    if done < len(texts):
-        teacher = sentence_model(folder, _device())
-        if done:
-            vectors = np.load(path, mmap_mode="r+", allow_pickle=False)
-        else:
-            vectors = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(len(texts), _width(teacher)))
-        for first in range(done, len(texts), _TEXTS_PER_SAVE):
-            part = slice(first, first + _TEXTS_PER_SAVE)
-            vectors[part] = _encode(teacher, texts[part])
-            vectors.flush()
-            write_atomic(progress, json.dumps(min(part.stop, len(texts))))
-            log.info("teacher: %d of %d texts", min(part.stop, len(texts)), len(texts))
-    return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
 def _trainer(
-    run: loop.Run,
+    run: Run,
     config: DistilConfig,
     folder: Path,
     train: Sequence[corpus.Pair],
@@ -176,82 +114,84 @@ def _trainer(
     vectors: np.ndarray,
 ) -> Any:
     import torch
-    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
     from transformers import set_seed
 
-    class DistilTrainer(SentenceTransformerTrainer):
+    def loss(model: Any, sides: Sequence[Any], labels: torch.Tensor) -> torch.Tensor:
+        # The labels are rows of the teacher's vectors, which stay on disk.
+        wanted = torch.from_numpy(vectors[labels.cpu().numpy()]).to(labels.device)
+        found = [model(side)["sentence_embedding"].float() for side in sides]
+        return torch.stack([torch.nn.functional.mse_loss(side, wanted) for side in found]).mean()
+
+    class DistilTrainer(sentence_trainer(loss)):
         """Takes its batches from the plan, and evaluates on held-back pairs and judged segments."""
 
         def get_batch_sampler(self, *args: Any, **kwargs: Any) -> Any:
             return [batch.tolist() for batch in plan]
 
-        def add_model_card_callback(self, *args: Any, **kwargs: Any) -> None:
-            """The card that it would write quotes the training text."""
-
         def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-            found = evaluate_student(self.model, held, np.array(vectors[[rows[english(pair)] for pair in held]]), tests)
+            found = evaluate_student(self.model, held, vectors[[rows[english(pair)] for pair in held]], tests)
             self.log({f"eval_{name}": value for name, value in found.items()})
             return found
 
-    class TeacherLoss(torch.nn.Module):
-        """Mean squared error of both sides; the labels are rows of the teacher's vectors, which stay on disk."""
-
-        def __init__(self, model: Any) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, features: Any, labels: torch.Tensor) -> torch.Tensor:
-            wanted = torch.from_numpy(vectors[labels.cpu().numpy()]).to(labels.device)
-            errors = [
-                torch.nn.functional.mse_loss(self.model(side)["sentence_embedding"].float(), wanted)
-                for side in features
-            ]
-            return torch.stack(errors).mean()
-
     set_seed(run.seed)
     student = _student(run, folder, train, rows, vectors)
-    groups = {name: np.flatnonzero([pair.group == name for pair in train]) for name in {pair.group for pair in train}}
     lengths = np.array([len(pair.source) + len(pair.target) for pair in train])
-    plan = plan_batches(groups, lengths, config.pairs_per_step, config.steps, run.seed, config.words)
+    names = [pair.group for pair in train]
+    plan = corpus.plan_batches(names, lengths, config.pairs_per_step, config.steps, run.seed, config.words)
     matrices = [parameter for parameter in student.parameters() if parameter.ndim > 1]
     others = [parameter for parameter in student.parameters() if parameter.ndim < 2]
-    optimizer = torch.optim.AdamW(
-        [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}],
-        lr=config.learning_rate,
-    )
+    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
     return DistilTrainer(
         model=student,
-        args=loop.trainer_settings(
-            run.work,
-            config,
-            config.learning_rate,
-            run.seed,
-            evaluate_every=config.evaluate_every,
-            rows_per_step=config.pairs_per_step,
-            arguments=SentenceTransformerTrainingArguments,
-        ),
-        train_dataset=_dataset(train, rows),
-        eval_dataset=_dataset(held, rows),
-        loss=TeacherLoss(student),
-        optimizers=(optimizer, None),
+        args=sentence_settings(run, config, config, evaluate_every=config.evaluate_every),
+        train_dataset=pair_columns(train, label=[rows[english(pair)] for pair in train]),
+        eval_dataset=pair_columns(held),
+        optimizers=(torch.optim.AdamW(groups, lr=config.learning_rate), None),
     )
 
 
-def _dataset(pairs: Sequence[corpus.Pair], rows: dict[str, int]) -> Any:
-    from datasets import Dataset
+def english(pair: corpus.Pair) -> str:
+    """The English side of a pair.
 
-    columns: dict[str, list[Any]] = {name: [getattr(pair, name) for pair in pairs] for name in ("source", "target")}
-    return Dataset.from_dict(columns | {"label": [rows[english(pair)] for pair in pairs]})
+    Raises:
+        InputError: the name of its file says that neither side is English.
+    """
+    languages = pair.group.removesuffix(".words").split("-")
+    if len(languages) != 2 or _LANGUAGE not in languages:
+        raise InputError(
+            f"--parallel {pair.group}: the teacher reads English, so each file's name begins with a language pair of "
+            "it, e.g. de-en.jsonl"
+        )
+    return pair.source if languages[0] == _LANGUAGE else pair.target
 
 
-def _student(
-    run: loop.Run, folder: Path, train: Sequence[corpus.Pair], rows: dict[str, int], vectors: np.ndarray
-) -> Any:
+def _teacher_vectors(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
+    """(n, d) float32 vectors of the texts, in a file of the work folder; an interrupted computation goes on where it
+    was."""
+    path, progress = work / "teacher.npy", work / "teacher.json"
+    done = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else 0
+    if done < len(texts):
+        teacher = sentence_model(folder, device())
+        if done:
+            vectors = np.load(path, mmap_mode="r+", allow_pickle=False)
+        else:
+            shape = (len(texts), _width(teacher))
+            vectors = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+        for first in range(done, len(texts), _TEXTS_PER_SAVE):
+            part = slice(first, first + _TEXTS_PER_SAVE)
+            vectors[part] = _encode(teacher, texts[part])
+            vectors.flush()
+            write_atomic(progress, json.dumps(min(part.stop, len(texts))))
+            log.info("teacher: %d of %d texts", min(part.stop, len(texts)), len(texts))
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _student(run: Run, folder: Path, train: Sequence[corpus.Pair], rows: dict[str, int], vectors: np.ndarray) -> Any:
     """The student, with a linear projection at its end where its vectors have another width than the teacher's."""
     import torch
     from sentence_transformers.base.modules import Dense
 
-    student = sentence_model(folder, _device())
+    student = sentence_model(folder, device())
     own, width = _width(student), vectors.shape[1]
     if own == width:
         return student
@@ -265,11 +205,8 @@ def _student(
         with atomic_path(path) as temporary, open(temporary, "wb") as stream:
             np.savez(stream, weight=weight, bias=bias)
     with np.load(path, allow_pickle=False) as saved:
-        start = {name: torch.from_numpy(saved[name]).float() for name in ("weight", "bias")}
-    projection = Dense(
-        own, width, activation_function=torch.nn.Identity(), init_weight=start["weight"], init_bias=start["bias"]
-    )
-    student.append(projection.to(student.device))
+        start = {f"init_{name}": torch.from_numpy(saved[name]).float() for name in ("weight", "bias")}
+    student.append(Dense(own, width, activation_function=torch.nn.Identity(), **start).to(student.device))
     return student
 
 
@@ -308,15 +245,14 @@ def evaluate_student(
     """
     sides = [_encode(student, [getattr(pair, name) for pair in held]) for name in ("source", "target")]
     result = {"mse": float(np.mean([np.square(side - vectors).mean() for side in sides]))}
+    units = [
+        side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), np.finfo(np.float32).tiny) for side in sides
+    ]
     groups = np.array([pair.group for pair in held])
     for name in np.unique(groups):
-        source, target = (side[groups == name] for side in sides)
-        similarity = _units(source) @ _units(target).T
-        truth = np.arange(len(similarity))
-        result[f"pooled_p1_{name}"] = float(
-            ((similarity.argmax(1) == truth).mean() + (similarity.argmax(0) == truth).mean()) / 2
-        )
-    result["pooled_p1"] = _mean(result, "pooled_p1_")
+        similarity = units[0][groups == name] @ units[1][groups == name].T
+        found = [(similarity.argmax(axis) == np.arange(len(similarity))).mean() for axis in (1, 0)]
+        result[f"pooled_p1_{name}"] = float(np.mean(found))
     for test in tests:
         similarity = cosines(_encode(student, test.sources), _encode(student, test.predictions))
         correlation = pearson(similarity, test.human)
@@ -324,21 +260,10 @@ def evaluate_student(
             log.warning("%s: no correlation, %s", test.file, correlation.reason)
         else:
             result[f"pearson_{corpus.short_name(test.file)}"] = correlation.value
-    if any(name.startswith("pearson_") for name in result):
-        result["pearson"] = _mean(result, "pearson_")
+    for name in ("pooled_p1", "pearson"):
+        if values := [value for part, value in result.items() if part.startswith(f"{name}_")]:
+            result[name] = float(np.mean(values))
     return {name: round(value, 6) for name, value in result.items()}
-
-
-def _write(run: loop.Run, model: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
-    with new_folder(run.output, run.overwrite) as folder:
-        recording.save_sentence_encoder(model, folder)
-        recording.write_record(folder, record, history)
-
-
-def _device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _encode(model: Any, texts: Sequence[str]) -> np.ndarray:
@@ -347,11 +272,3 @@ def _encode(model: Any, texts: Sequence[str]) -> np.ndarray:
 
 def _width(model: Any) -> int:
     return _encode(model, ["a"]).shape[1]
-
-
-def _units(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-
-
-def _mean(result: dict[str, float], prefix: str) -> float:
-    return float(np.mean([value for name, value in result.items() if name.startswith(prefix)]))

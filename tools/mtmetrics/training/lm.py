@@ -1,22 +1,27 @@
 """Trains a small causal language model whose mean log-likelihood judges the fluency of a translation."""
 
 import logging
+import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mtmetrics.artifacts.files import new_folder
 from mtmetrics.errors import InputError
-from mtmetrics.training import corpus, loop, recording
-from mtmetrics.training.config import LMConfig
+from mtmetrics.training import corpus
+from mtmetrics.training.run import Run, save_model, trainer_settings
+from mtmetrics.training.settings import LMConfig
 
 log = logging.getLogger(__name__)
-IGNORED = -100
+_IGNORED = -100
+_OPEN_ROWS = 32
 
 
 def train_lm(
-    run: loop.Run,
+    run: Run,
     mono: Sequence[str] = (),
     parallel: Sequence[str] = (),
     *,
@@ -45,52 +50,37 @@ def train_lm(
     Raises:
         InputError: files or settings cannot be used.
     """
-    config = config or LMConfig()
+    config, weights = config or LMConfig(), weights or {}
     if side not in ("source", "target"):
         raise InputError(f"side must be source or target, not {side!r}")
-    settings = {
-        "mono": list(mono),
-        "parallel": list(parallel),
-        "side": side,
-        "exclude": sorted(exclude),
-        "weights": weights or {},
-    }
-    settings = run.open(config, settings, [corpus.parse_ranges(spec)[0] for spec in mono] + list(parallel))
-    work, seed = run.work, run.seed
+    files = {"mono": [corpus.parse_ranges(spec)[0] for spec in mono], "parallel": parallel}
+    run.open(config, files, mono=list(mono), side=side, exclude=sorted(exclude), weights=weights)
     sentences, counts = _read(mono, parallel, side, exclude)
-    train, held = _split(sentences, config.held_back, seed)
+    train, held = _split(sentences, config.held_back, run.seed)
     log.info("%d sentences for training, %d held back", len(train), len(held))
-    tokenizer = _vocabulary(work, train, config)
-    rng = random.Random(seed)
-    repeated = [text for text, origin in train for _ in range(_weight(origin, weights))]
-    rng.shuffle(repeated)
-    packed = pack(tokenizer, repeated, config.context)
-    packed_held = pack(tokenizer, [text for text, _ in held], config.context)
+    tokenizer = _vocabulary(run.work, [text for text, _ in train], config)
+    repeated = [text for text, origin in train for _ in range(corpus.number_for(origin, weights, 1))]
+    random.Random(run.seed).shuffle(repeated)
+    packed, packed_held = (pack(tokenizer, texts, config.context) for texts in (repeated, held))
     log.info("%d tokens per epoch in %d rows", packed.tokens, len(packed))
 
-    trainer = _trainer(config, tokenizer, packed, packed_held, work, seed)
-    history = run.train(trainer)
-    result = perplexity(trainer.model, tokenizer, [text for text, _ in held], config)
+    trainer = _trainer(run, config, tokenizer, packed, packed_held)
+    run.train(trainer)
+    result = perplexity(trainer.model, packed_held, sum(len(text) for text in held))
     log.info("held back: %s", result)
-    record = {
-        "kind": "causal language model",
-        "command": "mtmetrics train lm",
-        **settings,
-        "mono": [_without_folder(spec) for spec in mono],
-        "parallel": [corpus.short_name(path) for path in parallel],
-        "data": counts.as_dict(),
-        "sentences": {"train": len(train), "train_with_weights": len(repeated), "held_back": len(held)},
-        "tokens_per_epoch": packed.tokens,
-        "cut_at_context": packed.cut,
-        "result": result,
-    }
-    _write(run, trainer.model, tokenizer, record, history)
+    trainer.model.config.use_cache = True
+    with run.artifact(
+        "causal language model",
+        "mtmetrics train lm",
+        mono=[Path(path).name + spec.removeprefix(path) for spec, path in zip(mono, files["mono"], strict=True)],
+        data=counts.as_dict(),
+        sentences={"train": len(train), "train_with_weights": len(repeated), "held_back": len(held)},
+        tokens_per_epoch=packed.tokens,
+        cut_at_context=packed.cut,
+        result=result,
+    ) as folder:
+        save_model(trainer.model, tokenizer, folder)
     return run.output
-
-
-def _without_folder(spec: str) -> str:
-    path = corpus.parse_ranges(spec)[0]
-    return Path(path).name + spec.removeprefix(path)
 
 
 def _read(
@@ -111,10 +101,8 @@ def _read(
     return sorted(unique.items()), counts
 
 
-def _split(
-    sentences: list[tuple[str, str]], held_back: int, seed: int
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Holds back `held_back` sentences that share no letters-and-digits form with the rest."""
+def _split(sentences: list[tuple[str, str]], held_back: int, seed: int) -> tuple[list[tuple[str, str]], list[str]]:
+    """Holds back `held_back` texts that share no letters-and-digits form with the rest."""
     if held_back >= len(sentences):
         raise InputError(f"{len(sentences)} sentences are too few to hold back {held_back}; lower --held-back")
     keys = [corpus.text_key(text) for text, _ in sentences]
@@ -122,23 +110,18 @@ def _split(
     random.Random(seed).shuffle(order)
     chosen = set(order[:held_back])
     train = [row for row, key in zip(sentences, keys, strict=True) if key not in chosen]
-    held = {key: row for row, key in zip(sentences, keys, strict=True) if key in chosen}
+    held = {key: text for (text, _), key in zip(sentences, keys, strict=True) if key in chosen}
     return train, list(held.values())
 
 
-def _weight(origin: str, weights: dict[str, int] | None) -> int:
-    number = corpus.number_for(origin, weights or {})
-    return 1 if number is None else number
-
-
-def _vocabulary(work: Path, train: list[tuple[str, str]], config: LMConfig) -> Any:
+def _vocabulary(work: Path, texts: list[str], config: LMConfig) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     from mtmetrics.training import vocabulary
 
     folder = work / "tokenizer"
     if not folder.exists():
-        trained = vocabulary.train_bpe((text for text, _ in train), config.vocabulary)
+        trained = vocabulary.train_bpe(texts, config.vocabulary)
         with new_folder(folder) as temporary:
             vocabulary.save_tokenizer(vocabulary.as_pretrained(trained, config.context), temporary)
     return PreTrainedTokenizerFast.from_pretrained(folder)
@@ -147,19 +130,21 @@ def _vocabulary(work: Path, train: list[tuple[str, str]], config: LMConfig) -> A
 class PackedTexts:
     """Rows of `context` tokens, each filled with whole texts; a `torch` map-style dataset.
 
+    Args:
+        rows: the token ids of the texts of each row.
+        context: tokens per row.
+        start: token id that begins a text, which is not learnt.
+        pad: token id of padding.
+        cut: number of texts cut at the context length.
+
     Attributes:
         tokens: number of tokens that are not padding.
-        cut: number of texts cut at the context length.
     """
 
-    def __init__(self, rows: list[list[list[int]]], context: int, start: int, pad: int) -> None:
-        import numpy as np
-
+    def __init__(self, rows: list[list[list[int]]], context: int, start: int, pad: int, cut: int) -> None:
         self.ids = np.full((len(rows), context), pad, dtype=np.int32)
         self.positions = np.zeros((len(rows), context), dtype=np.int16)
-        self.start = start
-        self.tokens = 0
-        self.cut = 0
+        self.start, self.pad, self.cut, self.tokens = start, pad, cut, 0
         for number, row in enumerate(rows):
             place = 0
             for text in row:
@@ -168,7 +153,6 @@ class PackedTexts:
                 place += len(text)
             self.positions[number, place:] = range(context - place)
             self.tokens += place
-        self.pad = pad
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -177,7 +161,7 @@ class PackedTexts:
         import torch
 
         ids = torch.from_numpy(self.ids[index]).long()
-        labels = ids.masked_fill((ids == self.start) | (ids == self.pad), IGNORED)
+        labels = ids.masked_fill((ids == self.start) | (ids == self.pad), _IGNORED)
         return {"input_ids": ids, "position_ids": torch.from_numpy(self.positions[index]).long(), "labels": labels}
 
 
@@ -192,33 +176,27 @@ def pack(tokenizer: Any, texts: Sequence[str], context: int) -> PackedTexts:
     opened: list[int] = []
     cut = 0
     for begin in range(0, len(texts), 10_000):
-        encoded = tokenizer(list(texts[begin : begin + 10_000]), add_special_tokens=False)["input_ids"]
-        for text_ids in encoded:
+        for text_ids in tokenizer(list(texts[begin : begin + 10_000]), add_special_tokens=False)["input_ids"]:
             ids = [start, *text_ids, end]
-            if len(ids) > context:
-                ids = ids[:context]
-                cut += 1
+            cut += len(ids) > context
+            ids = ids[:context]
             place = next((row for row in opened if room[row] >= len(ids)), None)
             if place is None:
                 place = len(rows)
                 rows.append([])
                 room.append(context)
-                opened.append(place)
-                del opened[:-32]
+                opened = [*opened, place][-_OPEN_ROWS:]
             rows[place].append(ids)
             room[place] -= len(ids)
-    packed = PackedTexts(rows, context, start, tokenizer.pad_token_id)
-    packed.cut = cut
-    return packed
+    return PackedTexts(rows, context, start, tokenizer.pad_token_id, cut)
 
 
-def _trainer(config: LMConfig, tokenizer: Any, train: PackedTexts, held: PackedTexts, work: Path, seed: int) -> Any:
-    import torch
+def _trainer(run: Run, config: LMConfig, tokenizer: Any, train: PackedTexts, held: PackedTexts) -> Any:
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, set_seed
 
     from mtmetrics.training.optimizer import MuonAdamW
 
-    set_seed(seed)
+    set_seed(run.seed)
     model = GPT2LMHeadModel(
         GPT2Config(
             vocab_size=len(tokenizer),
@@ -235,53 +213,40 @@ def _trainer(config: LMConfig, tokenizer: Any, train: PackedTexts, held: PackedT
             use_cache=False,
         )
     )
-    arguments = loop.trainer_settings(
-        work, config, config.matrix_lr, seed, evaluate_every=config.checkpoint_every, rows_per_step=config.rows_per_step
-    )
-    optimizer = MuonAdamW(model, config.matrix_lr, config.other_lr, config.weight_decay)
-
-    def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
-        return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
-
+    often, rows = config.checkpoint_every, config.rows_per_step
     return Trainer(
         model=model,
-        args=arguments,
+        args=trainer_settings(run.work, config, config.matrix_lr, run.seed, evaluate_every=often, rows_per_step=rows),
         train_dataset=train,
         eval_dataset=held,
-        data_collator=collate,
-        optimizers=(optimizer, None),
+        data_collator=_stacked,
+        optimizers=(MuonAdamW(model, config.matrix_lr, config.other_lr, config.weight_decay), None),
     )
 
 
-def perplexity(model: Any, tokenizer: Any, texts: Sequence[str], config: LMConfig) -> dict[str, float]:
-    """Perplexity per token (end-of-text included) and bits per character of held-back sentences, in float32."""
-    import math
-
+def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
     import torch
 
-    packed = pack(tokenizer, texts, config.context)
+    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def perplexity(model: Any, texts: PackedTexts, characters: int) -> dict[str, float]:
+    """Perplexity per token (end-of-text included) and bits per character of packed texts, in float32."""
+    import torch
+
     model = model.float().eval()
     total, number = 0.0, 0
     with torch.no_grad():
-        for begin in range(0, len(packed), 32):
-            rows = [packed[i] for i in range(begin, min(begin + 32, len(packed)))]
-            batch = {name: torch.stack([row[name] for row in rows]).to(model.device) for name in rows[0]}
+        for begin in range(0, len(texts), 32):
+            rows = [texts[i] for i in range(begin, min(begin + 32, len(texts)))]
+            batch = {name: values.to(model.device) for name, values in _stacked(rows).items()}
             labels = batch.pop("labels")[:, 1:]
-            logits = model(**batch, use_cache=False).logits[:, :-1]
-            total += torch.nn.functional.cross_entropy(
-                logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
-            ).item()
-            number += int((labels != IGNORED).sum())
-    characters = sum(len(text) for text in texts)
+            logits = model(**batch, use_cache=False).logits[:, :-1].flatten(0, 1)
+            loss = torch.nn.functional.cross_entropy(logits, labels.flatten(), ignore_index=_IGNORED, reduction="sum")
+            total += loss.item()
+            number += int((labels != _IGNORED).sum())
     return {
         "perplexity": round(math.exp(total / number), 3),
         "bits_per_character": round(total / math.log(2) / characters, 4),
         "tokens": number,
     }
-
-
-def _write(run: loop.Run, model: Any, tokenizer: Any, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
-    with new_folder(run.output, run.overwrite) as folder:
-        model.config.use_cache = True
-        recording.save_model(model, tokenizer, folder)
-        recording.write_record(folder, record, history)

@@ -1,25 +1,27 @@
 """Trains regressors on human judgements: BiLSTM, BiLSTM with attention, ESIM (Mathur et al., 2019)."""
 
+import dataclasses
 import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtmetrics.artifacts.files import new_folder
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.curves import save_curves
 from mtmetrics.evaluation.heatmap import require_matplotlib
+from mtmetrics.evaluation.readers import fields
 from mtmetrics.inputs import choice, positive
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.training import loop, recording
-from mtmetrics.training.config import RegressorConfig
-from mtmetrics.training.corpus import short_name
-from mtmetrics.training.layer_store import LayerStore
-from mtmetrics.training.regressor_data import JudgedPairs, read_judged_pairs, split, without
-from mtmetrics.training.regressor_loop import Examples, predict, summary, train_member
+from mtmetrics.textio import iter_jsonl
+from mtmetrics.training.corpus import held_back, short_name, text_key
+from mtmetrics.training.regressor_loop import Examples, LayerStore, predict, train_member
+from mtmetrics.training.run import Run, device, write_table
+from mtmetrics.training.settings import RegressorConfig
 
 log = logging.getLogger(__name__)
 ARCHITECTURES = ("bilstm", "bilstm_attention", "esim")
@@ -27,13 +29,14 @@ _PAIRS_PER_FEATURE_BATCH = 256
 
 
 def train_regressor(
-    run: loop.Run,
+    run: Run,
     judged: Sequence[str | Path],
     encoder: str,
     *,
     valid: Sequence[str | Path] = (),
     seeds: Sequence[int] = (1,),
     vectors: str | Path | None = None,
+    curve: Sequence[int] | None = None,
     config: RegressorConfig | None = None,
 ) -> Path:
     """Trains one network per seed on the vectors of a frozen encoder; the artifact scores with their mean.
@@ -41,54 +44,73 @@ def train_regressor(
     The encoder runs once: the outputs of all its layers are kept in a file. Unlike in the published code, whose frozen
     encoder keeps its own dropout, a text therefore has the same vectors in every epoch.
 
+    With `curve`, a network is trained per number of instances and seed instead (Mathur et al., 2019, Fig. 1). The
+    instances of a seed are drawn at random, and the larger draws hold the smaller ones; all networks have the same
+    validation.
+
     Args:
         run: where the artifact and the checkpoints go.
-        judged: files to train on, see `regressor_data.read_judged_pairs`.
+        judged: files to train on, see `read_judged_pairs`.
         encoder: see `mtmetrics.artifacts.models.model_folder` for its name.
         valid: files that decide when to stop; rows of `judged` that compare with a text of theirs are left out. Without
             them, a share of `judged` is held back.
         seeds: one network is trained with each.
         vectors: folder for the outputs of the encoder, which several runs may share; the work folder if not given.
+        curve: numbers of instances; those above what there is are refused.
         config: network and schedule.
 
     Returns:
-        The artifact folder; a plot of the validation against the epoch lies in the work folder.
+        The artifact folder; a plot of the validation against the epoch lies in the work folder. With `curve`, a folder
+        with curve.csv, curve.png (where matplotlib is installed) and the record and log of a training.
 
     Raises:
         InputError: files or settings cannot be used.
         ArtifactError: the encoder cannot be found or loaded.
     """
-    data = TrainingData(
-        run, judged, encoder, valid=valid, seeds=seeds, vectors=vectors, config=config or RegressorConfig()
-    )
-    states, history, alone = [], [], {}
-    for seed in seeds:
-        state, rows = data.train(seed, np.arange(len(data.train_rows)), f"seed-{seed}")
-        states.append(state)
-        history += rows
-        alone[str(seed)] = max(row["pearson"] for row in rows)
-    result: dict[str, Any] = {"seeds": alone}
+    data = TrainingData(run, judged, encoder, valid, seeds, vectors, curve, config or RegressorConfig())
+    return _train_members(run, data, seeds) if curve is None else _train_curve(run, data, seeds, curve)
+
+
+def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path:
+    everything = np.arange(len(data.train_rows))
+    trained = {seed: data.train(seed, everything, f"seed-{seed}") for seed in seeds}
+    run.history = [row for _, rows in trained.values() for row in rows]
+    lines = {f"seed {seed}": {row["epoch"]: row["pearson"] for row in rows} for seed, (_, rows) in trained.items()}
+    best = [max(line.values()) for line in lines.values()]
+    result: dict[str, Any] = {"seeds": dict(zip(map(str, seeds), best, strict=True))}
     if len(seeds) > 1:
-        values = np.array(list(alone.values()))
-        result["spread"] = {
-            "mean": values.mean(),
-            "deviation": values.std(ddof=1),
-            "lowest": values.min(),
-            "highest": values.max(),
-        }
-    with new_folder(run.output, run.overwrite) as folder:
-        network = data.save(folder, states)
+        moments = {"mean": np.mean(best), "deviation": np.std(best, ddof=1)}
+        result["spread"] = moments | {"lowest": min(best), "highest": max(best)}
+    with run.artifact("regressor", "mtmetrics train regressor", rows=data.counts(), result=result) as folder:
+        network = data.save(folder, [state for state, _ in trained.values()])
         scores = np.mean([predict(member, data.valid_rows) for member in network.members], axis=0)
-        result |= summary(scores, data.valid.human, data.valid.groups)
+        result |= _agreement(scores, data.valid)
         log.info("validation: Pearson %.4f", result["pearson"])
-        recording.write_record(folder, data.record("mtmetrics train regressor", result), history)
-    lines = {f"seed {seed}": {row["epoch"]: row["pearson"] for row in history if row["seed"] == seed} for seed in seeds}
-    draw(
-        lines,
-        run.work / "learning_curve.png",
-        title=f"{data.config.architecture} on {data.encoder.label}",
-        x_label="epoch",
-    )
+    draw(lines, run.work / "learning_curve.png", title=data.title, x_label="epoch")
+    return run.output
+
+
+def _train_curve(run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Sequence[int]) -> Path:
+    if not sizes or min(sizes) < 2 or max(sizes) > len(data.train_rows):
+        raise InputError(
+            f"curve {list(sizes)}: pass numbers from 2 to {len(data.train_rows)}, the translations that there are to "
+            "train on"
+        )
+    sizes = sorted(set(sizes))
+    found = []
+    for size in sizes:
+        for seed in seeds:
+            rows = np.random.default_rng(seed).permutation(len(data.train_rows))[:size]
+            _, epochs = data.train(seed, np.sort(rows), f"curve-{size}-seed-{seed}")
+            run.history += [{"instances": size, **row} for row in epochs]
+            found.append({"instances": size, "seed": seed, "pearson": max(row["pearson"] for row in epochs)})
+            log.info("%d instances, seed %d: Pearson %.4f", *found[-1].values())
+    means = {size: float(np.mean([row["pearson"] for row in found if row["instances"] == size])) for size in sizes}
+    name = "mean of the seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
+    result = {str(size): value for size, value in means.items()}
+    with run.artifact("regressor", "mtmetrics train regressor --curve", rows=data.counts(), result=result) as folder:
+        write_table(folder / "curve.csv", found, list(found[0]))
+        draw({name: means}, folder / "curve.png", title=data.title, x_label="training instances")
     return run.output
 
 
@@ -103,30 +125,26 @@ def draw(lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, 
 
 
 class TrainingData:
-    """Judged pairs, split and encoded, of a run that was opened.
+    """Judged pairs, split and encoded, of a run that it opens; all arguments are those of `train_regressor`.
 
-    Args:
-        run: see `train_regressor`, as all the others.
-        judged: files.
-        encoder: name.
-        valid: files.
-        seeds: of the networks.
-        vectors: folder.
-        config: network and schedule.
-        settings: what else shapes the result.
+    Attributes:
+        train_pairs: to train on.
+        valid: that decide when to stop.
+        train_rows: `train_pairs` as networks read them.
+        valid_rows: `valid` likewise.
+        title: of plots.
     """
 
     def __init__(
         self,
-        run: loop.Run,
+        run: Run,
         judged: Sequence[str | Path],
         encoder: str,
-        *,
         valid: Sequence[str | Path],
         seeds: Sequence[int],
         vectors: str | Path | None,
+        curve: Sequence[int] | None,
         config: RegressorConfig,
-        settings: dict[str, Any] | None = None,
     ) -> None:
         _check(config)
         self.features = [] if config.features == "none" else config.features.split("+")
@@ -134,41 +152,41 @@ class TrainingData:
         self.feature_layers = _layer_numbers(config.feature_layers, plain.layer) if self.features else []
         if not seeds or len(set(seeds)) < len(seeds):
             raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
-        self.config, self._work, self._device = config, run.work, _device()
-        settings = {
-            "encoder": f"{plain.label}#{plain.fingerprint}",
-            "judged": [str(path) for path in judged],
-            "valid": [str(path) for path in valid],
-            "seeds": list(seeds),
-            **(settings or {}),
-        }
-        self._settings = run.open(config, settings, [*judged, *valid]) | {"judged": [*map(short_name, judged)]}
-        self._settings["valid"] = [*map(short_name, valid)]
+        self.config, self._work = config, run.work
+        sizes = {} if curve is None else {"curve": sorted(set(curve))}
+        name = f"{plain.label}#{plain.fingerprint}"
+        run.open(config, {"judged": judged, "valid": valid}, encoder=name, seeds=list(seeds), **sizes)
         pairs = read_judged_pairs(judged, config.against, standardise=config.standardise)
         if valid:
             self.valid = read_judged_pairs(valid, config.against, standardise=config.standardise)
-            self.train_pairs = without(pairs, [self.valid])
+            self.train_pairs = without(pairs, self.valid)
         else:
             self.train_pairs, self.valid = split(pairs, config.held_back_per_mille)
         log.info("%d judged translations for training, %d for validation", len(self.train_pairs), len(self.valid))
         self.encoder = TokenEncoder(encoder, mix=np.eye(plain.layer), max_pieces=config.max_pieces, cache_bytes=0)
-        both = (self.train_pairs, self.valid)
-        texts = list(
-            dict.fromkeys(text for part in both for column in (part.others, part.translations) for text in column)
-        )
+        self.title = f"{config.architecture} on {self.encoder.label}"
+        parts = (self.train_pairs, self.valid)
+        columns = [[getattr(pair, side) for pair in part] for part in parts for side in ("other", "translation")]
+        texts = list(dict.fromkeys(text for column in columns for text in column))
         self._store = LayerStore(Path(vectors) if vectors else run.work / "vectors", self.encoder, texts)
-        found = [self._examples(part) for part in both]
+        found = [self._examples(part) for part in parts]
         spread = found[0].features.std(0)
         self._mean, self._scale = found[0].features.mean(0), np.where(spread > 0, spread, 1.0).astype(np.float32)
-        self.train_rows, self.valid_rows = (self._standardised(part) for part in found)
+        self.train_rows, self.valid_rows = (
+            dataclasses.replace(rows, features=(rows.features - self._mean) / self._scale) for rows in found
+        )
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """How many rows of each file are trained on and validated with."""
+        parts = {"train": self.train_pairs, "validation": self.valid}
+        return {name: dict(Counter(pair.group for pair in pairs)) for name, pairs in parts.items()}
 
     def train(self, seed: int, rows: np.ndarray, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Trains a network on some of the training rows; `name` is that of its checkpoint."""
         examples = self.train_rows.take(rows)
+        checkpoint = self._work / f"{name}.pt"
         create = functools.partial(self.create, examples)
-        return train_member(
-            create, examples, self.valid_rows, self.config, seed, self._work / f"{name}.pt", self._device
-        )
+        return train_member(create, examples, self.valid_rows, self.config, seed, checkpoint, device())
 
     def create(self, examples: Examples) -> Any:
         """A new network; the direct way of its features begins as their least-squares fit to the judgements of the
@@ -201,7 +219,7 @@ class TrainingData:
             max_pieces=config.max_pieces,
             features=self.features,
             feature_layers=self.feature_layers,
-            floor=float(self.train_pairs.human.min()),
+            floor=min(pair.human for pair in self.train_pairs),
         )
 
     def save(self, folder: Path, states: Sequence[dict[str, Any]]) -> Any:
@@ -217,44 +235,27 @@ class TrainingData:
             network.feature_mean.copy_(torch.from_numpy(self._mean))
             network.feature_scale.copy_(torch.from_numpy(self._scale))
         network.save_pretrained(folder)
-        (folder / "README.md").unlink(
-            missing_ok=True
-        )  # an empty card: what it should say is known when the artifact was measured
+        # An empty card: what it should say is known when the artifact was measured.
+        (folder / "README.md").unlink(missing_ok=True)
         return Regressor.read(folder)
 
-    def record(self, command: str, result: dict[str, Any]) -> dict[str, Any]:
-        """What training.json says."""
-        rows = {"train": _counts(self.train_pairs), "validation": _counts(self.valid)}
-        return {"kind": "regressor", "command": command, **self._settings, "rows": rows, "result": result}
-
-    def _examples(self, pairs: JudgedPairs) -> Examples:
+    def _examples(self, pairs: Sequence["JudgedPair"]) -> Examples:
         from mtmetrics.regressors.features import pair_features
 
-        others, translations = (
-            np.array([self._store.row[text] for text in side]) for side in (pairs.others, pairs.translations)
-        )
-        kept = (self._store.lengths[others] > 0) & (self._store.lengths[translations] > 0)
-        if not kept.all():
-            bad = int(np.flatnonzero(~kept)[0])
+        store = self._store
+        sides = np.array([[store.row[pair.other], store.row[pair.translation]] for pair in pairs]).T
+        bad = (store.lengths[sides] == 0).any(0)
+        if bad.any():
+            pair = pairs[int(bad.argmax())]
             raise InputError(
-                f"{pairs.groups[bad]}: a text has no word pieces that the encoder knows: {pairs.translations[bad]!r:.60}"
+                f"{pair.group}: a text has no word pieces that the encoder knows: {pair.translation!r:.60}"
             )
         blocks = []
-        for first in range(0, len(others), _PAIRS_PER_FEATURE_BATCH):
-            sides = [side[first : first + _PAIRS_PER_FEATURE_BATCH] for side in (others, translations)]
-            layers = [self._store.layer(number, np.concatenate(sides)) for number in self.feature_layers]
-            blocks.append(pair_features(self.features, layers, *np.arange(2 * len(sides[0])).reshape(2, -1)))
-        features = np.concatenate(blocks)
-        return Examples(self._store, others, translations, features, pairs.human)
-
-    def _standardised(self, examples: Examples) -> Examples:
-        return Examples(
-            self._store,
-            examples.others,
-            examples.translations,
-            (examples.features - self._mean) / self._scale,
-            examples.human,
-        )
+        for first in range(0, len(pairs), _PAIRS_PER_FEATURE_BATCH):
+            part = sides[:, first : first + _PAIRS_PER_FEATURE_BATCH]
+            layers = [store.layer(number, part.ravel()) for number in self.feature_layers]
+            blocks.append(pair_features(self.features, layers, *np.arange(part.size).reshape(2, -1)))
+        return Examples(store, *sides, np.concatenate(blocks), np.array([pair.human for pair in pairs]))
 
 
 def _check(config: RegressorConfig) -> None:
@@ -275,16 +276,95 @@ def _layer_numbers(text: str, depth: int) -> list[int]:
     names = [str(depth)] if text == "last" else text.split("+")
     if not all(name.isdecimal() and 1 <= int(name) <= depth for name in names) or len(set(names)) < len(names):
         raise InputError(
-            f"feature_layers {text!r}: must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}"
+            f"feature_layers {text!r}: must be last, or different layers from 1 to {depth} joined by '+', such as "
+            f"1+{depth}"
         )
     return [int(name) for name in names]
 
 
-def _counts(pairs: JudgedPairs) -> dict[str, int]:
-    return {name: pairs.groups.count(name) for name in dict.fromkeys(pairs.groups)}
+class JudgedPair(NamedTuple):
+    """A translation, the reference or source that it is compared with, how people judged it, and its file."""
+
+    other: str
+    translation: str
+    human: float
+    group: str
 
 
-def _device() -> str:
-    import torch
+def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
+    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line.
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    Args:
+        paths: the files; a row has ``reference`` or ``ref`` (``source`` or ``src``), ``translation`` or ``mt``, and
+            ``human`` or ``score``; all names are in `mtmetrics.evaluation.readers.fields.NAMES`.
+        against: ``"reference"`` or ``"source"``: which of the two is read.
+        standardise: give the judgements of each file mean 0 and deviation 1.
+
+    Returns:
+        All rows whose texts are not blank.
+
+    Raises:
+        InputError: a file is missing or empty, a row lacks a field, or a judgement is no finite number, or does not
+            vary.
+    """
+    if not paths:
+        raise InputError("no judged translations were given; pass at least one file with --judged")
+    found: list[JudgedPair] = []
+    for path in paths:
+        pairs = []
+        for number, row in iter_jsonl(path):
+            where = f"{path}, line {number}"
+            other, translation = (fields.required_text(row, name, where) for name in (against, "translation"))
+            human = fields.required_number(row, "human", where)
+            if other.strip() and translation.strip():
+                pairs.append(JudgedPair(other, translation, human, short_name(path)))
+        if not pairs:
+            raise InputError(f"{path}: holds no judged translation")
+        if standardise:
+            values = np.array([pair.human for pair in pairs])
+            if not values.std() > 0:
+                raise InputError(f"{path}: all judgements are equal; leave out standardise, or the file")
+            values = (values - values.mean()) / values.std()
+            pairs = [pair._replace(human=float(value)) for pair, value in zip(pairs, values, strict=True)]
+        found += pairs
+    return found
+
+
+def split(pairs: Sequence[JudgedPair], per_mille: int) -> tuple[list[JudgedPair], list[JudgedPair]]:
+    """Rows to train on and rows for validation, which share no text that translations are compared with (see
+    `corpus.text_key`).
+
+    Raises:
+        InputError: too few rows for both.
+    """
+    parts: tuple[list[JudgedPair], list[JudgedPair]] = ([], [])
+    for pair in pairs:
+        parts[held_back(text_key(pair.other), per_mille)].append(pair)
+    if not parts[0] or len(parts[1]) < 2:
+        raise InputError(
+            f"{len(pairs)} judged translations are too few to train on and to hold some back; pass more, or a file "
+            "with --valid"
+        )
+    return parts
+
+
+def without(pairs: Iterable[JudgedPair], valid: Iterable[JudgedPair]) -> list[JudgedPair]:
+    """The rows whose text to compare with does not occur in the validation.
+
+    Raises:
+        InputError: none is left.
+    """
+    keys = {text_key(pair.other) for pair in valid}
+    kept = [pair for pair in pairs if text_key(pair.other) not in keys]
+    if not kept:
+        raise InputError("--judged: all rows compare with a text of --valid; nothing is left to train on")
+    return kept
+
+
+def _agreement(scores: np.ndarray, pairs: Sequence[JudgedPair]) -> dict[str, float]:
+    """Pearson correlations over all rows (`pearson`), and within each file where it is defined."""
+    human, names = np.array([pair.human for pair in pairs]), np.array([pair.group for pair in pairs])
+    found = {"pearson": pearson(scores, human)}
+    for name in dict.fromkeys(pair.group for pair in pairs):
+        found[f"pearson_{name}"] = pearson(scores[names == name], human[names == name])
+    return {name: round(value.value, 6) for name, value in found.items() if value.reason is None}

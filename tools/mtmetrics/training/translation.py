@@ -1,22 +1,27 @@
-"""Fine-tunes an MBart for the translation of one language pair, and turns its translations into further training
-pairs."""
+"""Translation models: an MBart is fine-tuned for one language pair; a small one first learns to restore text of which
+spans are masked (Liu et al., 2020)."""
 
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from mtmetrics.artifacts.files import new_folder
-from mtmetrics.artifacts.models import model_folder
+import numpy as np
+
+from mtmetrics.artifacts.models import model_folder, pretrained
+from mtmetrics.errors import ArtifactError
 from mtmetrics.models.translator import Translator, generation, open_mbart, target_frame
-from mtmetrics.training import corpus, loop, recording
-from mtmetrics.training.config import TranslationConfig
+from mtmetrics.training import corpus
+from mtmetrics.training.run import Passes, Run, pinned, read_record, save_model, trainer_settings
+from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
 
 log = logging.getLogger(__name__)
+_IGNORED = -100
+_TEXTS_PER_CALL = 20_000
 
 
 def train_translation(
-    run: loop.Run,
+    run: Run,
     parallel: Sequence[str | Path],
     model: str | Path,
     lang_pair: str,
@@ -40,84 +45,218 @@ def train_translation(
         InputError: files or settings cannot be used, or the model has no code for a language.
         ArtifactError: the model cannot be found or loaded, or is no MBart.
     """
-    config = config or TranslationConfig()
-    folder = model_folder(model)
-    settings: dict[str, Any] = {
-        "model": recording.pinned(model, folder),
-        "lp": lang_pair,
-        "parallel": [str(path) for path in parallel],
-    }
-    settings = run.open(config, settings, parallel)
-    pairs, counts = corpus.read_pairs(parallel)
-    schedule = loop.Passes.over(len(pairs), config)
-    log.info("%d sentence pairs for training, %d steps", len(pairs), schedule.steps)
-    trainer, tokenizer = _trainer(run, config, schedule, folder, pairs, lang_pair)
-    history = run.train(trainer)
-    network = trainer.model
-    network.generation_config = generation(network.config, target_frame(tokenizer, network.config.eos_token_id))
-    record = {
-        "kind": "translation model",
-        "command": "mtmetrics train translation",
-        **settings,
-        "parallel": [corpus.short_name(path) for path in parallel],
-        "started_from": recording.read_record(folder),
-        "data": counts.as_dict(),
-        "pairs": len(pairs),
-        "steps": schedule.steps,
-    }
-    with new_folder(run.output, run.overwrite) as temporary:
-        recording.save_model(network, tokenizer, temporary)
-        recording.write_record(temporary, record, history)
-    return run.output
-
-
-def _trainer(
-    run: loop.Run,
-    config: TranslationConfig,
-    schedule: loop.Passes,
-    folder: Path,
-    pairs: Sequence[corpus.Pair],
-    lang_pair: str,
-) -> tuple[Any, Any]:
     from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
-    set_seed(run.seed)
-    tokenizer, network = open_mbart(folder, lang_pair)
-    sides = ([pair.source for pair in pairs], [pair.target for pair in pairs])
-    limit = min(config.max_pieces, network.config.max_position_embeddings)
-    encoded = tokenizer(sides[0], text_target=sides[1], truncation=True, max_length=limit)
-    names = ("input_ids", "attention_mask", "labels")
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*(encoded[name] for name in names), strict=True)]
-    arguments = loop.trainer_settings(
+    config, folder = config or TranslationConfig(), model_folder(model)
+    run.open(config, {"parallel": parallel}, model=pinned(model, folder), lp=lang_pair)
+    pairs, counts = corpus.read_pairs(parallel)
+    schedule = Passes.over(len(pairs), config)
+    log.info("%d sentence pairs for training, %d steps", len(pairs), schedule.steps)
+    arguments = trainer_settings(
         run.work,
         schedule,
         config.learning_rate,
         run.seed,
         rows_per_step=config.pairs_per_step,
+        weight_decay=config.weight_decay,
         arguments=Seq2SeqTrainingArguments,
     )
-    arguments.weight_decay = config.weight_decay
+    set_seed(run.seed)
+    tokenizer, network = open_mbart(folder, lang_pair)
+    limit = min(config.max_pieces, network.config.max_position_embeddings)
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    encoded = tokenizer(sources, text_target=targets, truncation=True, max_length=limit)
+    rows = [
+        {name: encoded[name][row] for name in ("input_ids", "attention_mask", "labels")} for row in range(len(pairs))
+    ]
     collator = DataCollatorForSeq2Seq(tokenizer, model=network)
-    return Seq2SeqTrainer(model=network, args=arguments, train_dataset=rows, data_collator=collator), tokenizer
+    run.train(Seq2SeqTrainer(model=network, args=arguments, train_dataset=rows, data_collator=collator))
+    network.generation_config = generation(network.config, target_frame(tokenizer, network.config.eos_token_id))
+    with run.artifact(
+        "translation model",
+        "mtmetrics train translation",
+        started_from=read_record(folder),
+        data=counts.as_dict(),
+        pairs=len(pairs),
+        steps=schedule.steps,
+    ) as temporary:
+        save_model(network, tokenizer, temporary)
+    return run.output
 
 
-def synthetic_pairs(
-    translator: Translator, texts: Sequence[str], side: Literal["source", "target"]
-) -> list[tuple[str, str]]:
-    """Pairs of texts and their machine translations, as further training data.
+def synthetic_pairs(translator: Translator, sources: Sequence[str]) -> list[tuple[str, str]]:
+    """Texts and their machine translations, as further training data besides mined pairs; what has no translation, or
+    equals it, is left out."""
+    translations = [translation.text for translation in translator.translate(sources)]
+    return [(text, found) for text, found in zip(sources, translations, strict=True) if found and found != text]
 
-    With ``"source"`` the texts are sources and their translations the targets: what a second round of training takes
-    besides mined pairs. With ``"target"`` they are targets, and a translator of the other direction makes the
-    pseudo-sources (back-translation).
+
+def train_denoising(
+    run: Run, mono: Sequence[str], encoder: str | Path, *, config: DenoisingConfig | None = None
+) -> Path:
+    """Makes a small MBart from an encoder and monolingual text of both languages; `train_translation` goes on from it.
 
     Args:
-        translator: from the language of the texts.
-        texts: N strings.
-        side: the side of the pairs that the texts take.
+        run: where the artifact and the checkpoints go, and the seed.
+        mono: monolingual files of both languages, see `corpus.read_lines`.
+        encoder: a BERT encoder; see `mtmetrics.artifacts.models.model_folder` for its name.
+        config: size and schedule.
 
     Returns:
-        At most N pairs of source and target; what has no translation, or equals it, is left out.
+        The artifact folder, weights in float16.
+
+    Raises:
+        InputError: files or settings cannot be used.
+        ArtifactError: as `small_mbart`.
     """
-    pairs = [(text, translation.text) for text, translation in zip(texts, translator.translate(texts), strict=True)]
-    kept = [(text, translation) for text, translation in pairs if translation and translation != text]
-    return kept if side == "source" else [(translation, text) for text, translation in kept]
+    config, folder = config or DenoisingConfig(), model_folder(encoder)
+    files = [corpus.parse_ranges(spec)[0] for spec in mono]
+    run.open(config, {"mono": files}, mono=list(mono), encoder=pinned(encoder, folder))
+    lines, counts = corpus.read_lines(mono)
+    texts = list(dict.fromkeys(text for text, _ in lines))
+    counts.left_out["repeated"] += len(lines) - len(texts)
+    log.info("%d sentences for training", len(texts))
+    trainer, tokenizer = _denoising_trainer(run, config, folder, texts)
+    run.train(trainer)
+    with run.artifact(
+        "translation model, not trained to translate yet",
+        mono=[corpus.short_name(spec) for spec in mono],
+        started_from=read_record(folder),
+        data=counts.as_dict(),
+        sentences=len(texts),
+    ) as temporary:
+        save_model(trainer.model, tokenizer, temporary)
+    return run.output
+
+
+def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
+    """The tokenizer of a BERT encoder, and a new MBart of its width whose word vectors are the encoder's.
+
+    It has no language codes: a text is framed by [CLS] and [SEP] on both sides, so one model translates in one
+    direction.
+
+    Args:
+        folder: of the encoder.
+        config: size.
+
+    Raises:
+        ArtifactError: the encoder cannot be loaded, or its tokenizer has no [CLS], [SEP], [MASK] or padding.
+    """
+    import torch
+    from transformers import MBartConfig, MBartForConditionalGeneration
+
+    tokenizer, encoder = pretrained("AutoModel", folder, torch.float32)
+    special = {name: getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep", "mask")}
+    missing = [name for name, number in special.items() if number is None]
+    if missing:
+        raise ArtifactError(
+            f"{folder}: its tokenizer has no {' and no '.join(missing)} token; a BERT encoder is needed"
+        )
+    vectors = encoder.get_input_embeddings().weight
+    network = MBartForConditionalGeneration(
+        MBartConfig(
+            vocab_size=len(vectors),
+            d_model=vectors.shape[1],
+            max_position_embeddings=encoder.config.max_position_embeddings,
+            encoder_layers=config.layers,
+            decoder_layers=config.layers,
+            encoder_attention_heads=config.heads,
+            decoder_attention_heads=config.heads,
+            encoder_ffn_dim=config.inner,
+            decoder_ffn_dim=config.inner,
+            dropout=config.dropout,
+            pad_token_id=special["pad"],
+            bos_token_id=special["cls"],
+            eos_token_id=special["sep"],
+            decoder_start_token_id=special["sep"],
+            forced_eos_token_id=special["sep"],
+        )
+    )
+    with torch.no_grad():
+        network.get_input_embeddings().weight.copy_(vectors)
+    return tokenizer, network
+
+
+def span_masked(ids: np.ndarray, mask: int, share: float, span: float, rng: np.random.Generator) -> np.ndarray:
+    """Token ids with spans replaced by one mask each; the first and the last, which frame the text, stay.
+
+    Args:
+        ids: (n,) token ids.
+        mask: token id of the mask.
+        share: share of the tokens between the ends that go, at least one.
+        span: mean length of a span.
+        rng: draws the spans.
+    """
+    inner = ids[1:-1]
+    gone = np.zeros(len(inner), dtype=bool)
+    wanted = max(1, round(share * len(inner)))
+    for start in rng.permutation(len(inner)):
+        if (room := wanted - int(gone.sum())) <= 0:
+            break
+        gone[start : start + min(1 + int(rng.poisson(span - 1)), room)] = True
+    begins = gone & ~np.concatenate([[False], gone])[:-1]
+    return np.concatenate([ids[:1], np.where(begins, mask, inner)[~gone | begins], ids[-1:]])
+
+
+class NoisyBatches:
+    """Map-style dataset whose items are whole batches, as the plan has them: masked texts, and the texts to restore.
+
+    Args:
+        texts: the token ids of each.
+        plan: their numbers, one array per step.
+        tokenizer: of the texts.
+        config: how they are masked.
+        seed: of the masks.
+    """
+
+    def __init__(
+        self, texts: list[np.ndarray], plan: list[np.ndarray], tokenizer: Any, config: DenoisingConfig, seed: int
+    ) -> None:
+        self.texts, self.plan, self.config, self.seed = texts, plan, config, seed
+        self.mask, self.padding = tokenizer.mask_token_id, tokenizer.pad_token_id
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def __getitem__(self, step: int) -> dict[str, Any]:
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        rng = np.random.default_rng((self.seed, step))
+        texts = [self.texts[row] for row in self.plan[step]]
+        noisy = [span_masked(text, self.mask, self.config.masked, self.config.span, rng) for text in texts]
+        inputs, mask, labels = (
+            pad_sequence([torch.from_numpy(row).long() for row in rows], batch_first=True, padding_value=value)
+            for rows, value in ((noisy, self.padding), ([np.ones(len(row)) for row in noisy], 0), (texts, _IGNORED))
+        )
+        return {"input_ids": inputs, "attention_mask": mask, "labels": labels}
+
+
+def _denoising_trainer(run: Run, config: DenoisingConfig, folder: Path, texts: list[str]) -> tuple[Any, Any]:
+    from torch.utils.data import SequentialSampler
+    from transformers import Trainer, set_seed
+
+    from mtmetrics.training.optimizer import MuonAdamW
+
+    class PlannedTrainer(Trainer):
+        """Takes whole batches from the plan, in its order."""
+
+        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
+            return SequentialSampler(self.train_dataset)
+
+    set_seed(run.seed)
+    tokenizer, network = small_mbart(folder, config)
+    ids: list[np.ndarray] = []
+    for begin in range(0, len(texts), _TEXTS_PER_CALL):
+        encoded = tokenizer(texts[begin : begin + _TEXTS_PER_CALL], truncation=True, max_length=config.max_pieces)
+        ids += [np.array(row, dtype=np.int32) for row in encoded["input_ids"]]
+    lengths = np.array([len(row) for row in ids])
+    plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, config.steps, run.seed)
+    trainer = PlannedTrainer(
+        model=network,
+        args=trainer_settings(run.work, config, config.matrix_lr, run.seed),
+        train_dataset=NoisyBatches(ids, plan, tokenizer, config, run.seed),
+        data_collator=lambda batches: batches[0],
+        optimizers=(MuonAdamW(network, config.matrix_lr, config.other_lr, config.weight_decay), None),
+    )
+    return trainer, tokenizer

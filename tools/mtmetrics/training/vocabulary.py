@@ -1,5 +1,6 @@
 """Trains the subword vocabularies: WordPiece for the encoder, byte-level BPE for the language model."""
 
+import json
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,8 +18,7 @@ WORDPIECE_SPECIAL = tuple(_SPECIAL["wordpiece"].values())
 
 
 def _plain() -> list[normalizers.Normalizer]:
-    """Compatibility form, plain quotation marks and dashes; the Turkish capital dotted I has a one-letter lower
-    case."""
+    """Compatibility form, plain quotation marks and dashes; the Turkish capital dotted I gets one lower-case letter."""
     replaced = [normalizers.Replace(old, new) for old, new in _QUOTES.items()]
     return [normalizers.NFKC(), *replaced, normalizers.Replace("İ", "i")]
 
@@ -106,8 +106,6 @@ def as_pretrained(tokenizer: Tokenizer, max_length: int) -> Any:
 
 def save_tokenizer(tokenizer: Any, folder: str | Path) -> None:
     """Writes tokenizer.json and tokenizer_config.json; the class name is one that transformers 4 and 5 both know."""
-    import json
-
     tokenizer.save_pretrained(folder)
     path = Path(folder) / "tokenizer_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.maps.files import map_file_name
-from mtmetrics.training.recording import versions
+from mtmetrics.training.run import versions
 from mtmetrics.uscore.card import card, draw_rounds
 from mtmetrics.uscore.job import Job
 from mtmetrics.uscore.measures import measured

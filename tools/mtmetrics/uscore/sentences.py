@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.mining.sentence_level import mine_sentences
-from mtmetrics.training.config import ContrastiveConfig
-from mtmetrics.training.contrastive import train_contrastive
-from mtmetrics.training.loop import Run
+from mtmetrics.training.run import Run
+from mtmetrics.training.sentence import train_contrastive
+from mtmetrics.training.settings import ContrastiveConfig
 from mtmetrics.uscore.job import Job, keep_pairs, pairs_file
 from mtmetrics.uscore.stages import Finished
 from mtmetrics.uscore.start import chosen, known_by

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mtmetrics.training.config import setting
+from mtmetrics.training.settings import setting
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from typing import Any
 
 from mtmetrics.mining.selection import write_pairs
 from mtmetrics.mining.word_level import mine_words
-from mtmetrics.training.config import DenoisingConfig, TranslationConfig
-from mtmetrics.training.loop import Run
-from mtmetrics.training.small_mbart import train_denoising
-from mtmetrics.training.translation import synthetic_pairs, train_translation
+from mtmetrics.training.run import Run
+from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
+from mtmetrics.training.translation import synthetic_pairs, train_denoising, train_translation
 from mtmetrics.uscore.job import SENTENCES, Job, keep_pairs, pairs_file
 from mtmetrics.uscore.sentences import MODEL
 from mtmetrics.uscore.stages import Finished
@@ -103,7 +102,7 @@ def _mine(folder: Path, *, job: Job, maps: Finished, kind: str) -> dict[str, Any
 
 def _translate(folder: Path, *, job: Job, model: Finished) -> dict[str, Any]:
     sources, _ = job.sentences(job.config.train_sentences)
-    pairs = synthetic_pairs(job.pool.translator(str(model.folder / MODEL), lang_pair=job.lang_pair), sources, "source")
+    pairs = synthetic_pairs(job.pool.translator(str(model.folder / MODEL), lang_pair=job.lang_pair), sources)
     write_pairs(pairs_file(folder, job.lang_pair), pairs, "translated")
     return {"sources": len(sources), "kept": len(pairs)}
 

@@ -9,47 +9,6 @@ from mtmetrics.training.corpus import Pair, text_key
 from mtmetrics.training.encoder.worsen import worsen
 
 
-def plan_batches(
-    groups: dict[str, np.ndarray],
-    lengths: np.ndarray,
-    size: int,
-    steps: int,
-    seed: int,
-    words: float = 0.4,
-    power: float = 0.7,
-) -> list[np.ndarray]:
-    """Chooses the pairs of every step: all of one language pair and of similar length, so that they are hard to tell
-    apart.
-
-    Each language pair is drawn with a probability proportional to its size to the `power` and gone through in random
-    order, again and again; word lists (groups ending in ``.words``) are drawn `words` times as often as text. A shorter
-    plan is the beginning of a longer one.
-    """
-    rng = np.random.default_rng(seed)
-    names = sorted(groups)
-    share = np.array([len(groups[name]) ** power * (words if name.endswith(".words") else 1.0) for name in names])
-    waiting: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    plan = []
-    for _ in range(steps):
-        name = names[rng.choice(len(names), p=share / share.sum())]
-        if not waiting[name]:
-            waiting[name] = _one_pass(groups[name], lengths, size, rng)
-        plan.append(waiting[name].pop())
-    return plan
-
-
-def _one_pass(indices: np.ndarray, lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    order = rng.permutation(indices)
-    batches = []
-    for begin in range(0, len(order), size * 24):
-        chunk = order[begin : begin + size * 24]
-        chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
-        parts = [chunk[i : i + size] for i in range(0, len(chunk), size)]
-        batches += [part for part in parts if len(part) == size or len(parts) == 1]
-    rng.shuffle(batches)
-    return batches
-
-
 class PairBatches:
     """Map-style dataset whose items are whole batches, as a plan has them.
 

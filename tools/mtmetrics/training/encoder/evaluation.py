@@ -1,30 +1,19 @@
 """What a training of an encoder watches: the loss on held-back pairs, and correlations with human judgements."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.evaluation.judged import JudgedSegments
 from mtmetrics.training import corpus
 
 _TEXTS_PER_BATCH = 64
 
 
-def read_tests(judged: Sequence[str | Path]) -> dict[str, JudgedSegments]:
-    """Judged segments by folder and name of their file.
-
-    Raises:
-        InputError: as `read_judged_segments`.
-    """
-    return {corpus.short_name(path): read_judged_segments(path) for path in judged}
-
-
 def evaluate(
-    model: Any, held: Any, tests: dict[str, JudgedSegments], tokenizer: Any, max_pieces: int
+    model: Any, held: Any, tests: Sequence[JudgedSegments], tokenizer: Any, max_pieces: int
 ) -> dict[str, float]:
     """Mean loss over the held-back batches, and Pearson's r of the similarities of sources and translations.
 
@@ -45,25 +34,15 @@ def evaluate(
         batch = {name: value.to(device) for name, value in held[number].items()}
         losses.append(model(**batch)["loss"].item())
     result = {"held_back_loss": round(float(np.mean(losses)), 4)}
-    for name, segments in tests.items():
+    names = [corpus.short_name(test.file) for test in tests]
+    for name, segments in zip(names, tests, strict=True):
         found = _similarities(model.student, segments, tokenizer, max_pieces)
         for kind, values in zip(("token", "sentence"), found, strict=True):
             result[f"{kind}_r_{name}"] = round(pearson(values, segments.human).value, 4)
     for kind in ("token", "sentence"):
         if tests:
-            result[f"{kind}_r"] = round(float(np.mean([result[f"{kind}_r_{name}"] for name in tests])), 4)
+            result[f"{kind}_r"] = round(float(np.mean([result[f"{kind}_r_{name}"] for name in names])), 4)
     return result
-
-
-def without_judged(
-    pairs: list[corpus.Pair], tests: dict[str, JudgedSegments], counts: corpus.Counts
-) -> list[corpus.Pair]:
-    """The pairs that share no text with a test set; how many did is counted as left out."""
-    columns = (column for test in tests.values() for column in (test.sources, test.predictions, test.references))
-    keys = {corpus.text_key(text) for column in columns for text in column if text}
-    kept = [pair for pair in pairs if keys.isdisjoint((corpus.text_key(pair.source), corpus.text_key(pair.target)))]
-    counts.left_out["judged"] += len(pairs) - len(kept)
-    return kept
 
 
 def _similarities(

@@ -10,15 +10,16 @@ import numpy as np
 from mtmetrics.artifacts.files import atomic_path, new_folder
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.errors import InputError
-from mtmetrics.training import corpus, loop, recording
-from mtmetrics.training.config import EncoderConfig
+from mtmetrics.training import corpus
+from mtmetrics.training.run import Run, pinned, save_model, trainer_settings
+from mtmetrics.training.settings import EncoderConfig
 
 log = logging.getLogger(__name__)
 LANGUAGE = "en"
 
 
 def train_encoder(
-    run: loop.Run,
+    run: Run,
     parallel: Sequence[str | Path],
     teacher: str | Path,
     *,
@@ -54,22 +55,15 @@ def train_encoder(
     """
     config = config or EncoderConfig()
     folder = model_folder(teacher)
-    settings = {
-        "teacher": recording.pinned(teacher, folder),
-        "parallel": [str(path) for path in parallel],
-        "judged": [str(path) for path in judged],
-        "exclude": sorted(exclude),
-        "caps": caps or {},
-    }
-    settings = run.open(config, settings, [*parallel, *judged])
-    from mtmetrics.training.encoder import evaluation
-
-    tests = evaluation.read_tests(judged)
+    files = {"parallel": parallel, "judged": judged}
+    run.open(config, files, teacher=pinned(teacher, folder), exclude=sorted(exclude), caps=caps or {})
+    tests = corpus.read_tests(judged)
     pairs, counts = corpus.read_pairs(parallel, exclude, caps, run.seed)
     _require_english(pairs)
-    pairs = evaluation.without_judged(pairs, tests, counts)
+    pairs = corpus.without_judged(pairs, tests, counts)
     train, words, held = corpus.training_split(pairs, config.held_back_per_mille, config.held_back_per_pair, run.seed)
     log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
+    used = {"train": len(train), "words": len(words), "held_back": len(held)}
     train += words
 
     original, model = _load_teacher(folder, config.layer)
@@ -79,24 +73,13 @@ def train_encoder(
     _cut(model, config.layer)
     trainer = _trainer(run, config, student, model, (tokenizer, original), (train, held), tests)
     before = run.once("before", trainer.evaluate)
-    history = run.train(trainer)
+    run.train(trainer)
     result = trainer.evaluate()
-    record = {
-        "kind": "multilingual encoder",
-        "command": "mtmetrics train encoder",
-        **settings,
-        "parallel": [corpus.short_name(path) for path in parallel],
-        "judged": [corpus.short_name(path) for path in judged],
-        "data": counts.as_dict(),
-        "pairs": {"train": len(train) - len(words), "words": len(words), "held_back": len(held)},
-        "before_training": before,
-        "result": result,
-    }
     student.encoder.layer.extend(top)
     student.config.num_hidden_layers = len(student.encoder.layer)
-    with new_folder(run.output, run.overwrite) as temporary:
-        recording.save_model(student, tokenizer, temporary)
-        recording.write_record(temporary, record, history)
+    record = {"data": counts.as_dict(), "pairs": used, "before_training": before, "result": result}
+    with run.artifact("multilingual encoder", "mtmetrics train encoder", **record) as temporary:
+        save_model(student, tokenizer, temporary)
     return run.output
 
 
@@ -126,7 +109,7 @@ def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
     return tokenizer, BertModel.from_pretrained(folder, local_files_only=True, **options)
 
 
-def _tokenizer(run: loop.Run, train: Sequence[corpus.Pair], original: Any, config: EncoderConfig) -> Any:
+def _tokenizer(run: Run, train: Sequence[corpus.Pair], original: Any, config: EncoderConfig) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     from mtmetrics.training import vocabulary
@@ -143,7 +126,7 @@ def _tokenizer(run: loop.Run, train: Sequence[corpus.Pair], original: Any, confi
 
 
 def _student(
-    run: loop.Run, train: Sequence[corpus.Pair], tokenizer: Any, original: Any, teacher: Any, config: EncoderConfig
+    run: Run, train: Sequence[corpus.Pair], tokenizer: Any, original: Any, teacher: Any, config: EncoderConfig
 ) -> Any:
     """A copy of the teacher with counted word vectors for the new vocabulary."""
     import copy
@@ -179,13 +162,13 @@ def _cut(model: Any, layer: int) -> list[Any]:
 
 
 def _trainer(
-    run: loop.Run,
+    run: Run,
     config: EncoderConfig,
     student: Any,
     teacher: Any,
     tokenizers: tuple[Any, Any],
     pairs: tuple[Sequence[corpus.Pair], Sequence[corpus.Pair]],
-    tests: dict[str, Any],
+    tests: Sequence[Any],
 ) -> Any:
     import torch
     from transformers import Trainer, set_seed
@@ -211,15 +194,13 @@ def _trainer(
     train, held = pairs
     set_seed(run.seed)
     model = objective.Distillation(student, teacher, config.temperature, config.distance_weight, config.candidates)
-    groups = corpus.grouped(train)
     lengths = np.array([len(pair.source) + len(pair.target) for pair in train])
-    plan = batches.plan_batches(
-        groups, lengths, config.pairs_per_step, config.steps, run.seed, config.words, config.balance
-    )
+    groups = [pair.group for pair in train]
+    plan = corpus.plan_batches(groups, lengths, config.pairs_per_step, config.steps, run.seed, config.words)
     data = batches.PairBatches(train, plan, *tokenizers, config.max_pieces, run.seed, config.english, config.worsened)
-    held_batches = batches.PairBatches(
-        held, list(corpus.grouped(held).values()), *tokenizers, config.max_pieces, run.seed
-    )
+    names = np.array([pair.group for pair in held])
+    held_plan = [np.flatnonzero(names == name) for name in np.unique(names)]
+    held_batches = batches.PairBatches(held, held_plan, *tokenizers, config.max_pieces, run.seed)
     tables = list(student.embeddings.word_embeddings.parameters())
     matrices = [p for p in student.parameters() if p.ndim > 1 and p is not tables[0]]
     vectors = [p for p in student.parameters() if p.ndim < 2]
@@ -232,7 +213,7 @@ def _trainer(
         betas=(0.9, 0.98),
         fused=True,
     )
-    arguments = loop.trainer_settings(run.work, config, config.body_lr, run.seed, evaluate_every=config.evaluate_every)
+    arguments = trainer_settings(run.work, config, config.body_lr, run.seed, evaluate_every=config.evaluate_every)
     return PairTrainer(
         model=model,
         args=arguments,

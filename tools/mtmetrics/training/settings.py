@@ -11,8 +11,7 @@ def setting(default: Any, text: str) -> Any:
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Vocabulary and schedule of an encoder that learns from an English one; the defaults are those of the bundled
-    one."""
+    """Vocabulary and schedule of an encoder that learns from an English one."""
 
     vocabulary: int = setting(43000, "entries of the WordPiece vocabulary, English ones included")
     english_pieces: int = setting(15000, "of them so many are the teacher's own, the most frequent ones in English")
@@ -31,7 +30,6 @@ class EncoderConfig:
     english: float = setting(0.15, "share of the steps in which the student reads English as the teacher does")
     worsened: float = setting(0.5, "share of the texts of these steps that are worsened, as bad translations are")
     words: float = setting(0.1, "how often word lists are drawn, relative to text")
-    balance: float = setting(0.7, "language pairs are drawn in proportion to their size to this power")
     characters: int = setting(3_000_000, "characters per language from which the vocabulary is made")
     held_back_per_mille: int = setting(6, "of thousand sentences so many are kept out of training")
     held_back_per_pair: int = setting(100, "of the held-back pairs of a language pair at most so many are evaluated on")

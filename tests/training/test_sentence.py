@@ -16,10 +16,10 @@ from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import InputError
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.training.config import ContrastiveConfig
-from mtmetrics.training.contrastive import contrastive_loss, distinct_sentences, sentence_vectors, train_contrastive
 from mtmetrics.training.corpus import Pair
-from mtmetrics.training.loop import Run
+from mtmetrics.training.run import Run
+from mtmetrics.training.sentence import contrastive_loss, distinct_sentences, sentence_vectors, train_contrastive
+from mtmetrics.training.settings import ContrastiveConfig
 
 TINY = ContrastiveConfig(epochs=4, pairs_per_step=32, learning_rate=1e-2, max_pieces=32, checkpoint_every=15)
 
@@ -58,7 +58,7 @@ def test_the_loss_by_hand() -> None:
 def test_vectors_do_not_depend_on_what_is_encoded_together(student: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = sentence_model(student, "cpu").eval()
     texts = ["the house sees the dog", "dog", "the small tree", "old", "bread needs water"]
-    monkeypatch.setattr("mtmetrics.training.contrastive._ROWS_TOGETHER", 2)
+    monkeypatch.setattr("mtmetrics.training.sentence._ROWS_TOGETHER", 2)
     with torch.no_grad():
         found = sentence_vectors(model, dict(model.tokenizer(texts, padding=True, return_tensors="pt")))
     assert found.numpy() == pytest.approx(model.encode(texts), abs=1e-6)
