@@ -45,12 +45,12 @@ def parse(*argv: str) -> argparse.Namespace:
             LMConfig(layers=5, matrix_lr=0.01, bf16=True),
         ),
         (
-            "encoder.train_encoder",
-            "encoder --out out --parallel a.jsonl b.tsv --cap ms-*=40 --start first --corrupted 0.25 --work w "
+            "encoder.train.train_encoder",
+            "encoder --out out --parallel a.jsonl b.tsv --teacher t --judged j --cap ms-*=40 --english 0.25 --work w "
             "--restart --overwrite",
             {"seed": 1, "work": Path("w"), "overwrite": True, "restart": True},
-            {"parallel": ["a.jsonl", "b.tsv"], "caps": {"ms-*": 40}, "start": "first", "exclude": [], "teacher": None},
-            EncoderConfig(corrupted=0.25),
+            {"parallel": ["a.jsonl", "b.tsv"], "caps": {"ms-*": 40}, "judged": ["j"], "exclude": [], "teacher": "t"},
+            EncoderConfig(english=0.25),
         ),
         (
             "distil.train_distil",
@@ -126,7 +126,7 @@ def test_numbers_of_a_curve_are_joined_by_commas(capsys: pytest.CaptureFixture[s
 
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = parse("encoder", "--out", "out", "--parallel", "none.jsonl")
+    arguments = parse("encoder", "--out", "out", "--parallel", "none.jsonl", "--teacher", "mini-encoder")
     with pytest.raises(InputError, match=r"none\.jsonl: no such file"):
         arguments.run(arguments)
     arguments = parse("lm", "--out", "out", "--mono", "none.txt", "--weight", "news")

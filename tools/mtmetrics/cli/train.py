@@ -39,7 +39,8 @@ def add_parser(subparsers: Any) -> None:
         if "seeds" not in names:
             group.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
         add_settings(group, config)
-        kind.set_defaults(run=functools.partial(_train, function=function, names=names, config=config))
+        train = functools.partial(_train, function=function, names=names, config=config)
+        kind.set_defaults(run=train, large_blocks=True)
 
 
 def _recording(group: Any, names: list[str]) -> Add:
@@ -58,7 +59,7 @@ def _train(args: argparse.Namespace, *, function: str, names: list[str], config:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     seed = given["seeds"][0] if "seeds" in given else args.seed
     run = Run(args.out, seed=seed, work=args.work, overwrite=args.overwrite, restart=args.restart)
-    module, _, train = function.partition(".")
+    module, _, train = function.rpartition(".")
     settings = config(**{field.name: getattr(args, field.name) for field in dataclasses.fields(config)})
     print(getattr(importlib.import_module(f"mtmetrics.training.{module}"), train)(run, **given, config=settings))
     return 0
@@ -69,12 +70,9 @@ def _train(args: argparse.Namespace, *, function: str, names: list[str], config:
 
 def _encoder_options(add: Add) -> None:
     _parallel_text(add)
-    add("--start", metavar="DIR", help="train on from this encoder, with its vocabulary; more --layers are added")
-    add(
-        "--teacher",
-        metavar="MODEL",
-        help="also learn from this English sentence-transformers model, e.g. all-MiniLM-L6-v2 of the extra [minilm]",
-    )
+    _judged(add)
+    text = "English sentence encoder of the BERT architecture: a folder, a Hub repository, or all-MiniLM-L6-v2"
+    add("--teacher", required=True, metavar="MODEL", help=f"{text} of the extra [minilm]")
 
 
 def _lm_options(add: Add) -> None:
@@ -94,14 +92,7 @@ def _lm_options(add: Add) -> None:
 
 def _distil_options(add: Add) -> None:
     _parallel_text(add)
-    add(
-        "--judged",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="segments with human judgements (JSON Lines), to evaluate with; what they share with the parallel text is "
-        "left out of it",
-    )
+    _judged(add)
     model = "folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2 of the extra [minilm]"
     add("--teacher", required=True, metavar="MODEL", help=f"a sentence-transformers model for English: {model}")
     text = "a multilingual encoder, e.g. mini-encoder, likewise; it is mean-pooled"
@@ -154,6 +145,17 @@ def _parallel_text(add: Add) -> None:
     _excluded(add)
 
 
+def _judged(add: Add) -> None:
+    add(
+        "--judged",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="segments with human judgements (JSON Lines), to evaluate with; what they share with the parallel text is "
+        "left out of it",
+    )
+
+
 def _excluded(add: Add) -> None:
     text = "leave out rows of these origins; a name may end in *"
     add("--exclude-origin", dest="exclude", nargs="+", default=[], metavar="ORIGIN", help=text)
@@ -175,12 +177,12 @@ def _numbers(text: str) -> list[int]:
 _KINDS = [
     (
         "encoder",
-        "encoder.train_encoder",
+        "encoder.train.train_encoder",
         "EncoderConfig",
         _encoder_options,
-        "a multilingual encoder, from parallel text",
-        "Trains a small BERT encoder whose token vectors and mean-pooled sentence vectors are comparable across "
-        "languages.",
+        "a multilingual encoder, from an English one and parallel text",
+        "Gives an English sentence encoder a multilingual vocabulary, and teaches it to say of a source what the "
+        "original says of its translation, token by token and as a whole.",
     ),
     (
         "lm",

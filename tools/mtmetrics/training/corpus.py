@@ -13,9 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.evaluation.data import Judged, read_judged_segments
 from mtmetrics.textio import iter_jsonl, iter_lines
 
 UNNAMED = "unnamed"
+_NO_LETTERS = re.compile(r"[\W_]+")
 _RANGES = re.compile(r"(?P<path>.+?):(?P<ranges>\d+-\d+(?:=[^,=:]+)?(?:,\d+-\d+(?:=[^,=:]+)?)*)")
 
 
@@ -44,6 +47,28 @@ class Counts:
         """The counts as plain dictionaries, largest origin first."""
         used = {file: dict(counter.most_common()) for file, counter in sorted(self.used.items())}
         return {"used": used, "left_out": dict(sorted(self.left_out.items()))}
+
+
+def read_tests(judged: Sequence[str | Path]) -> list[Judged]:
+    """Segments with human judgements, to evaluate a training on.
+
+    Raises:
+        InputError: a file cannot be read, or no correlation is defined on it.
+    """
+    tests = [read_judged_segments(path) for path in judged]
+    for test in tests:
+        if reason := pearson(np.arange(len(test)), test.human).reason:
+            raise InputError(f"--judged {test.file}: no correlation is defined, {reason}")
+    return tests
+
+
+def without_judged(pairs: Sequence[Pair], tests: Sequence[Judged], counts: Counts) -> list[Pair]:
+    """The pairs that share no text with a test; the others are counted as left out."""
+    columns = [column for test in tests for column in (test.sources, test.predictions, test.references)]
+    keys = {text_key(text) for column in columns for text in column if text}
+    kept = [pair for pair in pairs if keys.isdisjoint((text_key(pair.source), text_key(pair.target)))]
+    counts.left_out["judged"] += len(pairs) - len(kept)
+    return kept
 
 
 def origin_matches(origin: str, patterns: Iterable[str]) -> bool:
@@ -76,7 +101,7 @@ def number_for(origin: str, numbers: dict[str, int], otherwise: int) -> int:
 
 def text_key(text: str) -> str:
     """What counts as the same sentence: compatibility form, lower case, letters and digits only."""
-    return "".join(c for c in unicodedata.normalize("NFKC", text).lower() if c.isalnum()) or text
+    return _NO_LETTERS.sub("", unicodedata.normalize("NFKC", text).lower()) or text
 
 
 def read_pairs(

@@ -14,7 +14,7 @@ from mtmetrics.artifacts.files import atomic_path, write_atomic
 from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.evaluation.data import Judged, read_judged_segments
+from mtmetrics.evaluation.data import Judged
 from mtmetrics.evaluation.probes import precision_at
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.training import corpus
@@ -76,9 +76,9 @@ def train_distil(
     folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
     models = {"teacher": pinned(teacher, folders["teacher"]), "student": pinned(student, folders["student"])}
     run.open(config, {"parallel": parallel, "judged": judged}, exclude=sorted(exclude), caps=caps or {}, **models)
-    tests = [_judged(path) for path in judged]
+    tests = corpus.read_tests(judged)
     pairs, counts = corpus.read_pairs(parallel, exclude, caps, run.seed)
-    pairs = _without_judged(pairs, tests, counts)
+    pairs = corpus.without_judged(pairs, tests, counts)
     train, words, held = corpus.training_split(pairs, config.held_back_per_mille, config.held_back_per_pair, run.seed)
     log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
     used = {"train": len(train), "words": len(words), "held_back": len(held)}
@@ -164,21 +164,6 @@ def english(pair: corpus.Pair) -> str:
             "it, e.g. de-en.jsonl"
         )
     return pair.source if languages[0] == _LANGUAGE else pair.target
-
-
-def _judged(path: str | Path) -> Judged:
-    test = read_judged_segments(path)
-    if reason := pearson(np.arange(len(test)), test.human).reason:
-        raise InputError(f"--judged {path}: no correlation is defined, {reason}")
-    return test
-
-
-def _without_judged(pairs: list[corpus.Pair], tests: Sequence[Judged], counts: corpus.Counts) -> list[corpus.Pair]:
-    columns = [column for test in tests for column in (test.sources, test.predictions, test.references)]
-    keys = {corpus.text_key(text) for column in columns for text in column if text}
-    kept = [pair for pair in pairs if keys.isdisjoint((corpus.text_key(pair.source), corpus.text_key(pair.target)))]
-    counts.left_out["judged"] += len(pairs) - len(kept)
-    return kept
 
 
 def _teacher_vectors(work: Path, folder: Path, texts: list[str]) -> np.ndarray:

@@ -11,37 +11,29 @@ def setting(default: Any, text: str) -> Any:
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Size and schedule of an encoder."""
+    """Vocabulary and schedule of an encoder that learns from an English one."""
 
-    vocabulary: int = setting(27000, "entries of the WordPiece vocabulary")
-    width: int = setting(256, "width of the vectors")
-    layers: int = setting(2, "number of layers")
-    heads: int = setting(4, "attention heads")
-    inner: int = setting(768, "width of the feed-forward parts")
-    positions: int = setting(256, "longest text that the model reads, in subwords")
-    max_pieces: int = setting(64, "sentences are cut at that many subwords in training")
+    vocabulary: int = setting(43000, "entries of the WordPiece vocabulary, English ones included")
+    english_pieces: int = setting(15000, "of them so many are the teacher's own, the most frequent ones in English")
+    layer: int = setting(4, "the layer whose vectors are taught; the layers above it are kept as they are")
+    max_pieces: int = setting(64, "texts are cut at that many subwords in training")
     pairs_per_step: int = setting(128, "sentence pairs per step")
-    steps: int = setting(3000, "training steps")
-    matrix_lr: float = setting(2e-3, "peak learning rate of Muon, for the matrices of the layers")
-    other_lr: float = setting(7e-4, "peak learning rate of AdamW, for everything else")
+    candidates: int = setting(48, "tokens are matched within blocks of that many pairs")
+    steps: int = setting(8000, "training steps")
+    vector_lr: float = setting(1e-3, "peak learning rate of AdamW for the word vectors")
+    body_lr: float = setting(2e-4, "peak learning rate of AdamW for everything else")
     warmup_steps: int = setting(100, "steps in which the learning rates rise")
-    decay_steps: int = setting(1000, "steps at the end in which the learning rates fall to 0")
-    dropout: float = setting(0.05, "dropout of hidden states")
+    decay_steps: int = setting(2000, "steps at the end in which the learning rates fall to 0")
     weight_decay: float = setting(0.01, "weight decay of the matrices")
-    pooled_temperature: float = setting(0.05, "temperature of the sentence similarity")
-    token_temperature: float = setting(0.03, "temperature of the token similarity")
-    teacher_weight: float = setting(2.0, "weight of the distance from the vectors of a teacher, where there is one")
-    teacher_margin: float = setting(
-        10.0, "weight of the teacher's view how far worsened translations are from the right ones"
-    )
-    corrupted: float = setting(
-        0.0, "share of words changed in worsened translations, which are further negatives; 0: none"
-    )
-    words: float = setting(0.4, "how often word lists are drawn, relative to text")
-    characters: int = setting(2_000_000, "characters per language from which the vocabulary is made")
-    held_back_per_mille: int = setting(12, "of thousand sentences so many are kept out of training")
-    held_back_per_pair: int = setting(100, "of the held-back pairs of a language pair at most so many are matched")
-    checkpoint_every: int = setting(200, "steps between checkpoints")
+    temperature: float = setting(0.05, "temperature of the similarities among the pairs of a step")
+    distance_weight: float = setting(4.0, "weight of the distance between student and teacher")
+    english: float = setting(0.15, "share of the steps in which the student reads English as the teacher does")
+    worsened: float = setting(0.5, "share of the texts of these steps that are worsened, as bad translations are")
+    words: float = setting(0.1, "how often word lists are drawn, relative to text")
+    characters: int = setting(3_000_000, "characters per language from which the vocabulary is made")
+    held_back_per_mille: int = setting(6, "of thousand sentences so many are kept out of training")
+    held_back_per_pair: int = setting(100, "of the held-back pairs of a language pair at most so many are evaluated on")
+    checkpoint_every: int = setting(250, "steps between checkpoints")
     evaluate_every: int = setting(500, "steps between evaluations")
     bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 

@@ -14,6 +14,8 @@ _SPECIAL = {
     "bpe": {"pad": "<pad>", "bos": "<s>", "eos": "</s>"},
 }
 
+WORDPIECE_SPECIAL = tuple(_SPECIAL["wordpiece"].values())
+
 
 def _plain() -> list[normalizers.Normalizer]:
     """Compatibility form, plain quotation marks and dashes; the Turkish capital dotted I gets one lower-case letter."""
@@ -33,11 +35,7 @@ def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> 
         min_frequency: of a merge.
     """
     special = _SPECIAL["wordpiece"]
-    tokenizer = Tokenizer(models.WordPiece(unk_token=special["unk"], max_input_chars_per_word=100))
-    bert = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True)
-    tokenizer.normalizer = normalizers.Sequence([*_plain(), bert])
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    tokenizer = _lower_casing(models.WordPiece(unk_token=special["unk"], max_input_chars_per_word=100))
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=min_frequency,
@@ -47,10 +45,26 @@ def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> 
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
+    return wordpiece(tokenizer.get_vocab())
+
+
+def wordpiece(vocabulary: dict[str, int]) -> Tokenizer:
+    """The lower-casing WordPiece tokenizer of a vocabulary, with special tokens at both ends of a text."""
+    special = _SPECIAL["wordpiece"]
+    tokenizer = _lower_casing(models.WordPiece(vocabulary, unk_token=special["unk"], max_input_chars_per_word=100))
     ends = [(special[name], tokenizer.token_to_id(special[name])) for name in ("cls", "sep")]
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1", special_tokens=ends
     )
+    return tokenizer
+
+
+def _lower_casing(model: models.WordPiece) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    bert = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True)
+    tokenizer.normalizer = normalizers.Sequence([*_plain(), bert])
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
     return tokenizer
 
 

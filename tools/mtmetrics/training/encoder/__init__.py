@@ -1,0 +1,1 @@
+"""Trains a multilingual encoder to say of a source what an English one says of its translation."""
