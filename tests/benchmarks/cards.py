@@ -40,7 +40,7 @@ _KEYS = {
     "row": _CONTENT | {"title", "bold", "only", "values"},
 }
 _TABLE = re.compile(
-    r"(?P<begin><!-- table: (?P<name>\S+) -->\n)(?P<text>.*?)\n?(?P<end><!-- end of table -->)", flags=re.DOTALL
+    r"(?P<begin><!-- table: (?P<name>\S+/\S+) -->\n)(?P<text>.*?)\n?(?P<end><!-- end of table -->)", flags=re.DOTALL
 )
 
 # A metric and a file, from the root of the data.
