@@ -1,24 +1,25 @@
-"""Training an encoder: it learns, goes on after an interruption, and its folder is whole, half precision and
-loadable."""
+"""Training an encoder: it learns, goes on after an interruption, and its folder is whole and loadable."""
 
 import dataclasses
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 from tiny_settings import TINY
-from transformers import AutoModel, AutoTokenizer, BertModel
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
-from mtmetrics.errors import InputError
-from mtmetrics.training.corpus import Counts, Pair, read_tests, without_judged
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.training import vocabulary
+from mtmetrics.training.corpus import Pair
 from mtmetrics.training.encoder import batches, objective, start
+from mtmetrics.training.encoder.batches import worsen
 from mtmetrics.training.encoder.train import train_encoder
-from mtmetrics.training.encoder.worsen import worsen
 from mtmetrics.training.run import Run
 
 
@@ -40,6 +41,11 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trained(toy_pairs: Path, teacher: Path, judged: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = Run(tmp_path_factory.mktemp("out") / "toy", seed=3)
     return train_encoder(run, [toy_pairs], teacher, judged=[judged], config=TINY)
+
+
+def word_pieces(*words: str) -> Any:
+    pieces = [*vocabulary.WORDPIECE_SPECIAL, *words]
+    return vocabulary.as_pretrained(vocabulary.wordpiece({piece: n for n, piece in enumerate(pieces)}), 64)
 
 
 def record_of(folder: Path) -> dict:
@@ -107,19 +113,13 @@ def test_a_resumed_run_ends_with_the_same_weights(
 
 
 def test_layers_above_the_taught_one_are_kept(toy_pairs: Path, tmp_path: Path) -> None:
-    from transformers import BertConfig, PreTrainedTokenizerFast
-
     folder = tmp_path / "deep"
     words = sorted({word for line in toy_pairs.read_text().splitlines() for word in json.loads(line)["target"].split()})
-    from mtmetrics.training import vocabulary
-
-    pieces = [*vocabulary.WORDPIECE_SPECIAL, *words]
-    made = vocabulary.wordpiece({piece: number for number, piece in enumerate(pieces)})
-    tokenizer: PreTrainedTokenizerFast = vocabulary.as_pretrained(made, 64)
-    tokenizer.save_pretrained(folder)
+    made = word_pieces(*words)
+    made.save_pretrained(folder)
     torch.manual_seed(4)
     sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
-    deep = BertModel(BertConfig(vocab_size=len(pieces), max_position_embeddings=64, **sizes), add_pooling_layer=False)
+    deep = BertModel(BertConfig(vocab_size=len(made), max_position_embeddings=64, **sizes), add_pooling_layer=False)
     deep.save_pretrained(folder)
     config = dataclasses.replace(TINY, layer=2, steps=6, warmup_steps=1, decay_steps=1)
     out = train_encoder(Run(tmp_path / "out", seed=1), [toy_pairs], folder, config=config)
@@ -149,24 +149,29 @@ def test_settings_and_places_that_do_not_fit_are_refused(
     assert {path.name for path in tmp_path.iterdir()} <= {"de-fr.jsonl", "a.work", "b.work", "c.work", "d.work"}
 
 
-def test_pairs_with_a_judged_text_are_left_out(judged: Path) -> None:
-    pairs = [Pair("Das Haus!", "a house", "x", "de-en"), Pair("ein hund", "a dog", "x", "de-en")]
-    counts = Counts()
-    kept = without_judged(pairs, read_tests([judged]), counts)
-    assert [pair.source for pair in kept] == ["ein hund"]
-    assert counts.left_out["judged"] == 1
+def test_a_training_that_diverged_is_no_artifact(toy_pairs: Path, teacher: Path, tmp_path: Path) -> None:
+    config = dataclasses.replace(TINY, vector_lr=1e30, steps=4, warmup_steps=1, decay_steps=1)
+    with pytest.raises(MTMetricsError, match="the loss is no longer finite; begin again with --restart and lower"):
+        train_encoder(Run(tmp_path / "toy"), [toy_pairs], teacher, config=config)
+    assert not (tmp_path / "toy").exists()
+
+
+def test_texts_are_counted_whole(teacher: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(teacher, local_files_only=True)
+    tokenizer.backend_tokenizer.enable_truncation(3)
+    tokenizer.backend_tokenizer.enable_padding(length=3)
+    house, dog = tokenizer.convert_tokens_to_ids(["house", "dog"])
+    counts = start.piece_counts(["house house house house", "dog"], tokenizer)
+    assert (counts[house], counts[dog], counts.sum()) == (4, 1, 5)
 
 
 def test_a_new_piece_begins_as_the_mean_of_what_it_is_translated_with(teacher: Path) -> None:
     original = AutoTokenizer.from_pretrained(teacher, local_files_only=True)
     vectors = np.random.default_rng(0).standard_normal((len(original), 4)).astype(np.float32)
-    from mtmetrics.training import vocabulary
-
-    pieces = [*vocabulary.WORDPIECE_SPECIAL, "haus", "house", "winter", "unseen"]
-    made = vocabulary.wordpiece({piece: number for number, piece in enumerate(pieces)})
-    tokenizer = vocabulary.as_pretrained(made, 64)
+    tokenizer = word_pieces("haus", "house", "winter", "unseen")
     pairs = [Pair("haus", "house", "x", "de-en"), Pair("winter", "river", "x", "de-en")] * 2
-    found = dict(zip(pieces, start.counted_vectors(pairs, tokenizer, original, vectors), strict=True))
+    found = start.counted_vectors(pairs, tokenizer, original, vectors)
+    found = {piece: found[number] for piece, number in tokenizer.get_vocab().items()}
     old = {piece: vectors[number] for piece, number in original.get_vocab().items()}
     assert found["haus"] == pytest.approx(old["house"])
     assert found["house"] == pytest.approx(old["house"])  # English alone: its own vector

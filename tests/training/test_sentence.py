@@ -101,22 +101,6 @@ def test_a_sentence_occurs_once_per_side() -> None:
     assert [pair.source + pair.target for pair in distinct_sentences(pairs)] == ["ax", "by", "cz"]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"temperature": 0.0}, "temperature 0.0: must be above 0"),
-        ({"epochs": 0}, "epochs 0: must be a whole number of at least 1"),
-        ({"warmup": 1.0}, "warmup 1.0: a share of the steps is needed"),
-    ],
-)
-def test_settings_that_cannot_be_used(
-    toy_pairs: Path, student: Path, tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        train_contrastive(Run(tmp_path / "toy"), [toy_pairs], student, config=ContrastiveConfig(**change))
-    assert not (tmp_path / "toy").exists()
-
-
 def test_a_single_pair_is_too_few(student: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("das haus\tthe house\ndas haus\tthe home\n", encoding="utf-8")
     with pytest.raises(InputError, match="at least two without a common sentence"):

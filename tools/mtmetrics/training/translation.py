@@ -1,5 +1,4 @@
-"""Translation models: an MBart is fine-tuned for one language pair; a small one first learns to restore text of which
-spans are masked (Liu et al., 2020)."""
+"""Translation models: an MBart is fine-tuned for a pair; a small one first restores masked text (Liu et al., 2020)."""
 
 import logging
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import ArtifactError
 from mtmetrics.models.translator import generation, open_mbart, target_frame
 from mtmetrics.training import corpus
-from mtmetrics.training.run import Passes, Run, pinned, read_record, save_model, trainer_settings
+from mtmetrics.training.run import Run, pinned, planned_trainer, read_record, save_model, trainer_settings
 from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
 
 log = logging.getLogger(__name__)
@@ -32,7 +31,7 @@ def train_translation(
 
     Args:
         run: where the artifact and the checkpoints go, and the seed.
-        parallel: files of pairs, see `corpus.read_pairs`.
+        parallel: see `corpus.read_pairs`.
         model: mBART-cc25, mBART-50, or a small MBart without language codes; see
             `mtmetrics.artifacts.models.model_folder` for its name.
         lang_pair: such as ``"de-en"``, the direction of the pairs.
@@ -50,36 +49,23 @@ def train_translation(
     config, folder = config or TranslationConfig(), model_folder(model)
     run.open(config, {"parallel": parallel}, model=pinned(model, folder), lp=lang_pair)
     pairs, counts = corpus.read_pairs(parallel)
-    schedule = Passes.over(len(pairs), config)
-    log.info("%d sentence pairs for training, %d steps", len(pairs), schedule.steps)
-    arguments = trainer_settings(
-        run.work,
-        schedule,
-        config.learning_rate,
-        run.seed,
-        rows_per_step=config.pairs_per_step,
-        weight_decay=config.weight_decay,
-        arguments=Seq2SeqTrainingArguments,
-    )
+    size, arguments = config.pairs_per_step, Seq2SeqTrainingArguments
+    options = {"rows": len(pairs), "rows_per_step": size, "weight_decay": config.weight_decay, "arguments": arguments}
+    settings = trainer_settings(run, config, config.learning_rate, **options)
+    log.info("%d sentence pairs for training, %d steps", len(pairs), settings.max_steps)
     set_seed(run.seed)
     tokenizer, network = open_mbart(folder, lang_pair)
     limit = min(config.max_pieces, network.config.max_position_embeddings)
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     encoded = tokenizer(sources, text_target=targets, truncation=True, max_length=limit)
-    rows = [
-        {name: encoded[name][row] for name in ("input_ids", "attention_mask", "labels")} for row in range(len(pairs))
-    ]
+    columns = ("input_ids", "attention_mask", "labels")
+    rows = [{name: encoded[name][row] for name in columns} for row in range(len(pairs))]
     collator = DataCollatorForSeq2Seq(tokenizer, model=network)
-    run.train(Seq2SeqTrainer(model=network, args=arguments, train_dataset=rows, data_collator=collator))
+    run.train(Seq2SeqTrainer(model=network, args=settings, train_dataset=rows, data_collator=collator))
     network.generation_config = generation(network.config, target_frame(tokenizer, network.config.eos_token_id))
-    with run.artifact(
-        "translation model",
-        "mtmetrics train translation",
-        started_from=read_record(folder),
-        data=counts.as_dict(),
-        pairs=len(pairs),
-        steps=schedule.steps,
-    ) as temporary:
+    record = {"started_from": read_record(folder), "data": counts.as_dict(), "pairs": len(pairs)}
+    record["steps"] = settings.max_steps
+    with run.artifact("translation model", "mtmetrics train translation", **record) as temporary:
         save_model(network, tokenizer, temporary)
     return run.output
 
@@ -111,13 +97,9 @@ def train_denoising(
     log.info("%d sentences for training", len(texts))
     trainer, tokenizer = _denoising_trainer(run, config, folder, texts)
     run.train(trainer)
-    with run.artifact(
-        "translation model, not trained to translate yet",
-        mono=[corpus.short_name(spec) for spec in mono],
-        started_from=read_record(folder),
-        data=counts.as_dict(),
-        sentences=len(texts),
-    ) as temporary:
+    record = {"mono": [corpus.short_name(spec) for spec in mono], "started_from": read_record(folder)}
+    record |= {"data": counts.as_dict(), "sentences": len(texts)}
+    with run.artifact("translation model, not trained to translate yet", **record) as temporary:
         save_model(trainer.model, tokenizer, temporary)
     return run.output
 
@@ -128,10 +110,6 @@ def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
     It has no language codes: a text is framed by [CLS] and [SEP] on both sides, so one model translates in one
     direction.
 
-    Args:
-        folder: of the encoder.
-        config: size.
-
     Raises:
         ArtifactError: the encoder cannot be loaded, or its tokenizer has no [CLS], [SEP], [MASK] or padding.
     """
@@ -140,11 +118,8 @@ def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
 
     tokenizer, encoder = pretrained("AutoModel", folder, torch.float32)
     special = {name: getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep", "mask")}
-    missing = [name for name, number in special.items() if number is None]
-    if missing:
-        raise ArtifactError(
-            f"{folder}: its tokenizer has no {' and no '.join(missing)} token; a BERT encoder is needed"
-        )
+    if missing := " and no ".join(name for name, number in special.items() if number is None):
+        raise ArtifactError(f"{folder}: its tokenizer has no {missing} token; a BERT encoder is needed")
     vectors = encoder.get_input_embeddings().weight
     network = MBartForConditionalGeneration(
         MBartConfig(
@@ -192,15 +167,7 @@ def span_masked(ids: np.ndarray, mask: int, share: float, span: float, rng: np.r
 
 
 class NoisyBatches:
-    """Map-style dataset whose items are whole batches, as the plan has them: masked texts, and the texts to restore.
-
-    Args:
-        texts: the token ids of each.
-        plan: their numbers, one array per step.
-        tokenizer: of the texts.
-        config: how they are masked.
-        seed: of the masks.
-    """
+    """Map-style dataset whose items are whole batches, as the plan has them: masked texts, and the texts to restore."""
 
     def __init__(
         self, texts: list[np.ndarray], plan: list[np.ndarray], tokenizer: Any, config: DenoisingConfig, seed: int
@@ -226,16 +193,9 @@ class NoisyBatches:
 
 
 def _denoising_trainer(run: Run, config: DenoisingConfig, folder: Path, texts: list[str]) -> tuple[Any, Any]:
-    from torch.utils.data import SequentialSampler
-    from transformers import Trainer, set_seed
+    from transformers import set_seed
 
     from mtmetrics.training.optimizer import MuonAdamW
-
-    class PlannedTrainer(Trainer):
-        """Takes whole batches from the plan, in its order."""
-
-        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
-            return SequentialSampler(self.train_dataset)
 
     set_seed(run.seed)
     tokenizer, network = small_mbart(folder, config)
@@ -245,11 +205,10 @@ def _denoising_trainer(run: Run, config: DenoisingConfig, folder: Path, texts: l
         ids += [np.array(row, dtype=np.int32) for row in encoded["input_ids"]]
     lengths = np.array([len(row) for row in ids])
     plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, config.steps, run.seed)
-    trainer = PlannedTrainer(
+    trainer = planned_trainer()(
         model=network,
-        args=trainer_settings(run.work, config, config.matrix_lr, run.seed),
+        args=trainer_settings(run, config, config.matrix_lr),
         train_dataset=NoisyBatches(ids, plan, tokenizer, config, run.seed),
-        data_collator=lambda batches: batches[0],
         optimizers=(MuonAdamW(network, config.matrix_lr, config.other_lr, config.weight_decay), None),
     )
     return trainer, tokenizer

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.training.corpus import Pair, text_key
-from mtmetrics.training.encoder.worsen import worsen
+
+# How often a word becomes what: an untranslated or a foreign word, nothing, two, or one in another place.
+_CHANGES = {"untranslated": 0.4, "foreign": 0.25, "missing": 0.15, "doubled": 0.1, "misplaced": 0.1}
 
 
 class PairBatches:
@@ -38,21 +40,14 @@ class PairBatches:
         english: float = 0.0,
         worsened: float = 0.0,
     ) -> None:
-        self.pairs = pairs
-        self.plan = plan
-        self.student = student
-        self.teacher = teacher
-        self.max_pieces = max_pieces
-        self.seed = seed
-        self.english = english
-        self.worsened = worsened
+        self.pairs, self.plan, self.student, self.teacher = pairs, plan, student, teacher
+        self.max_pieces, self.seed, self.english, self.worsened = max_pieces, seed, english, worsened
 
     def __len__(self) -> int:
         return len(self.plan)
 
     def __getitem__(self, step: int) -> dict[str, Any]:
-        """The ``source_ids``, ``source_mask``, ``target_ids``, ``target_mask`` of a step, and which pairs are
-        ``same``."""
+        """The ids and masks of both sides in a step, and which pairs have a side in common."""
         import torch
 
         rng = np.random.default_rng((self.seed, step))
@@ -74,5 +69,38 @@ class PairBatches:
         keys = [np.unique([text_key(text) for text in side], return_inverse=True)[1] for side in (sources, targets)]
         same = np.logical_or(*(side[:, None] == side for side in keys))
         np.fill_diagonal(same, False)
-        batch["same"] = torch.from_numpy(same)
-        return batch
+        return batch | {"same": torch.from_numpy(same)}
+
+
+def worsen(source: str, target: str, other: str, share: float, rng: np.random.Generator) -> str:
+    """Worsens a translation as bad ones are; at least one word changes where that is possible.
+
+    Args:
+        source: the text that was translated; untranslated words are taken from it.
+        target: the translation.
+        other: another translation, from which foreign words are taken.
+        share: of the words that change, at most; on average half of it.
+        rng: the source of chance.
+    """
+    words = target.split()
+    known = {word.lower() for word in words}
+    untranslated, foreign = ([word for word in text.split() if word.lower() not in known] for text in (source, other))
+    chosen = rng.random(len(words)) < share * rng.random()
+    if words and not chosen.any():
+        chosen[rng.integers(len(words))] = True
+    result: list[str] = []
+    for word, change in zip(words, chosen, strict=True):
+        operation = rng.choice(list(_CHANGES), p=list(_CHANGES.values())) if change else None
+        if operation == "untranslated" and untranslated:
+            result.append(untranslated[rng.integers(len(untranslated))])
+        elif operation in ("untranslated", "foreign") and foreign:
+            result.append(foreign[rng.integers(len(foreign))])
+        elif operation == "missing" and len(words) > 1:
+            continue
+        elif operation == "doubled":
+            result += [word, word]
+        elif operation == "misplaced":
+            result.insert(int(rng.integers(len(result) + 1)), word)
+        else:
+            result.append(word)
+    return " ".join(result) or target
