@@ -5,12 +5,11 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from toys import precisions, record_of
 
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import InputError
@@ -32,16 +31,10 @@ def trained(toy_pairs: Path, student: Path, tmp_path_factory: pytest.TempPathFac
 def precision(folder: Path, toy_pairs: Path) -> float:
     """Share of the first 100 sources whose nearest target is their translation."""
     rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()[:100]]
-    sides = [
-        MeanPooledEncoder(TokenEncoder(folder)).encode([row[side] for row in rows]).vectors
-        for side in ("source", "target")
-    ]
+    encoder = MeanPooledEncoder(TokenEncoder(folder))
+    sides = [encoder.encode([row[side] for row in rows]).vectors for side in ("source", "target")]
     x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
     return float(((x @ y.T).argmax(1) == np.arange(100)).mean())
-
-
-def record_of(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "training.json").read_text(encoding="utf-8"))
 
 
 def test_the_loss_by_hand() -> None:
@@ -70,9 +63,7 @@ def test_translations_come_together(trained: Path, student: Path, toy_pairs: Pat
 
 def test_the_folder_and_its_record(trained: Path, toy_pairs: Path) -> None:
     assert [path.name for path in sorted(trained.iterdir()) if path.is_dir()] == ["1_Pooling"]
-    weights = load_file(trained / "model.safetensors")
-    assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
-    assert not any(name.startswith("pooler") for name in weights)
+    assert precisions(trained) == {"torch.float16"}
     record = record_of(trained)
     assert (record["pairs"], record["steps"], record["seed"]) == (400, 52, 3)
     assert record["model"].startswith("student#")

@@ -50,15 +50,8 @@ class Counts:
 
 @dataclass
 class DistillationText:
-    """Parallel text to distil an English teacher with.
-
-    Attributes:
-        train: pairs to train on, word pairs last.
-        words: how many these are.
-        held: held-back sentence pairs.
-        tests: judged segments.
-        counts: what was used of which file.
-    """
+    """Parallel text to distil an English teacher with: pairs to train on, the last `words` of them word pairs,
+    held-back sentence pairs, judged segments, and what was used of which file."""
 
     train: list[Pair]
     words: int
@@ -86,11 +79,7 @@ def read_distillation(
     config: EncoderConfig | DistilConfig,
     seed: int,
 ) -> DistillationText:
-    """Reads what a distillation needs; pairs that share a text with a judged segment are left out.
-
-    Raises:
-        InputError: as `read_pairs` and `training_split`, or no correlation is defined on a judged file.
-    """
+    """Reads what a distillation needs; pairs that share a text with a judged segment are left out."""
     tests = [read_judged_segments(path) for path in judged]
     for test in tests:
         if reason := pearson(np.arange(len(test)), test.human).reason:
@@ -150,14 +139,13 @@ def read_pairs(
 ) -> tuple[list[Pair], Counts]:
     """Reads parallel text: JSON Lines with `source`, `target` and optional `origin`, or ``.tsv`` in this order.
 
+    Exact repetitions within a language pair are left out.
+
     Args:
         paths: the files; the name of each up to its first dot names the language pair. Files of one name are one pair.
         exclude: origins to leave out, see `origin_matches`.
         caps: at most that many rows per file and origin, drawn at random.
         seed: of the random choice.
-
-    Returns:
-        The pairs without exact repetitions within a language pair, and their counts per file and origin.
 
     Raises:
         InputError: no file, a missing or empty file, or a row without one of its sides.
@@ -199,7 +187,7 @@ def read_lines(specs: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[
         exclude: origins to leave out, see `origin_matches`.
 
     Returns:
-        ``(text, origin)`` of every line that is not blank, in file order, and the counts.
+        ``(text, origin)`` of every line that is not blank, and the counts.
 
     Raises:
         InputError: a missing or empty file, or a range that reaches beyond the file's end.
@@ -291,22 +279,20 @@ def short_name(path: str | Path) -> str:
 
 
 def _iter_rows(path: str | Path) -> Iterable[tuple[str, str, str]]:
-    found = False
+    number = 0
     if ".tsv" in Path(path).name:
         for number, line in enumerate(iter_lines(path), 1):
-            found = True
             cells = [cell.strip() for cell in line.split("\t")]
             if len(cells) < 2 or not cells[0] or not cells[1]:
                 raise InputError(f"{path}, line {number}: two columns are needed, source and target")
             yield cells[0], cells[1], cells[2] if len(cells) > 2 else UNNAMED
     else:
         for number, row in iter_jsonl(path):
-            found = True
             for name in ("source", "target"):
                 if not isinstance(row.get(name), str) or not row[name].strip():
                     raise InputError(f"{path}, line {number}: the row needs a text `{name}`")
             yield row["source"].strip(), row["target"].strip(), str(row.get("origin") or UNNAMED)
-    if not found:
+    if number == 0:
         raise InputError(f"{path} is empty")
 
 
@@ -315,16 +301,9 @@ def plan_batches(
 ) -> list[np.ndarray]:
     """The rows of every step: all of one group and of similar length, so that they are hard to tell apart.
 
-    Each group is drawn with a probability proportional to its size to the power 0.7 and gone through in random order,
-    again and again. A shorter plan is the beginning of a longer one.
-
-    Args:
-        groups: n names, of the rows' groups.
-        lengths: (n,) lengths of the rows.
-        size: rows per step.
-        steps: number of batches.
-        seed: of the choice.
-        words: how often word lists (groups ending in ``.words``) are drawn, relative to text.
+    Each group is drawn with a probability proportional to its size to the power 0.7 (word lists, whose names end in
+    ``.words``, `words` times that) and gone through in random order, again and again. A shorter plan is the beginning
+    of a longer one.
     """
     rng = np.random.default_rng(seed)
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)

@@ -201,13 +201,8 @@ def least_squares_map(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray
 def evaluate_student(
     student: Any, held: Sequence[corpus.Pair], vectors: np.ndarray, tests: Sequence[Judged] = ()
 ) -> dict[str, float]:
-    """Judges a sentence encoder on held-back pairs and on segments with human judgements.
-
-    Args:
-        student: a sentence-transformers model.
-        held: n held-back pairs.
-        vectors: (n, d) vectors of the teacher for their English sides.
-        tests: judged segments.
+    """Judges a sentence encoder on n held-back pairs, whose English sides have the teacher's vectors (n, d), and on
+    judged segments.
 
     Returns:
         `mse`, the loss on the pairs; `pooled_p1`, the share of texts whose nearest neighbour on the other side is their

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.files import new_folder
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus
 from mtmetrics.training.run import Run, save_model, trainer_settings
@@ -58,7 +57,7 @@ def train_lm(
     sentences, counts = _read(mono, parallel, side, exclude)
     train, held = _split(sentences, config.held_back, run.seed)
     log.info("%d sentences for training, %d held back", len(train), len(held))
-    tokenizer = _vocabulary(run.work, [text for text, _ in train], config)
+    tokenizer = run.tokenizer(lambda: _vocabulary([text for text, _ in train], config))
     repeated = [text for text, origin in train for _ in range(corpus.number_for(origin, weights, 1))]
     random.Random(run.seed).shuffle(repeated)
     packed, packed_held = (pack(tokenizer, texts, config.context) for texts in (repeated, held))
@@ -109,26 +108,14 @@ def _split(sentences: list[tuple[str, str]], held_back: int, seed: int) -> tuple
     return train, list(held.values())
 
 
-def _vocabulary(work: Path, texts: list[str], config: LMConfig) -> Any:
-    from transformers import PreTrainedTokenizerFast
+def _vocabulary(texts: list[str], config: LMConfig) -> Any:
+    from mtmetrics.training.vocabulary import as_pretrained, train_bpe
 
-    from mtmetrics.training import vocabulary
-
-    folder = work / "tokenizer"
-    if not folder.exists():
-        trained = vocabulary.train_bpe(texts, config.vocabulary)
-        with new_folder(folder) as temporary:
-            vocabulary.save_tokenizer(vocabulary.as_pretrained(trained, config.context), temporary)
-    return PreTrainedTokenizerFast.from_pretrained(folder)
+    return as_pretrained(train_bpe(texts, config.vocabulary), config.context)
 
 
 class PackedTexts:
-    """Map-style dataset of rows of `context` tokens, each filled with whole texts; see `pack`.
-
-    Attributes:
-        cut: number of texts cut at the context length.
-        tokens: number of tokens that are not padding.
-    """
+    """Map-style dataset of rows of `context` tokens, each filled with whole texts; so many of these were `cut`."""
 
     def __init__(self, rows: list[list[list[int]]], context: int, start: int, pad: int, cut: int) -> None:
         self.ids = np.full((len(rows), context), pad, dtype=np.int32)

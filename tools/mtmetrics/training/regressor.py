@@ -173,7 +173,7 @@ class TrainingData:
         )
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """The rows of each file that are trained on and validated with."""
+        """How many rows of each file are trained on and validated with."""
         parts = {"train": self.train_pairs, "validation": self.valid}
         return {name: dict(Counter(pair.group for pair in pairs)) for name, pairs in parts.items()}
 
@@ -200,18 +200,15 @@ class TrainingData:
     def _regressor(self, members: int) -> Any:
         from mtmetrics.scorers.networks import Regressor
 
-        config, depth = self.config, len(self.encoder.mix) if self.encoder.mix is not None else 1
+        depth = len(self.encoder.mix)
+        same = ("architecture", "against", "hidden", "dropout", "max_pieces")
         return Regressor(
-            architecture=config.architecture,
-            against=config.against,
+            **{name: getattr(self.config, name) for name in same},
             encoder=self.encoder.label,
             encoder_fingerprint=self.encoder.fingerprint,
             depth=depth,
             width=self.encoder.dim // depth,
-            hidden=config.hidden,
             members=members,
-            dropout=config.dropout,
-            max_pieces=config.max_pieces,
             features=self.features,
             feature_layers=self.feature_layers,
             floor=min(pair.human for pair in self.train_pairs),
@@ -283,13 +280,8 @@ class JudgedPair(NamedTuple):
 def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
     """Reads JSON Lines, plain or ``.gz``, with one judged translation per line; rows with a blank text are left out.
 
-    Args:
-        paths: the files; the names of their fields are those of `mtmetrics.evaluation.readers.NAMES`.
-        against: ``"reference"`` or ``"source"``: which of the two is read.
-        standardise: give the judgements of each file mean 0 and deviation 1.
-
-    Raises:
-        InputError: a file is missing or empty, a row lacks a field, or a judgement is no finite number, or constant.
+    The names of the fields are in `mtmetrics.evaluation.readers.NAMES`; `against` is ``"reference"`` or ``"source"``;
+    with `standardise`, the judgements of each file get mean 0 and deviation 1.
     """
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
@@ -314,7 +306,7 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
 
 
 def split(pairs: Sequence[JudgedPair], per_mille: int) -> tuple[list[JudgedPair], list[JudgedPair]]:
-    """Rows to train on and rows for validation, which share no text (`text_key`) that translations are compared with."""
+    """Rows to train on and rows for validation, which share no text (`text_key`) to compare translations with."""
     parts: tuple[list[JudgedPair], list[JudgedPair]] = ([], [])
     for pair in pairs:
         parts[held_back(text_key(pair.other), per_mille)].append(pair)

@@ -24,7 +24,7 @@ from mtmetrics.training.corpus import short_name
 
 _PACKAGES = ["mtmetrics", "torch", "transformers", "sentence-transformers", "tokenizers"]
 _PACKAGES += ["safetensors", "accelerate", "numpy", "scipy"]
-_MAY_BE_ZERO = {"warmup_steps", "decay_steps", "held_back", "held_back_per_mille", "english_pieces"}
+_MAY_BE_ZERO = {"warmup_steps", "decay_steps", "held_back_per_mille", "english_pieces"}
 
 
 class Run:
@@ -84,9 +84,8 @@ class Run:
             shutil.rmtree(self.work)
         begun_before = path.exists() and any(item != path for item in self.work.iterdir())
         if begun_before and path.read_text(encoding="utf-8") != text:
-            raise InputError(
-                f"{self.work} holds a run with other settings; pass --restart to discard it, or another --work"
-            )
+            what_to_do = "pass --restart to discard it, or another --work"
+            raise InputError(f"{self.work} holds a run with other settings; {what_to_do}")
         self.work.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text)
 
@@ -97,12 +96,24 @@ class Run:
             write_atomic(path, json.dumps(compute()))
         return json.loads(path.read_text(encoding="utf-8"))
 
+    def tokenizer(self, make: Callable[[], Any]) -> Any:
+        """The tokenizer that `make` returned when this run first came here, kept in the work folder."""
+        from transformers import PreTrainedTokenizerFast
+
+        from mtmetrics.training.vocabulary import save_tokenizer
+
+        folder = self.work / "tokenizer"
+        if not folder.exists():
+            made = make()
+            with new_folder(folder) as temporary:
+                save_tokenizer(made, temporary)
+        return PreTrainedTokenizerFast.from_pretrained(folder)
+
     def train(self, trainer: Any) -> None:
         """Trains, going on from the latest checkpoint if there is one; `history` is what was logged.
 
-        A resumed run ends with the same weights as an uninterrupted one: data order, schedule, optimiser and random
-        states come from the checkpoint. (With the same number of threads on the same machine; otherwise up to
-        rounding.)
+        A resumed run ends with the same weights: data order, schedule, optimiser and random states come from the
+        checkpoint (with as many threads on the same machine; otherwise up to rounding).
         """
         # Its state is the last file of a checkpoint: a folder without it was cut off while it was written.
         whole = [state.parent for state in (self.work / "checkpoints").glob("checkpoint-*/trainer_state.json")]
@@ -124,15 +135,18 @@ class Run:
         heading = {"kind": kind} | ({"command": command} if command else {})
         with new_folder(self.output, self.overwrite) as folder:
             yield folder
-            write_record(folder, heading | self._record | record, self.history)
+            whole = heading | self._record | record | {"versions": versions()}
+            write_atomic(folder / "training.json", json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+            columns = sorted({name for row in self.history for name in row}, key=lambda name: (name != "step", name))
+            rows = ({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in self.history)
+            write_table(folder / "training_log.csv", rows, columns)
 
 
 def _state(path: str | Path) -> str:
     """Size and modification time of a data file, in short."""
-    file = Path(path)
-    if not file.is_file():
+    if not Path(path).is_file():
         raise InputError(f"{path}: no such file")
-    stat = file.stat()
+    stat = Path(path).stat()
     return hashlib.sha256(f"{stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:16]
 
 
@@ -167,24 +181,11 @@ def trainer_settings(
     weight_decay: float = 0.0,
     arguments: Callable[..., Any] | None = None,
 ) -> Any:
-    """The `TrainingArguments` of a run.
+    """The `TrainingArguments` of a run, or of a class that a trainer asks for instead.
 
     The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a
-    run does not depend on its length. A config with `epochs` has whole passes over the data instead: after the share
+    run does not depend on its length. A config with `epochs` has whole passes over the `rows` instead: after the share
     `warmup` of the steps, the learning rate falls to zero.
-
-    Args:
-        run: its work folder and seed.
-        config: schedule and precision.
-        learning_rate: its peak.
-        rows: of the data set, for whole passes.
-        rows_per_step: rows of the data set per step.
-        evaluate_every: steps between evaluations; None for none.
-        weight_decay: of the matrices, where the trainer makes the optimiser.
-        arguments: the class to make, for trainers that ask for their own.
-
-    Raises:
-        MTMetricsError: a package is missing that trainers need.
     """
     require_extra("train", "training")
     from transformers import TrainingArguments
@@ -263,15 +264,6 @@ def write_table(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence
     write_atomic(path, table.getvalue())
 
 
-def write_record(folder: Path, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
-    """Writes training.json, with versions, and the logged numbers of the run as training_log.csv."""
-    text = json.dumps({**record, "versions": versions()}, indent=2, ensure_ascii=False) + "\n"
-    write_atomic(folder / "training.json", text)
-    columns = sorted({name for row in history for name in row}, key=lambda name: (name != "step", name))
-    rows = ({name: f"{v:.6g}" if isinstance(v, float) else v for name, v in row.items()} for row in history)
-    write_table(folder / "training_log.csv", rows, columns)
-
-
 def read_record(folder: Path) -> dict[str, Any] | None:
     """The record of an artifact, or None where it has none."""
     path = folder / "training.json"
@@ -279,11 +271,8 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 
 
 def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Saves a `transformers` model as float16 safetensors, in files of at most 16 MiB, and its tokenizer.
-
-    Raises:
-        MTMetricsError: weights are not finite.
-    """
+    """Saves a `transformers` model as float16 safetensors, in files of at most 16 MiB, and its tokenizer; an
+    MTMetricsError says if the weights are not finite."""
     import torch
 
     from mtmetrics.training import vocabulary
@@ -291,10 +280,8 @@ def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
     half = copy.deepcopy(model).to(device="cpu", dtype=torch.float16)
     bad = [name for name, values in half.state_dict().items() if not values.isfinite().all()]
     if bad:
-        raise MTMetricsError(
-            f"{len(bad)} weights are not finite in half precision, the first is {bad[0]}; begin again with --restart "
-            "and lower the learning rates"
-        )
+        found = f"{len(bad)} weights are not finite in half precision, the first is {bad[0]}"
+        raise MTMetricsError(f"{found}; begin again with --restart and lower the learning rates")
     half.config.dtype = torch.float16
     half.config._name_or_path = ""
     half.save_pretrained(folder, max_shard_size=16 * 2**20)

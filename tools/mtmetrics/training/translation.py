@@ -88,6 +88,10 @@ def train_denoising(
         InputError: files or settings cannot be used.
         ArtifactError: as `small_mbart`.
     """
+    from transformers import set_seed
+
+    from mtmetrics.training.optimizer import MuonAdamW
+
     config, folder = config or DenoisingConfig(), model_folder(encoder)
     files = [corpus.parse_ranges(spec)[0] for spec in mono]
     run.open(config, {"mono": files}, mono=list(mono), encoder=pinned(encoder, folder))
@@ -95,7 +99,20 @@ def train_denoising(
     texts = list(dict.fromkeys(text for text, _ in lines))
     counts.left_out["repeated"] += len(lines) - len(texts)
     log.info("%d sentences for training", len(texts))
-    trainer, tokenizer = _denoising_trainer(run, config, folder, texts)
+    set_seed(run.seed)
+    tokenizer, network = small_mbart(folder, config)
+    ids: list[np.ndarray] = []
+    for begin in range(0, len(texts), _TEXTS_PER_CALL):
+        encoded = tokenizer(texts[begin : begin + _TEXTS_PER_CALL], truncation=True, max_length=config.max_pieces)
+        ids += [np.array(row, dtype=np.int32) for row in encoded["input_ids"]]
+    lengths = np.array([len(row) for row in ids])
+    plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, config.steps, run.seed)
+    trainer = planned_trainer()(
+        model=network,
+        args=trainer_settings(run, config, config.matrix_lr),
+        train_dataset=NoisyBatches(ids, plan, tokenizer, config, run.seed),
+        optimizers=(MuonAdamW(network, config.matrix_lr, config.other_lr, config.weight_decay), None),
+    )
     run.train(trainer)
     record = {"mono": [corpus.short_name(spec) for spec in mono], "started_from": read_record(folder)}
     record |= {"data": counts.as_dict(), "sentences": len(texts)}
@@ -108,10 +125,7 @@ def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
     """The tokenizer of a BERT encoder, and a new MBart of its width whose word vectors are the encoder's.
 
     It has no language codes: a text is framed by [CLS] and [SEP] on both sides, so one model translates in one
-    direction.
-
-    Raises:
-        ArtifactError: the encoder cannot be loaded, or its tokenizer has no [CLS], [SEP], [MASK] or padding.
+    direction. An ArtifactError says what the tokenizer lacks.
     """
     import torch
     from transformers import MBartConfig, MBartForConditionalGeneration
@@ -146,14 +160,9 @@ def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
 
 
 def span_masked(ids: np.ndarray, mask: int, share: float, span: float, rng: np.random.Generator) -> np.ndarray:
-    """Token ids with spans replaced by one mask each; the first and the last, which frame the text, stay.
+    """(n,) token ids with spans replaced by one mask each; the first and the last, which frame the text, stay.
 
-    Args:
-        ids: (n,) token ids.
-        mask: token id of the mask.
-        share: share of the tokens between the ends that go, at least one.
-        span: mean length of a span.
-        rng: draws the spans.
+    At least one token goes, else that share of those between the ends; a span has a mean length of `span`.
     """
     inner = ids[1:-1]
     gone = np.zeros(len(inner), dtype=bool)
@@ -190,25 +199,3 @@ class NoisyBatches:
             for rows, value in ((noisy, self.padding), ([np.ones(len(row)) for row in noisy], 0), (texts, _IGNORED))
         )
         return {"input_ids": inputs, "attention_mask": mask, "labels": labels}
-
-
-def _denoising_trainer(run: Run, config: DenoisingConfig, folder: Path, texts: list[str]) -> tuple[Any, Any]:
-    from transformers import set_seed
-
-    from mtmetrics.training.optimizer import MuonAdamW
-
-    set_seed(run.seed)
-    tokenizer, network = small_mbart(folder, config)
-    ids: list[np.ndarray] = []
-    for begin in range(0, len(texts), _TEXTS_PER_CALL):
-        encoded = tokenizer(texts[begin : begin + _TEXTS_PER_CALL], truncation=True, max_length=config.max_pieces)
-        ids += [np.array(row, dtype=np.int32) for row in encoded["input_ids"]]
-    lengths = np.array([len(row) for row in ids])
-    plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, config.steps, run.seed)
-    trainer = planned_trainer()(
-        model=network,
-        args=trainer_settings(run, config, config.matrix_lr),
-        train_dataset=NoisyBatches(ids, plan, tokenizer, config, run.seed),
-        optimizers=(MuonAdamW(network, config.matrix_lr, config.other_lr, config.weight_decay), None),
-    )
-    return trainer, tokenizer

@@ -28,10 +28,6 @@ def train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
 
     Order and entries may differ from run to run where counts are equal (`tokenizers` goes through hash tables), so that
     two runs of one seed agree exactly only if the second one takes over the vocabulary of the first.
-
-    Args:
-        texts: training sentences, already balanced over the languages.
-        size: number of entries, special tokens included.
     """
     tokenizer = _lower_casing({})
     trainer = trainers.WordPieceTrainer(

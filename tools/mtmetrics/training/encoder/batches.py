@@ -14,19 +14,9 @@ _CHANGES = {"untranslated": 0.4, "foreign": 0.25, "missing": 0.15, "doubled": 0.
 class PairBatches:
     """Map-style dataset whose items are whole batches, as a plan has them.
 
-    In most steps the student reads the sources of the pairs, and the teacher their English translations. In the other
-    ones the student reads English as well, the very texts that the teacher reads, some of them worsened: so it stays an
-    English encoder, for which a word that was left untranslated is not understood.
-
-    Args:
-        pairs: text and word lists whose target side is English.
-        plan: index arrays, one per step.
-        student: tokenizer of the student.
-        teacher: tokenizer of the teacher.
-        max_pieces: texts are cut at that many pieces.
-        seed: of the random choices.
-        english: share of the steps in which the student reads English.
-        worsened: share of the texts of these steps that are worsened.
+    In most steps the student reads the sources of the pairs, and the teacher their English translations. In a share
+    `english` of them the student reads the very English texts that the teacher reads, a share of them `worsened`: so it
+    stays an English encoder, for which a word that was left untranslated is not understood.
     """
 
     def __init__(
@@ -73,15 +63,8 @@ class PairBatches:
 
 
 def worsen(source: str, target: str, other: str, share: float, rng: np.random.Generator) -> str:
-    """Worsens a translation as bad ones are; at least one word changes where that is possible.
-
-    Args:
-        source: the text that was translated; untranslated words are taken from it.
-        target: the translation.
-        other: another translation, from which foreign words are taken.
-        share: of the words that change, at most; on average half of it.
-        rng: the source of chance.
-    """
+    """Worsens a translation as bad ones are, with words of its source and of another translation: at least one word
+    changes where that is possible, at most that share, on average half of it."""
     words = target.split()
     known = {word.lower() for word in words}
     untranslated, foreign = ([word for word in text.split() if word.lower() not in known] for text in (source, other))

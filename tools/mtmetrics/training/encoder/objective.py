@@ -64,14 +64,7 @@ def pooled(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def token_similarity(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
-    """Late interaction of all sources with all targets, `(n, m)`.
-
-    Args:
-        source: token vectors of unit length, `(n, s, d)`.
-        source_mask: which of them count, `(n, s)`.
-        target: `(m, t, d)`.
-        target_mask: `(m, t)`.
-    """
+    """Late interaction `(n, m)` of all sources `(n, s, d)` with all targets `(m, t, d)`, vectors of unit length."""
     cosines = (source.flatten(0, 1) @ target.flatten(0, 1).T).view(*source.shape[:2], *target.shape[:2])
     return _late_interaction(cosines, source_mask, target_mask[None])
 
@@ -97,12 +90,7 @@ def _late_interaction(cosines: Tensor, source_mask: Tensor, target_mask: Tensor)
 
 
 def symmetric_loss(similarities: Tensor, same: Tensor) -> Tensor:
-    """Cross-entropy of the diagonal over rows and over columns.
-
-    Args:
-        similarities: of all sources with all targets, `(n, n)`.
-        same: pairs that share a side and are therefore no negatives, `(n, n)`.
-    """
+    """Cross-entropy of the diagonal of `(n, n)` similarities over rows and columns; `same` pairs are no negatives."""
     similarities = similarities.float().masked_fill(same, -1e4)
     labels = torch.arange(len(similarities), device=similarities.device)
     return (functional.cross_entropy(similarities, labels) + functional.cross_entropy(similarities.T, labels)) / 2

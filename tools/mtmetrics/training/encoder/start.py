@@ -16,16 +16,9 @@ _ROWS_PER_PRODUCT = 2000
 def multilingual_tokenizer(
     pairs: Sequence[Pair], original: Any, size: int, english: int, characters: int, seed: int
 ) -> Any:
-    """A lower-casing WordPiece tokenizer that keeps the usual English pieces: English is mostly split as before.
-
-    Args:
-        pairs: text whose target side is English, and word lists.
-        original: the tokenizer of the English encoder.
-        size: entries in all; what English leaves is filled with pieces of the other languages, most frequent first.
-        english: that many pieces of the original stay, the most frequent ones.
-        characters: about so many of each language are looked at.
-        seed: of their choice.
-    """
+    """A lower-casing WordPiece tokenizer of `size` pieces: the `english` most frequent ones of the original, so that
+    English is mostly split as before, and pieces of the other languages, most frequent first, of which so many
+    characters each are looked at."""
     texts: dict[str, dict[str, None]] = {}
     for pair in pairs:
         texts.setdefault(pair.group.split("-")[0], {})[pair.source] = None
@@ -57,21 +50,11 @@ def piece_counts(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
 def counted_vectors(
     pairs: Sequence[Pair], tokenizer: Any, original: Any, vectors: np.ndarray, most: int = 8
 ) -> np.ndarray:
-    """Word vectors for a new vocabulary: means of the English pieces that occur in the translations of a piece.
+    """Word vectors for a new vocabulary, `(size, d)`: means of the English pieces in the translations of a piece.
 
     A piece gets the mean of the vectors of the `most` English pieces with the highest Dice coefficient, weighted by its
     square and brought to their mean length. Pieces of the English vocabulary keep their own vector as far as they are
     used in English: both are mixed by the relative frequency on the two sides.
-
-    Args:
-        pairs: text and word lists whose target side is English.
-        tokenizer: of the new vocabulary.
-        original: the tokenizer of the English encoder.
-        vectors: its word vectors, `(old size, d)`.
-        most: English pieces per new one.
-
-    Returns:
-        `(size, d)` float32.
     """
     english = [pair.target for pair in pairs]
     sources, targets = _occurrences([pair.source for pair in pairs], tokenizer), _occurrences(english, original)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.files import atomic_path, new_folder
+from mtmetrics.artifacts.files import atomic_path
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.data import Judged
@@ -66,7 +66,7 @@ def train_encoder(
         if not group.removesuffix(".words").endswith("-en"):
             rule = "so each file's name begins with a pair into it, such as de-en.jsonl"
             raise InputError(f"--parallel {group}: the teacher reads English, {rule}")
-    tokenizer = _tokenizer(run, data.train, original, config)
+    tokenizer = run.tokenizer(lambda: _tokenizer(data.train, original, config, run.seed))
     student = _student(run, data.train, tokenizer, original, model)
     top = list(student.encoder.layer[config.layer :])
     for network in (student, model):
@@ -99,19 +99,10 @@ def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
     return tokenizer, BertModel.from_pretrained(folder, local_files_only=True, **options)
 
 
-def _tokenizer(run: Run, train: Sequence[corpus.Pair], original: Any, config: EncoderConfig) -> Any:
-    from transformers import PreTrainedTokenizerFast
-
-    from mtmetrics.training import vocabulary
+def _tokenizer(train: Sequence[corpus.Pair], original: Any, config: EncoderConfig, seed: int) -> Any:
     from mtmetrics.training.encoder.start import multilingual_tokenizer
 
-    folder = run.work / "tokenizer"
-    if not folder.exists():
-        sizes = (config.vocabulary, config.english_pieces, config.characters)
-        made = multilingual_tokenizer(train, original, *sizes, run.seed)
-        with new_folder(folder) as temporary:
-            vocabulary.save_tokenizer(made, temporary)
-    return PreTrainedTokenizerFast.from_pretrained(folder)
+    return multilingual_tokenizer(train, original, config.vocabulary, config.english_pieces, config.characters, seed)
 
 
 def _student(run: Run, train: Sequence[corpus.Pair], tokenizer: Any, original: Any, teacher: Any) -> Any:
@@ -190,29 +181,14 @@ def _trainer(
 
 
 def evaluate(model: Any, held: Any, tests: Sequence[Judged], tokenizer: Any, max_pieces: int) -> dict[str, float]:
-    """Mean loss over the held-back batches, and Pearson's r of the similarities of sources and translations.
-
-    Args:
-        model: an `objective.Distillation` in evaluation mode.
-        held: `batches.PairBatches` of the held-back pairs.
-        tests: judged segments.
-        tokenizer: of the student.
-        max_pieces: texts are cut at that many pieces.
-
-    Returns:
-        `held_back_loss`, and the correlations (`corpus.correlations`) `token_r` of the mean of the greatest cosines of
-        the tokens, and `sentence_r` of the cosine of the mean vectors.
-
-    Raises:
-        MTMetricsError: the loss is not finite.
-    """
+    """Judges an `objective.Distillation`: its mean loss on held-back `PairBatches`, and on judged segments correlations
+    of the mean of the tokens' greatest cosines, and of the cosine of the mean vectors."""
     device = next(model.parameters()).device
     batches = ({name: value.to(device) for name, value in held[number].items()} for number in range(len(held)))
     loss = float(np.mean([model(**batch)["loss"].item() for batch in batches]))
     if not np.isfinite(loss):
-        raise MTMetricsError(
-            "the loss is no longer finite; begin again with --restart and lower --vector-lr and --body-lr"
-        )
+        what_to_do = "begin again with --restart and lower --vector-lr and --body-lr"
+        raise MTMetricsError(f"the loss is no longer finite; {what_to_do}")
     result = {"held_back_loss": loss}
     found = [_similarities(model.student, segments, tokenizer, max_pieces) for segments in tests]
     for kind, values in zip(("token_r", "sentence_r"), zip(*found, strict=True), strict=False):
