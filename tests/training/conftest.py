@@ -1,36 +1,22 @@
 """Little invented texts, and an interruption of a training run."""
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from toys import rows_file
 
-WORDS = {
-    "the": "das",
-    "house": "haus",
-    "dog": "hund",
-    "cat": "katze",
-    "tree": "baum",
-    "garden": "garten",
-    "bread": "brot",
-    "water": "wasser",
-    "book": "buch",
-    "street": "strasse",
-    "river": "fluss",
-    "child": "kind",
-    "mother": "mutter",
-    "evening": "abend",
-    "winter": "winter",
-    "bridge": "bruecke",
-    "sees": "sieht",
-    "needs": "braucht",
-    "likes": "mag",
-    "small": "klein",
-    "old": "alt",
-    "new": "neu",
-}
+_ENGLISH = (
+    "the house dog cat tree garden bread water book street river child mother evening winter bridge sees needs likes "
+    "small old new"
+)
+_GERMAN = (
+    "das haus hund katze baum garten brot wasser buch strasse fluss kind mutter abend winter bruecke sieht braucht mag "
+    "klein alt neu"
+)
+WORDS = dict(zip(_ENGLISH.split(), _GERMAN.split(), strict=True))
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 @pytest.fixture(scope="session")
@@ -42,9 +28,7 @@ def toy_pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         words = rng.sample(sorted(WORDS), 5)
         translated = [WORDS[word] for word in rng.sample(words, 5)]
         rows.append({"source": " ".join(translated), "target": " ".join(words), "origin": "toy-news"})
-    path = tmp_path_factory.mktemp("text") / "de-en.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return rows_file(tmp_path_factory.mktemp("text") / "de-en.jsonl", rows)
 
 
 @pytest.fixture(scope="session")
@@ -55,16 +39,15 @@ def toy_lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = []
     for _ in range(900):
         first, second = rng.sample(nouns, 2)
-        lines.append(
-            f"The {rng.choice(['small', 'old', 'new'])} {first} {rng.choice(['sees', 'needs', 'likes'])} the {second}."
-        )
+        kind, verb = rng.choice(["small", "old", "new"]), rng.choice(["sees", "needs", "likes"])
+        lines.append(f"The {kind} {first} {verb} the {second}.")
     path = tmp_path_factory.mktemp("text") / "en.txt"
     path.write_text("\n".join(dict.fromkeys(lines)) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="session")
-def toy_encoder(toy_pairs: Path) -> Callable[[Path, int, int], Path]:
+def toy_encoder() -> Callable[[Path, int, int], Path]:
     """Makes a plain BERT folder, of a width and a seed, whose vocabulary are the words of both languages."""
 
     def build(folder: Path, width: int, seed: int) -> Path:
@@ -72,32 +55,16 @@ def toy_encoder(toy_pairs: Path) -> Callable[[Path, int, int], Path]:
         from tokenizers import Tokenizer, models, pre_tokenizers, processors
         from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-        rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()]
-        words = sorted({word for row in rows for side in ("source", "target") for word in row[side].split()})
-        vocabulary = {
-            piece: number for number, piece in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
-        }
+        words = sorted({*WORDS, *WORDS.values()})
+        vocabulary = {piece: number for number, piece in enumerate([*_SPECIAL, *words])}
         tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-        special = {
-            "pad_token": "[PAD]",
-            "unk_token": "[UNK]",
-            "cls_token": "[CLS]",
-            "sep_token": "[SEP]",
-            "mask_token": "[MASK]",
-        }
+        special = {f"{piece.strip('[]').lower()}_token": piece for piece in _SPECIAL}
         PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(folder)
         torch.manual_seed(seed)
-        config = BertConfig(
-            vocab_size=len(vocabulary),
-            hidden_size=width,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=64,
-            initializer_range=0.1,
-        )
+        sizes = {"hidden_size": width, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+        config = BertConfig(vocab_size=len(vocabulary), **sizes, max_position_embeddings=64, initializer_range=0.1)
         BertModel(config, add_pooling_layer=False).save_pretrained(folder)
         return folder
 

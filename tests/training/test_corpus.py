@@ -9,6 +9,7 @@ import pytest
 
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus
+from mtmetrics.training.settings import DistilConfig
 
 
 def write_rows(path: Path, rows: list[dict]) -> Path:
@@ -65,6 +66,23 @@ def test_word_lists_are_a_group_of_their_own(tmp_path: Path) -> None:
         ("Haus", "house", "lexicon", "de-en.words"),
         ("Hund", "dog", corpus.UNNAMED, "de-en.words"),
     ]
+
+
+def test_pairs_with_a_judged_text_are_left_out(tmp_path: Path) -> None:
+    rows = [row(n, "news") for n in range(40)]
+    rows += [{"source": "Das Haus!", "target": "a house"}, {"source": "ein hund", "target": "The DOG"}]
+    path = write_rows(tmp_path / "de-en.jsonl.gz", rows)
+    judged = tmp_path / "judged.jsonl"
+    lines = [{"lp": "de-en", "source": "das haus", "translation": "x", "human": 1}]
+    lines += [{"lp": "de-en", "source": "y", "translation": "the dog", "human": 2}]
+    judged.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    config = DistilConfig(held_back_per_mille=100)
+    data = corpus.read_distillation([path], [judged], [], None, config, 1)
+    assert {pair.origin for pair in [*data.train, *data.held]} == {"news"}
+    assert data.counts.left_out["judged"] == 2
+    sizes = data.record()["pairs"]
+    assert (sizes["words"], sizes["held_back"]) == (0, len(data.held))
+    assert sizes["train"] == len(data.train) == 40 - len(data.held)
 
 
 def test_line_ranges_carry_origins(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Distillation: the student comes near the teacher, goes on after an interruption, and its folder is whole and
 loadable."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file
+from toys import equal_weights, precisions, record_of, rows_file
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.training import distil
@@ -17,18 +18,10 @@ from mtmetrics.training.distil import english, evaluate_student, least_squares_m
 from mtmetrics.training.run import Run
 from mtmetrics.training.settings import DistilConfig
 
-TINY = DistilConfig(
-    max_pieces=32,
-    pairs_per_step=32,
-    steps=60,
-    learning_rate=1e-2,
-    warmup_steps=5,
-    decay_steps=30,
-    held_back_per_mille=150,
-    held_back_per_pair=40,
-    checkpoint_every=25,
-    evaluate_every=30,
-)
+_STEPS = {"steps": 60, "warmup_steps": 5, "decay_steps": 30, "checkpoint_every": 25, "evaluate_every": 30}
+_SIZES = {"max_pieces": 32, "pairs_per_step": 32, "held_back_per_mille": 150, "held_back_per_pair": 40}
+TINY = DistilConfig(learning_rate=1e-2, **_STEPS, **_SIZES)
+SHORT = dataclasses.replace(TINY, steps=4, warmup_steps=1, decay_steps=1)
 
 
 class FakeModel:
@@ -54,9 +47,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"lp": "de-en", "source": "die katze sieht", "translation": "old bridge", "human": -1.0},
         {"lp": "de-en", "source": "haus alt", "translation": "old house", "human": 0.5},
     ]
-    path = tmp_path_factory.mktemp("judged") / "de-en.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return rows_file(tmp_path_factory.mktemp("judged") / "de-en.jsonl", rows)
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +56,6 @@ def trained(
 ) -> Path:
     run = Run(tmp_path_factory.mktemp("out") / "toy", seed=3)
     return train_distil(run, [toy_pairs], teacher, student, judged=[judged], config=TINY)
-
-
-def record_of(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "training.json").read_text(encoding="utf-8"))
 
 
 def test_the_student_comes_near_the_teacher_in_both_languages(trained: Path) -> None:
@@ -88,12 +75,9 @@ def test_the_folder_loads_offline_and_gives_vectors_of_the_teacher_s_width(train
     assert same.shape == (12,)
     assert np.square(same - target).mean() < np.square(other - target).mean()
     assert model.max_seq_length == 64
-    weights = load_file(trained / "model.safetensors")
-    assert {str(tensor.dtype) for tensor in weights.values()} == {"torch.float16"}
-    assert not any(name.startswith("pooler") for name in weights)
-    assert sorted(
-        path.suffix for path in trained.rglob("*.*") if path.is_file() and path.suffix not in {".json", ".csv"}
-    ) == [".safetensors", ".safetensors"]
+    assert precisions(trained) == {"torch.float16"}
+    suffixes = [path.suffix for path in trained.rglob("*.*") if path.is_file()]
+    assert sorted(suffix for suffix in suffixes if suffix not in {".json", ".csv"}) == [".safetensors"] * 2
     assert {path.name for path in trained.parent.iterdir()} == {"toy", "toy.work"}
 
 
@@ -147,10 +131,8 @@ def test_a_resumed_run_ends_with_the_same_weights(
     encoded = len(calls)
     resumed = train()
     assert not any(len(texts) == 100 for texts in calls[encoded:])
-    for name in ("model.safetensors", "2_Dense/model.safetensors"):
-        first, second = load_file(trained / name), load_file(resumed / name)
-        assert first.keys() == second.keys()
-        assert all(bool((first[key] == second[key]).all()) for key in first), name
+    assert equal_weights(trained, resumed)
+    assert equal_weights(trained, resumed, "2_Dense/model.safetensors")
     assert record_of(resumed)["result"] == record_of(trained)["result"]
 
 
@@ -158,7 +140,7 @@ def test_equal_widths_need_no_projection(
     toy_pairs: Path, sentence_folder: Callable[..., Path], student: Path, tmp_path: Path
 ) -> None:
     teacher = sentence_folder(tmp_path / "teacher", width=16, seed=4)
-    config = DistilConfig(**{**vars(TINY), "steps": 4, "warmup_steps": 1, "decay_steps": 1, "bf16": True})
+    config = dataclasses.replace(SHORT, bf16=True)
     folder = train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, config=config)
     assert [path.name for path in sorted(folder.iterdir()) if path.is_dir()] == ["1_Pooling"]
 
@@ -171,9 +153,8 @@ def test_held_back_pairs_and_judgements_by_hand(judged: Path) -> None:
     vectors = {"a": [1, 0], "b": [0, 1], "x": [2, 0], "y": [1, 0.5], "c": [0, 3], "z": [0, 1]}
     vectors |= {"der hund": [1, 0], "the dog": [1, 0], "die katze sieht": [1, 0], "old bridge": [-1, 0]}
     vectors |= {"haus alt": [0, 1], "old house": [1, 1]}
-    found = evaluate_student(
-        FakeModel(vectors), pairs, np.array([[1, 0], [1, 0], [0, 0]]), [read_judged_segments(judged)]
-    )
+    wanted = np.array([[1, 0], [1, 0], [0, 0]])
+    found = evaluate_student(FakeModel(vectors), pairs, wanted, [read_judged_segments(judged)])
     assert found["pooled_p1_de-en"] == 0.75
     assert found["pooled_p1_fi-en"] == 1
     assert found["pooled_p1"] == 0.875
@@ -199,14 +180,10 @@ def test_english_is_found_by_the_name_of_the_file() -> None:
 
 def test_judged_texts_are_left_out_of_training(toy_pairs: Path, tmp_path: Path, teacher: Path, student: Path) -> None:
     rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()]
-    path = tmp_path / "judged.jsonl"
-    lines = [
-        {"lp": "de-en", "source": row["source"], "translation": "x", "human": number}
-        for number, row in enumerate(rows[:5])
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    config = DistilConfig(**{**vars(TINY), "steps": 2, "warmup_steps": 1, "decay_steps": 1})
-    folder = train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, judged=[path], config=config)
+    texts = enumerate(row["source"] for row in rows[:5])
+    lines = [{"lp": "de-en", "source": text, "translation": "x", "human": number} for number, text in texts]
+    path = rows_file(tmp_path / "judged.jsonl", lines)
+    folder = train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, judged=[path], config=SHORT)
     assert record_of(folder)["data"]["left_out"]["judged"] == 5
 
 
@@ -217,14 +194,11 @@ def test_what_cannot_be_used_is_refused(toy_pairs: Path, teacher: Path, student:
     foreign.write_bytes(toy_pairs.read_bytes())
     with pytest.raises(InputError, match="the teacher reads English"):
         train_distil(Run(tmp_path / "toy"), [foreign], teacher, student, config=TINY)
-    flat = tmp_path / "flat.jsonl"
-    row = json.dumps({"lp": "de-en", "source": "a", "translation": "b", "human": 1}) + "\n"
-    flat.write_text(row * 2, encoding="utf-8")
-    with pytest.raises(
-        InputError, match=r"--judged .*flat\.jsonl: no correlation is defined, the human judgements are constant"
-    ):
+    flat = rows_file(tmp_path / "flat.jsonl", [{"lp": "de-en", "source": "a", "translation": "b", "human": 1}] * 2)
+    reason = "no correlation is defined, the human judgements are constant"
+    with pytest.raises(InputError, match=rf"--judged .*flat\.jsonl: {reason}"):
         train_distil(Run(tmp_path / "toy"), [toy_pairs], teacher, student, judged=[flat], config=TINY)
-    hasty = DistilConfig(**{**vars(TINY), "steps": 30})
+    hasty = dataclasses.replace(TINY, steps=30)
     with pytest.raises(InputError, match="30 steps are fewer than 5 of warm-up and 30 of decay"):
         train_distil(Run(tmp_path / "other"), [toy_pairs], teacher, student, config=hasty)
     assert not (tmp_path / "toy").exists()

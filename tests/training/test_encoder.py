@@ -1,25 +1,34 @@
-"""Training an encoder: it learns, goes on after an interruption, and its folder is whole, half precision and
-loadable."""
+"""Training an encoder: it learns, goes on after an interruption, and its folder is whole and loadable."""
 
+import contextlib
 import dataclasses
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_settings import TINY
-from transformers import AutoModel, AutoTokenizer, BertModel
+from toys import equal_weights, precisions, record_of, rows_file
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
-from mtmetrics.errors import InputError
-from mtmetrics.training.corpus import Counts, Pair, read_tests, without_judged
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.training import vocabulary
+from mtmetrics.training.corpus import Pair
 from mtmetrics.training.encoder import batches, objective, start
 from mtmetrics.training.encoder.batches import worsen
 from mtmetrics.training.encoder.train import train_encoder
 from mtmetrics.training.run import Run
+from mtmetrics.training.settings import EncoderConfig
+
+_SIZES = {"vocabulary": 120, "english_pieces": 40, "layer": 1, "max_pieces": 24, "pairs_per_step": 32, "candidates": 16}
+_STEPS = {"steps": 60, "warmup_steps": 3, "decay_steps": 20, "checkpoint_every": 30, "evaluate_every": 30}
+_HELD = {"held_back_per_mille": 150, "held_back_per_pair": 60, "characters": 20_000}
+TINY = EncoderConfig(vector_lr=1e-2, body_lr=1e-3, english=0.2, **_SIZES, **_STEPS, **_HELD)
+SHORT = dataclasses.replace(TINY, steps=6, warmup_steps=1, decay_steps=1)
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +39,8 @@ def teacher(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pyt
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = [("das haus", "the house"), ("hund mag brot", "dog likes bread"), ("alt", "old"), ("neu buch", "the river")]
-    path = tmp_path_factory.mktemp("judged") / "de-en.jsonl"
     rows = [{"lp": "de-en", "source": s, "translation": t, "human": 1.0 - n} for n, (s, t) in enumerate(texts)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return rows_file(tmp_path_factory.mktemp("judged") / "de-en.jsonl", rows)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +49,9 @@ def trained(toy_pairs: Path, teacher: Path, judged: Path, tmp_path_factory: pyte
     return train_encoder(run, [toy_pairs], teacher, judged=[judged], config=TINY)
 
 
-def record_of(folder: Path) -> dict:
-    return json.loads((folder / "training.json").read_text(encoding="utf-8"))
+def word_pieces(*words: str) -> Any:
+    pieces = [*vocabulary.WORDPIECE_SPECIAL, *words]
+    return vocabulary.as_pretrained(vocabulary.wordpiece({piece: n for n, piece in enumerate(pieces)}), 64)
 
 
 def test_training_brings_held_back_pairs_nearer(trained: Path) -> None:
@@ -60,8 +68,7 @@ def test_counted_vectors_are_a_better_start_than_others(
         return np.random.default_rng(0).standard_normal((len(tokenizer), vectors.shape[1])).astype(np.float32)
 
     monkeypatch.setattr(start, "counted_vectors", random_vectors)
-    shorter = dataclasses.replace(TINY, steps=5, warmup_steps=1, decay_steps=1)
-    other = record_of(train_encoder(Run(tmp_path / "toy", seed=3), [toy_pairs], teacher, config=shorter))
+    other = record_of(train_encoder(Run(tmp_path / "toy", seed=3), [toy_pairs], teacher, config=SHORT))
     assert record_of(trained)["before_training"]["held_back_loss"] < other["before_training"]["held_back_loss"] - 0.5
 
 
@@ -83,9 +90,7 @@ def test_the_folder_loads_offline_and_holds_half_precision(trained: Path) -> Non
     ids = tokenizer("Das HAUS", return_tensors="pt")
     assert tokenizer.convert_ids_to_tokens(ids["input_ids"][0]) == ["[CLS]", *tokenizer.tokenize("das haus"), "[SEP]"]
     assert model(**ids).last_hidden_state.shape == (1, ids["input_ids"].shape[1], 16)
-    weights = load_file(trained / "model.safetensors")
-    assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
-    assert not any(name.startswith("pooler") for name in weights)
+    assert precisions(trained) == {"torch.float16"}
     assert {path.name for path in trained.parent.iterdir()} == {"toy", "toy.work"}
 
 
@@ -95,33 +100,25 @@ def test_a_resumed_run_ends_with_the_same_weights(
     # The vocabulary of a repeated run may differ where counts are equal, see `train_wordpiece`; a resumed run keeps its
     # own.
     shutil.copytree(trained.parent / "toy.work" / "tokenizer", tmp_path / "toy.work" / "tokenizer")
-    interrupt_at(40)
-    with pytest.raises(KeyboardInterrupt):
-        train_encoder(Run(tmp_path / "toy", seed=3), [toy_pairs], teacher, judged=[judged], config=TINY)
-    assert [path.name for path in tmp_path.iterdir()] == ["toy.work"]
-    interrupt_at(None)
-    resumed = train_encoder(Run(tmp_path / "toy", seed=3), [toy_pairs], teacher, judged=[judged], config=TINY)
-    first, second = (load_file(folder / "model.safetensors") for folder in (trained, resumed))
-    for name, tensor in first.items():
-        assert torch.equal(tensor, second[name]), name
+    for step in (40, None):
+        interrupt_at(step)
+        with pytest.raises(KeyboardInterrupt) if step else contextlib.nullcontext():
+            train_encoder(Run(tmp_path / "toy", seed=3), [toy_pairs], teacher, judged=[judged], config=TINY)
+        assert (tmp_path / "toy").exists() is (step is None)
+    assert equal_weights(trained, tmp_path / "toy")
+    assert record_of(trained)["result"] == record_of(tmp_path / "toy")["result"]
 
 
 def test_layers_above_the_taught_one_are_kept(toy_pairs: Path, tmp_path: Path) -> None:
-    from transformers import BertConfig, PreTrainedTokenizerFast
-
     folder = tmp_path / "deep"
     words = sorted({word for line in toy_pairs.read_text().splitlines() for word in json.loads(line)["target"].split()})
-    from mtmetrics.training import vocabulary
-
-    pieces = [*vocabulary.WORDPIECE_SPECIAL, *words]
-    made = vocabulary.wordpiece({piece: number for number, piece in enumerate(pieces)})
-    tokenizer: PreTrainedTokenizerFast = vocabulary.as_pretrained(made, 64)
-    tokenizer.save_pretrained(folder)
+    made = word_pieces(*words)
+    made.save_pretrained(folder)
     torch.manual_seed(4)
     sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
-    deep = BertModel(BertConfig(vocab_size=len(pieces), max_position_embeddings=64, **sizes), add_pooling_layer=False)
+    deep = BertModel(BertConfig(vocab_size=len(made), max_position_embeddings=64, **sizes), add_pooling_layer=False)
     deep.save_pretrained(folder)
-    config = dataclasses.replace(TINY, layer=2, steps=6, warmup_steps=1, decay_steps=1)
+    config = dataclasses.replace(SHORT, layer=2)
     out = train_encoder(Run(tmp_path / "out", seed=1), [toy_pairs], folder, config=config)
     weights = load_file(out / "model.safetensors")
     names = [name for name, tensor in deep.state_dict().items() if name.startswith("encoder.layer.")]
@@ -132,41 +129,50 @@ def test_layers_above_the_taught_one_are_kept(toy_pairs: Path, tmp_path: Path) -
 def test_settings_and_places_that_do_not_fit_are_refused(
     trained: Path, toy_pairs: Path, teacher: Path, tiny_lm: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match="exists already"):
-        train_encoder(Run(trained, seed=3), [toy_pairs], teacher, config=TINY)
-    with pytest.raises(InputError, match="other settings"):
-        train_encoder(Run(trained, seed=4, overwrite=True), [toy_pairs], teacher, config=TINY)
-    with pytest.raises(InputError, match="no such file"):
-        train_encoder(Run(tmp_path / "a"), [toy_pairs.parent / "none.jsonl"], teacher, config=TINY)
-    with pytest.raises(InputError, match="layer 2: the teacher has the layers 1 to 1"):
-        train_encoder(Run(tmp_path / "b"), [toy_pairs], teacher, config=dataclasses.replace(TINY, layer=2))
-    with pytest.raises(InputError, match="BERT architecture is needed, this is gpt2"):
-        train_encoder(Run(tmp_path / "c"), [toy_pairs], tiny_lm, config=TINY)
     foreign = tmp_path / "de-fr.jsonl"
     shutil.copy(toy_pairs, foreign)
-    with pytest.raises(InputError, match="de-fr: the teacher reads English"):
-        train_encoder(Run(tmp_path / "d"), [foreign], teacher, config=TINY)
+    for run, files, model, config, message in (
+        (Run(trained, seed=3), [toy_pairs], teacher, TINY, "exists already"),
+        (Run(trained, seed=4, overwrite=True), [toy_pairs], teacher, TINY, "other settings"),
+        (Run(tmp_path / "a"), [toy_pairs.parent / "none.jsonl"], teacher, TINY, "no such file"),
+        (
+            Run(tmp_path / "b"),
+            [toy_pairs],
+            teacher,
+            dataclasses.replace(TINY, layer=2),
+            "teacher has the layers 1 to 1",
+        ),
+        (Run(tmp_path / "c"), [toy_pairs], tiny_lm, TINY, "BERT architecture is needed, this is gpt2"),
+        (Run(tmp_path / "d"), [foreign], teacher, TINY, "de-fr: the teacher reads English"),
+    ):
+        with pytest.raises(InputError, match=message):
+            train_encoder(run, files, model, config=config)
     assert {path.name for path in tmp_path.iterdir()} <= {"de-fr.jsonl", "a.work", "b.work", "c.work", "d.work"}
 
 
-def test_pairs_with_a_judged_text_are_left_out(judged: Path) -> None:
-    pairs = [Pair("Das Haus!", "a house", "x", "de-en"), Pair("ein hund", "a dog", "x", "de-en")]
-    counts = Counts()
-    kept = without_judged(pairs, read_tests([judged]), counts)
-    assert [pair.source for pair in kept] == ["ein hund"]
-    assert counts.left_out["judged"] == 1
+def test_a_training_that_diverged_is_no_artifact(toy_pairs: Path, teacher: Path, tmp_path: Path) -> None:
+    config = dataclasses.replace(SHORT, vector_lr=1e30)
+    with pytest.raises(MTMetricsError, match="the loss is no longer finite; begin again with --restart and lower"):
+        train_encoder(Run(tmp_path / "toy"), [toy_pairs], teacher, config=config)
+    assert not (tmp_path / "toy").exists()
+
+
+def test_texts_are_counted_whole(teacher: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(teacher, local_files_only=True)
+    tokenizer.backend_tokenizer.enable_truncation(3)
+    tokenizer.backend_tokenizer.enable_padding(length=3)
+    house, dog = tokenizer.convert_tokens_to_ids(["house", "dog"])
+    counts = start.piece_counts(["house house house house", "dog"], tokenizer)
+    assert (counts[house], counts[dog], counts.sum()) == (4, 1, 5)
 
 
 def test_a_new_piece_begins_as_the_mean_of_what_it_is_translated_with(teacher: Path) -> None:
     original = AutoTokenizer.from_pretrained(teacher, local_files_only=True)
     vectors = np.random.default_rng(0).standard_normal((len(original), 4)).astype(np.float32)
-    from mtmetrics.training import vocabulary
-
-    pieces = [*vocabulary.WORDPIECE_SPECIAL, "haus", "house", "winter", "unseen"]
-    made = vocabulary.wordpiece({piece: number for number, piece in enumerate(pieces)})
-    tokenizer = vocabulary.as_pretrained(made, 64)
+    tokenizer = word_pieces("haus", "house", "winter", "unseen")
     pairs = [Pair("haus", "house", "x", "de-en"), Pair("winter", "river", "x", "de-en")] * 2
-    found = dict(zip(pieces, start.counted_vectors(pairs, tokenizer, original, vectors), strict=True))
+    found = start.counted_vectors(pairs, tokenizer, original, vectors)
+    found = {piece: found[number] for piece, number in tokenizer.get_vocab().items()}
     old = {piece: vectors[number] for piece, number in original.get_vocab().items()}
     assert found["haus"] == pytest.approx(old["house"])
     assert found["house"] == pytest.approx(old["house"])  # English alone: its own vector

@@ -1,33 +1,20 @@
 """Training a language model: it learns, packed texts do not see each other, and its folder is whole and loadable."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from toys import equal_weights, precisions, record_of
 
 from mtmetrics.errors import InputError
 from mtmetrics.training.lm import pack, train_lm
 from mtmetrics.training.run import Run
 from mtmetrics.training.settings import LMConfig
 
-TINY = LMConfig(
-    vocabulary=320,
-    width=16,
-    layers=2,
-    heads=2,
-    context=48,
-    rows_per_step=8,
-    steps=60,
-    warmup_steps=3,
-    decay_steps=20,
-    matrix_lr=1e-2,
-    other_lr=1e-2,
-    held_back=40,
-    checkpoint_every=30,
-)
+_SIZES = {"vocabulary": 320, "width": 16, "layers": 2, "heads": 2, "context": 48, "rows_per_step": 8, "held_back": 40}
+_STEPS = {"steps": 60, "warmup_steps": 3, "decay_steps": 20, "checkpoint_every": 30}
+TINY = LMConfig(matrix_lr=1e-2, other_lr=1e-2, **_SIZES, **_STEPS)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +39,7 @@ def test_the_model_prefers_sentences_like_those_it_saw(trained: Path) -> None:
     tokenizer, model = load(trained)
     good = mean_log_likelihood(tokenizer, model, "The old river needs the tree.")
     assert good > mean_log_likelihood(tokenizer, model, "River the tree old the needs.") + 0.5
-    record = json.loads((trained / "training.json").read_text(encoding="utf-8"))
+    record = record_of(trained)
     assert record["result"]["perplexity"] < 8
     assert record["sentences"]["held_back"] == 40
 
@@ -63,7 +50,7 @@ def test_the_folder_loads_offline_and_holds_half_precision_and_a_start_token(tra
     assert tokenizer.bos_token_id == model.config.bos_token_id
     assert tokenizer("The House")["input_ids"] == tokenizer("the house")["input_ids"]
     assert tokenizer.decode(tokenizer("Žluťoučký 猫")["input_ids"]).strip() == "žluťoučký 猫"
-    assert {tensor.dtype for tensor in load_file(trained / "model.safetensors").values()} == {torch.float16}
+    assert precisions(trained) == {"torch.float16"}
     assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
     assert {path.name for path in trained.parent.iterdir()} == {"toy", "toy.work"}
 
@@ -103,16 +90,14 @@ def test_a_resumed_run_ends_with_the_same_weights(
     (tmp_path / "toy.work" / "checkpoints" / "checkpoint-39").mkdir()  # cut off while it was written
     interrupt_at(None)
     resumed = train_lm(Run(tmp_path / "toy", seed=2), [str(toy_lines)], config=TINY)
-    first, second = (load_file(folder / "model.safetensors") for folder in (trained, resumed))
-    for name, tensor in first.items():
-        assert torch.equal(tensor, second[name]), name
+    assert equal_weights(trained, resumed)
 
 
 def test_weights_repeat_an_origin_in_training_only(toy_lines: Path, tmp_path: Path) -> None:
     spec = f"{toy_lines}:1-100=news,101-200=talk"
     config = LMConfig(**{**vars(TINY), "steps": 2, "warmup_steps": 1, "decay_steps": 1})
     folder = train_lm(Run(tmp_path / "toy"), [spec], weights={"news": 3}, config=config)
-    record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    record = record_of(folder)
     assert record["sentences"]["train"] == 160
     assert 160 < record["sentences"]["train_with_weights"] < 480
     assert record["mono"] == ["en.txt:1-100=news,101-200=talk"]

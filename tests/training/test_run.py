@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mtmetrics.errors import InputError
-from mtmetrics.training.run import Passes, Run
-from mtmetrics.training.settings import ContrastiveConfig, LMConfig, TranslationConfig
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.training.run import Run, save_model, trainer_settings
+from mtmetrics.training.settings import ContrastiveConfig, EncoderConfig, LMConfig, TranslationConfig
 
 
 @pytest.fixture
@@ -43,8 +43,6 @@ def test_a_work_folder_belongs_to_its_settings_and_files(data: Path) -> None:
 
 def test_what_cannot_begin_leaves_nothing(data: Path) -> None:
     run = Run(data.parents[1] / "toy")
-    with pytest.raises(InputError, match="90 steps are fewer than 80 of warm-up and 700 of decay"):
-        run.open(LMConfig(steps=90), {"parallel": [data]})
     with pytest.raises(InputError, match=r"none\.jsonl: no such file"):
         run.open(LMConfig(), {"parallel": [data, data.with_name("none.jsonl")]})
     run.output.mkdir()
@@ -76,19 +74,56 @@ def test_the_record_says_what_was_used_but_not_where_it_lay(data: Path) -> None:
     assert log == "step,eval,loss\n1,,0.123457\n3,2,\n"
 
 
-def test_the_schedule_of_whole_passes() -> None:
-    assert Passes.over(10, TranslationConfig(epochs=3, pairs_per_step=4)) == Passes(9, 0, 9, 1000, False)
-    assert Passes.over(40, ContrastiveConfig(epochs=2, pairs_per_step=4, warmup=0.13)) == Passes(20, 2, 18, 100, False)
+@pytest.mark.parametrize(
+    ("config", "rows", "expected"),
+    [
+        (TranslationConfig(epochs=3), 10, (9, 0, 9)),
+        (ContrastiveConfig(epochs=2, warmup=0.13), 40, (20, 2, 18)),
+        (LMConfig(steps=900), 0, (900, 80, 700)),
+    ],
+)
+def test_the_schedule(config: Any, rows: int, expected: tuple, tmp_path: Path) -> None:
+    found = trainer_settings(Run(tmp_path / "toy", seed=5), config, 0.1, rows=rows, rows_per_step=4)
+    assert (found.max_steps, found.warmup_steps, found.lr_scheduler_kwargs["num_decay_steps"]) == expected
+    assert (found.seed, found.data_seed, found.save_steps) == (5, 5, config.checkpoint_every)
+
+
+def test_a_step_has_its_size_on_any_number_of_cards(tmp_path: Path) -> None:
+    class Arguments:
+        n_gpu = property(lambda self: self._n_gpu)
+
+        def __init__(self, **_: Any) -> None:
+            self._n_gpu = 2
+
+    assert trainer_settings(Run(tmp_path / "toy"), EncoderConfig(), 0.1, arguments=Arguments).n_gpu == 1
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("config", "message"),
     [
-        ({"epochs": 0}, "epochs 0: must be a whole number of at least 1"),
-        ({"pairs_per_step": 0}, "pairs_per_step 0: must be a whole number of at least 1"),
-        ({"warmup": 1.0}, "warmup 1.0: a share of the steps is needed"),
+        (ContrastiveConfig(temperature=0.0), "temperature 0.0: must be above 0"),
+        (ContrastiveConfig(epochs=0), "epochs 0: must be a whole number of at least 1"),
+        (ContrastiveConfig(pairs_per_step=0), "pairs_per_step 0: must be a whole number of at least 1"),
+        (ContrastiveConfig(warmup=1.0), "warmup 1.0: a share of the steps is needed"),
+        (EncoderConfig(candidates=0), "candidates 0: must be a whole number of at least 1"),
+        (LMConfig(steps=90), "90 steps are fewer than 80 of warm-up and 700 of decay"),
     ],
 )
-def test_settings_that_allow_no_step(change: dict[str, Any], message: str) -> None:
+def test_settings_that_cannot_be_used(config: Any, message: str, data: Path) -> None:
+    run = Run(data.parents[1] / "toy")
     with pytest.raises(InputError, match=message):
-        Passes.over(10, ContrastiveConfig(**change))
+        run.open(config, {"parallel": [data]})
+    assert not run.work.exists()
+
+
+def test_weights_that_half_precision_cannot_hold_are_refused(tmp_path: Path) -> None:
+    import torch
+    from transformers import BertConfig, BertModel
+
+    sizes = {"hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 4}
+    model = BertModel(BertConfig(vocab_size=5, **sizes), add_pooling_layer=False)
+    with torch.no_grad():
+        model.embeddings.word_embeddings.weight[2, 1] = 70000.0
+    with pytest.raises(MTMetricsError, match="1 weights are not finite in half precision, the first is embeddings"):
+        save_model(model, None, tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -20,6 +20,8 @@ from mtmetrics.training.settings import (
     TranslationConfig,
 )
 
+_LM, _DE_EN = {"parallel": [], "side": "target"}, {"parallel": ["de-en.jsonl"]}
+
 
 def parse(*argv: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
@@ -35,13 +37,7 @@ def parse(*argv: str) -> argparse.Namespace:
             "lm --out out --mono en.txt:1-5=news --exclude-origin a b* --weight news=3 --seed 4 --layers 5 "
             "--matrix-lr 0.01 --bf16",
             {"output": Path("out"), "seed": 4, "work": Path("out.work"), "overwrite": False, "restart": False},
-            {
-                "mono": ["en.txt:1-5=news"],
-                "parallel": [],
-                "side": "target",
-                "exclude": ["a", "b*"],
-                "weights": {"news": 3},
-            },
+            _LM | {"mono": ["en.txt:1-5=news"], "exclude": ["a", "b*"], "weights": {"news": 3}},
             LMConfig(layers=5, matrix_lr=0.01, bf16=True),
         ),
         (
@@ -57,14 +53,7 @@ def parse(*argv: str) -> argparse.Namespace:
             "distil --out out --parallel de-en.jsonl --teacher t --student s --judged j k --cap a=3 --exclude-origin b "
             "--learning-rate 1e-3",
             {"seed": 1},
-            {
-                "parallel": ["de-en.jsonl"],
-                "teacher": "t",
-                "student": "s",
-                "judged": ["j", "k"],
-                "caps": {"a": 3},
-                "exclude": ["b"],
-            },
+            _DE_EN | {"teacher": "t", "student": "s", "judged": ["j", "k"], "caps": {"a": 3}, "exclude": ["b"]},
             DistilConfig(learning_rate=1e-3),
         ),
         (

@@ -1,5 +1,4 @@
-"""Fine-tuning for translation learns, goes on after an interruption, and its translations become pairs; so does the
-small MBart, whose vectors and noise are looked at besides."""
+"""Fine-tuning for translation, and the small MBart: they learn and go on after an interruption."""
 
 import itertools
 import json
@@ -8,46 +7,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import write
 from safetensors.torch import load_file
+from toys import precisions, record_of
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.translator import Translator
 from mtmetrics.training.run import Run
 from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
-from mtmetrics.training.translation import (
-    small_mbart,
-    span_masked,
-    train_denoising,
-    train_translation,
-)
+from mtmetrics.training.translation import small_mbart, span_masked, train_denoising, train_translation
 
 WORDS = {"buch": "book", "brot": "bread", "katze": "cat", "kind": "child", "hund": "dog"}
 TINY = TranslationConfig(epochs=250, pairs_per_step=32, learning_rate=5e-3, warmup=0.1, checkpoint_every=100)
-SMALL = DenoisingConfig(
-    layers=1,
-    heads=2,
-    inner=64,
-    rows_per_step=16,
-    steps=60,
-    warmup_steps=5,
-    decay_steps=20,
-    matrix_lr=1e-2,
-    other_lr=1e-2,
-    checkpoint_every=25,
-)
+_STEPS = {"steps": 60, "warmup_steps": 5, "decay_steps": 20, "checkpoint_every": 25}
+SMALL = DenoisingConfig(layers=1, heads=2, inner=64, rows_per_step=16, matrix_lr=1e-2, other_lr=1e-2, **_STEPS)
 MASK = 4
 
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All sentences of two of five words and their translation word by word."""
-    path = tmp_path_factory.mktemp("pairs") / "mined.tsv"
-    sentences = itertools.permutations(WORDS, 2)
-    path.write_text(
-        "".join(f"{' '.join(words)}\t{' '.join(WORDS[word] for word in words)}\n" for words in sentences),
-        encoding="utf-8",
-    )
-    return path
+    lines = [f"{a} {b}\t{WORDS[a]} {WORDS[b]}\n" for a, b in itertools.permutations(WORDS, 2)]
+    return write(tmp_path_factory.mktemp("pairs") / "mined.tsv", "".join(lines))
 
 
 @pytest.fixture(scope="module")
@@ -77,18 +58,15 @@ def test_it_learns_to_translate(trained: Path, start: Path) -> None:
 
 
 def test_the_folder_and_its_record(trained: Path, pairs: Path) -> None:
-    record = json.loads((trained / "training.json").read_text(encoding="utf-8"))
+    record = record_of(trained)
     assert (record["pairs"], record["steps"], record["lp"], record["seed"]) == (20, 250, "de-en", 3)
     assert record["model"].startswith("start#")
     assert str(pairs.parent.parent) not in json.dumps(record)
-    assert {str(tensor.dtype) for tensor in load_file(trained / "model.safetensors").values()} == {"torch.float16"}
+    assert precisions(trained) == {"torch.float16"}
     # What other programs generate with: [SEP] starts the decoder, and [CLS] is its answer.
     generation = json.loads((trained / "generation_config.json").read_text(encoding="utf-8"))
-    assert (generation["decoder_start_token_id"], generation["forced_bos_token_id"], generation["eos_token_id"]) == (
-        3,
-        2,
-        3,
-    )
+    names = ("decoder_start_token_id", "forced_bos_token_id", "eos_token_id")
+    assert [generation[name] for name in names] == [3, 2, 3]
 
 
 def test_a_resumed_run_ends_with_the_same_weights(
@@ -120,9 +98,8 @@ def test_what_cannot_be_used_is_refused(pairs: Path, start: Path, student: Path,
 
 @pytest.fixture(scope="module")
 def denoised(toy_lines: Path, student: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_denoising(
-        Run(tmp_path_factory.mktemp("out") / "small", seed=3), [str(toy_lines)], student, config=SMALL
-    )
+    run = Run(tmp_path_factory.mktemp("out") / "small", seed=3)
+    return train_denoising(run, [str(toy_lines)], student, config=SMALL)
 
 
 def test_a_small_model_begins_with_the_vectors_of_the_encoder(student: Path) -> None:
@@ -178,6 +155,6 @@ def test_a_translator_opens_the_small_model(denoised: Path) -> None:
     [translation] = Translator(denoised, "de-en", max_length=8).translate(["the old dog"])
     assert translation.text
     assert not translation.cut
-    record = json.loads((denoised / "training.json").read_text(encoding="utf-8"))
+    record = record_of(denoised)
     assert record["encoder"].startswith("student#")
     assert record["sentences"] > 100

@@ -6,12 +6,9 @@ import functools
 import importlib
 import logging
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from mtmetrics.cli.options import add_settings
-
-Add = Callable[..., Any]
 
 
 def add_parser(subparsers: Any) -> None:
@@ -26,25 +23,19 @@ def add_parser(subparsers: Any) -> None:
     kinds = parser.add_subparsers(title="what to train", metavar="MODEL", required=True)
     for name, function, config_name, options, text, description in _KINDS:
         kind = kinds.add_parser(name, help=text, description=description)
-        names: list[str] = []
-        options(_recording(kind.add_argument_group("data"), names))
-        output = kind.add_argument_group("output")
+        data, output = kind.add_argument_group("data"), kind.add_argument_group("output")
+        names = [data.add_argument(flag, **option).dest for flag, option in options]
         output.add_argument("--out", required=True, metavar="DIR", help="the artifact folder to make")
         output.add_argument("--overwrite", action="store_true", help="replace an existing one")
         output.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUT.work)")
-        output.add_argument(
-            "--restart", action="store_true", help="discard what an earlier run left in the work folder"
-        )
+        text = "discard what an earlier run left in the work folder"
+        output.add_argument("--restart", action="store_true", help=text)
         group, config = kind.add_argument_group("settings"), getattr(settings, config_name)
         if "seeds" not in names:
             group.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
         add_settings(group, config)
         train = functools.partial(_train, function=function, names=names, config=config)
         kind.set_defaults(run=train, large_blocks=True)
-
-
-def _recording(group: Any, names: list[str]) -> Add:
-    return lambda flag, **settings: names.append(group.add_argument(flag, **settings).dest)
 
 
 def _train(args: argparse.Namespace, *, function: str, names: list[str], config: type) -> int:
@@ -65,107 +56,6 @@ def _train(args: argparse.Namespace, *, function: str, names: list[str], config:
     return 0
 
 
-# The names of these options are those of the training's arguments.
-
-
-def _encoder_options(add: Add) -> None:
-    _parallel_text(add)
-    _judged(add)
-    text = "English sentence encoder of the BERT architecture: a folder, a Hub repository, or all-MiniLM-L6-v2"
-    add("--teacher", required=True, metavar="MODEL", help=f"{text} of the extra [minilm]")
-
-
-def _lm_options(add: Add) -> None:
-    add(
-        "--mono",
-        nargs="+",
-        default=[],
-        metavar="FILE[:START-END[=ORIGIN],...]",
-        help="text, one sentence per line; with line ranges, only those lines",
-    )
-    add("--parallel", nargs="+", default=[], metavar="FILE", help="JSON Lines of which one side is used")
-    add("--side", choices=("source", "target"), default="target", help="that side (default: %(default)s)")
-    text = "sentences of this origin occur N times per epoch; ORIGIN may end in *"
-    add("--weight", dest="weights", nargs="+", default=[], metavar="ORIGIN=N", help=text)
-    _excluded(add)
-
-
-def _distil_options(add: Add) -> None:
-    _parallel_text(add)
-    _judged(add)
-    model = "folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2 of the extra [minilm]"
-    add("--teacher", required=True, metavar="MODEL", help=f"a sentence-transformers model for English: {model}")
-    text = "a multilingual encoder, e.g. mini-encoder, likewise; it is mean-pooled"
-    add("--student", required=True, metavar="MODEL", help=text)
-
-
-def _contrastive_options(add: Add) -> None:
-    _pairs(add)
-    text = "the encoder to begin with: a folder, bundled artifact or Hub repository"
-    add("--model", required=True, metavar="MODEL", help=text)
-
-
-def _translation_options(add: Add) -> None:
-    _pairs(add)
-    text = "language pair of the files, such as de-en"
-    add("--lp", dest="lang_pair", required=True, metavar="XX-YY", help=text)
-    text = "the MBart to begin with, such as facebook/mbart-large-cc25, or a folder"
-    add("--model", required=True, metavar="MODEL", help=text)
-
-
-def _regressor_options(add: Add) -> None:
-    text = "JSON Lines: reference or ref (source or src), translation or mt, human or score"
-    add("--judged", nargs="+", required=True, metavar="FILE", help=text)
-    add("--valid", nargs="+", default=[], metavar="FILE", help="judged segments that decide when to stop")
-    text = "folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2"
-    add("--encoder", required=True, metavar="MODEL", help=text)
-    text = "folder for the outputs of the encoder, to share between runs (default: WORK/vectors)"
-    add("--vectors", metavar="DIR", help=text)
-    add(
-        "--curve",
-        type=_numbers,
-        metavar="N,N,...",
-        help="instead of an artifact, make a table and a plot of the validation against that many training instances",
-    )
-    text = "a network each, averaged (default: 1)"
-    add("--seeds", nargs="+", type=int, default=[1], metavar="N", help=text)
-
-
-def _parallel_text(add: Add) -> None:
-    add(
-        "--parallel",
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="JSON Lines (source, target, origin) or .tsv word lists; the name begins with the language pair, e.g. "
-        "de-en.jsonl.gz",
-    )
-    text = "use at most N rows of this origin per file; ORIGIN may end in *"
-    add("--cap", dest="caps", nargs="+", default=[], metavar="ORIGIN=N", help=text)
-    _excluded(add)
-
-
-def _judged(add: Add) -> None:
-    add(
-        "--judged",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="segments with human judgements (JSON Lines), to evaluate with; what they share with the parallel text is "
-        "left out of it",
-    )
-
-
-def _excluded(add: Add) -> None:
-    text = "leave out rows of these origins; a name may end in *"
-    add("--exclude-origin", dest="exclude", nargs="+", default=[], metavar="ORIGIN", help=text)
-
-
-def _pairs(add: Add) -> None:
-    text = "sentence pairs: TSV, or JSON Lines with source and target"
-    add("--parallel", nargs="+", required=True, metavar="FILE", help=text)
-
-
 def _numbers(text: str) -> list[int]:
     try:
         return [int(number) for number in text.split(",")]
@@ -173,13 +63,68 @@ def _numbers(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"{text!r}: numbers joined by commas are needed, such as 500,1000") from None
 
 
+Option = tuple[str, dict[str, Any]]
+
+
+def _model(flag: str, text: str) -> Option:
+    return flag, {"required": True, "metavar": "MODEL", "help": text}
+
+
+def _files(flag: str, text: str, metavar: str = "FILE", required: bool = False, **settings: Any) -> Option:
+    need = {"required": True} if required else {"default": []}
+    return flag, {"nargs": "+", "metavar": metavar, "help": text, **need, **settings}
+
+
+# The names of the options are those of the training's arguments.
+_EXCLUDE = _files("--exclude-origin", "leave out rows of these origins; a name may end in *", "ORIGIN", dest="exclude")
+_CAP = "use at most N rows of this origin per file; ORIGIN may end in *"
+_NAMES = "the name begins with the language pair, e.g. de-en.jsonl.gz"
+_PARALLEL = f"JSON Lines (source, target, origin) or .tsv word lists; {_NAMES}"
+_SHARED = "what they share with the parallel text is left out of it"
+_JUDGED = f"segments with human judgements (JSON Lines), to evaluate with; {_SHARED}"
+_DISTILLATION = [
+    _files("--parallel", _PARALLEL, required=True),
+    _files("--cap", _CAP, "ORIGIN=N", dest="caps"),
+    _EXCLUDE,
+    _files("--judged", _JUDGED),
+]
+_PAIRS = _files("--parallel", "sentence pairs: TSV, or JSON Lines with source and target", required=True)
+_MINILM = "all-MiniLM-L6-v2 of the extra [minilm]"
+_ANY = "folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2"
+_MONO = "text, one sentence per line; with line ranges, only those lines"
+_WEIGHT = "sentences of this origin occur N times per epoch; ORIGIN may end in *"
+_LM = [
+    _files("--mono", _MONO, "FILE[:START-END[=ORIGIN],...]"),
+    _files("--parallel", "JSON Lines of which one side is used"),
+    ("--side", {"choices": ("source", "target"), "default": "target", "help": "that side (default: %(default)s)"}),
+    _files("--weight", _WEIGHT, "ORIGIN=N", dest="weights"),
+    _EXCLUDE,
+]
+_VECTORS = "folder for the outputs of the encoder, to share between runs (default: WORK/vectors)"
+_CURVE = "instead of an artifact, make a table and a plot of the validation against that many training instances"
+_SEEDS = "a network each, averaged (default: 1)"
+_SCORED = "JSON Lines: reference or ref (source or src), translation or mt, human or score"
+_REGRESSOR = [
+    _files("--judged", _SCORED, required=True),
+    _files("--valid", "judged segments that decide when to stop"),
+    _model("--encoder", _ANY),
+    ("--vectors", {"metavar": "DIR", "help": _VECTORS}),
+    ("--curve", {"type": _numbers, "metavar": "N,N,...", "help": _CURVE}),
+    ("--seeds", {"nargs": "+", "type": int, "default": [1], "metavar": "N", "help": _SEEDS}),
+]
+_TEACHER = f"English sentence encoder of the BERT architecture: a folder, a Hub repository, or {_MINILM}"
+_SENTENCES = f"a sentence-transformers model for English: {_ANY} of the extra [minilm]"
+_START = "the encoder to begin with: a folder, bundled artifact or Hub repository"
+_MBART = "the MBart to begin with, such as facebook/mbart-large-cc25, or a folder"
+_LP = {"dest": "lang_pair", "required": True, "metavar": "XX-YY", "help": "language pair of the files, such as de-en"}
+
 # Name of the command, function that trains, class of its settings, options, help and description.
-_KINDS = [
+_KINDS: list[tuple[str, str, str, list[Option], str, str]] = [
     (
         "encoder",
         "encoder.train.train_encoder",
         "EncoderConfig",
-        _encoder_options,
+        [*_DISTILLATION, _model("--teacher", _TEACHER)],
         "a multilingual encoder, from an English one and parallel text",
         "Gives an English sentence encoder a multilingual vocabulary, and teaches it to say of a source what the "
         "original says of its translation, token by token and as a whole.",
@@ -188,7 +133,7 @@ _KINDS = [
         "lm",
         "lm.train_lm",
         "LMConfig",
-        _lm_options,
+        _LM,
         "a language model, from text of one language",
         "Trains a small GPT-2 model on single sentences, for the fluency term of a metric.",
     ),
@@ -196,7 +141,11 @@ _KINDS = [
         "distil",
         "distil.train_distil",
         "DistilConfig",
-        _distil_options,
+        [
+            *_DISTILLATION,
+            _model("--teacher", _SENTENCES),
+            _model("--student", "a multilingual encoder, e.g. mini-encoder, likewise; it is mean-pooled"),
+        ],
         "a multilingual sentence encoder, from an English one and parallel text",
         "Teaches a multilingual student the sentence vectors of an English teacher (Reimers and Gurevych, 2020).",
     ),
@@ -204,7 +153,7 @@ _KINDS = [
         "contrastive",
         "sentence.train_contrastive",
         "ContrastiveConfig",
-        _contrastive_options,
+        [_PAIRS, _model("--model", _START)],
         "a sentence encoder, from sentence pairs alone",
         "Pulls the vectors of a sentence and of its translation together, and pushes those of other sentences away "
         "(the sentence level of UScore; Belouadi and Eger, 2023).",
@@ -213,7 +162,7 @@ _KINDS = [
         "translation",
         "translation.train_translation",
         "TranslationConfig",
-        _translation_options,
+        [_PAIRS, ("--lp", _LP), _model("--model", _MBART)],
         "a translation model for pseudo-references, from sentence pairs",
         "Fine-tunes an MBart for the translation of one language pair (Belouadi and Eger, 2023).",
     ),
@@ -221,7 +170,7 @@ _KINDS = [
         "regressor",
         "regressor.train_regressor",
         "RegressorConfig",
-        _regressor_options,
+        _REGRESSOR,
         "BiLSTM, BiLSTM with attention or ESIM, from human judgements",
         "Trains a network on the vectors of a frozen encoder to predict human judgements (Mathur et al., 2019).",
     ),

@@ -1,14 +1,15 @@
-"""Reads training text with its origins: which rows are used, which are held back, how many came from where, and which
-of them meet in a batch."""
+"""Training text and its origins: which rows are used, which are held back, and which of them meet in a batch."""
 
+import logging
 import random
 import re
 import unicodedata
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.data import Judged, read_judged_segments
 from mtmetrics.textio import iter_jsonl, iter_lines
+from mtmetrics.training.settings import DistilConfig, EncoderConfig
 
+log = logging.getLogger(__name__)
 UNNAMED = "unnamed"
 _NO_LETTERS = re.compile(r"[\W_]+")
 _RANGES = re.compile(r"(?P<path>.+?):(?P<ranges>\d+-\d+(?:=[^,=:]+)?(?:,\d+-\d+(?:=[^,=:]+)?)*)")
@@ -36,52 +39,81 @@ class Pair:
 class Counts:
     """Rows used per file and origin, and rows left out per reason."""
 
-    used: dict[str, Counter] = field(default_factory=dict)
+    used: defaultdict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
     left_out: Counter = field(default_factory=Counter)
 
-    def add(self, file: str, origin: str, rows: int = 1) -> None:
-        """Counts `rows` used rows of `origin` in `file`."""
-        self.used.setdefault(file, Counter())[origin] += rows
-
     def as_dict(self) -> dict[str, dict]:
-        """The counts as plain dictionaries, largest origin first."""
+        """The counts, largest origin first."""
         used = {file: dict(counter.most_common()) for file, counter in sorted(self.used.items())}
         return {"used": used, "left_out": dict(sorted(self.left_out.items()))}
 
 
-def read_tests(judged: Sequence[str | Path]) -> list[Judged]:
-    """Segments with human judgements, to evaluate a training on.
+@dataclass
+class DistillationText:
+    """Parallel text to distil an English teacher with: pairs to train on, the last `words` of them word pairs,
+    held-back sentence pairs, judged segments, and what was used of which file."""
 
-    Raises:
-        InputError: a file cannot be read, or no correlation is defined on it.
-    """
+    train: list[Pair]
+    words: int
+    held: list[Pair]
+    tests: list[Judged]
+    counts: Counts
+
+    def plan(self, config: EncoderConfig | DistilConfig, seed: int) -> list[np.ndarray]:
+        """The rows of `train` in every step, see `plan_batches`."""
+        lengths = np.array([len(pair.source) + len(pair.target) for pair in self.train])
+        groups = [pair.group for pair in self.train]
+        return plan_batches(groups, lengths, config.pairs_per_step, config.steps, seed, config.words)
+
+    def record(self) -> dict[str, Any]:
+        """What training.json says of it."""
+        sizes = {"train": len(self.train) - self.words, "words": self.words, "held_back": len(self.held)}
+        return {"data": self.counts.as_dict(), "pairs": sizes}
+
+
+def read_distillation(
+    parallel: Sequence[str | Path],
+    judged: Sequence[str | Path],
+    exclude: Sequence[str],
+    caps: dict[str, int] | None,
+    config: EncoderConfig | DistilConfig,
+    seed: int,
+) -> DistillationText:
+    """Reads what a distillation needs; pairs that share a text with a judged segment are left out."""
     tests = [read_judged_segments(path) for path in judged]
     for test in tests:
         if reason := pearson(np.arange(len(test)), test.human).reason:
             raise InputError(f"--judged {test.file}: no correlation is defined, {reason}")
-    return tests
-
-
-def without_judged(pairs: Sequence[Pair], tests: Sequence[Judged], counts: Counts) -> list[Pair]:
-    """The pairs that share no text with a test; the others are counted as left out."""
+    pairs, counts = read_pairs(parallel, exclude, caps, seed)
     columns = [column for test in tests for column in (test.sources, test.predictions, test.references)]
     keys = {text_key(text) for column in columns for text in column if text}
     kept = [pair for pair in pairs if keys.isdisjoint((text_key(pair.source), text_key(pair.target)))]
     counts.left_out["judged"] += len(pairs) - len(kept)
-    return kept
+    train, words, held = training_split(kept, config.held_back_per_mille, config.held_back_per_pair, seed)
+    log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
+    return DistillationText(train + words, len(words), held, tests, counts)
+
+
+def correlations(name: str, similarities: Sequence[np.ndarray], tests: Sequence[Judged]) -> dict[str, float]:
+    """Pearson's r of similarities with the judgements of each test where it is defined, `NAME_FILE`, and their mean,
+    `NAME`."""
+    found = {}
+    for values, test in zip(similarities, tests, strict=True):
+        correlation = pearson(values, test.human)
+        if correlation.reason:
+            log.warning("%s: no correlation, %s", test.file, correlation.reason)
+        else:
+            found[f"{name}_{short_name(test.file)}"] = correlation.value
+    return found | ({name: float(np.mean(list(found.values())))} if found else {})
 
 
 def origin_matches(origin: str, patterns: Iterable[str]) -> bool:
-    """Tells whether `origin` equals one of the patterns, or starts with one that ends in ``*``."""
+    """Whether `origin` equals one of the patterns, or starts with one that ends in ``*``."""
     return any(origin.startswith(name[:-1]) if name.endswith("*") else origin == name for name in patterns)
 
 
 def parse_numbers(specs: Iterable[str], option: str) -> dict[str, int]:
-    """Parses ``ORIGIN=NUMBER`` specifications, e.g. the caps and weights of the command line.
-
-    Raises:
-        InputError: a specification has another form or its number is negative.
-    """
+    """Parses ``ORIGIN=NUMBER`` specifications; an InputError names the option."""
     result = {}
     for spec in specs:
         name, _, number = spec.rpartition("=")
@@ -93,10 +125,8 @@ def parse_numbers(specs: Iterable[str], option: str) -> dict[str, int]:
 
 def number_for(origin: str, numbers: dict[str, int], otherwise: int) -> int:
     """The number given for `origin`; an exact name goes before a pattern, a longer pattern before a shorter one."""
-    if origin in numbers:
-        return numbers[origin]
     matching = [name for name in numbers if origin_matches(origin, [name])]
-    return numbers[max(matching, key=len)] if matching else otherwise
+    return numbers[max(matching, key=lambda name: (name == origin, len(name)))] if matching else otherwise
 
 
 def text_key(text: str) -> str:
@@ -109,14 +139,13 @@ def read_pairs(
 ) -> tuple[list[Pair], Counts]:
     """Reads parallel text: JSON Lines with `source`, `target` and optional `origin`, or ``.tsv`` in this order.
 
+    Exact repetitions within a language pair are left out.
+
     Args:
         paths: the files; the name of each up to its first dot names the language pair. Files of one name are one pair.
         exclude: origins to leave out, see `origin_matches`.
         caps: at most that many rows per file and origin, drawn at random.
         seed: of the random choice.
-
-    Returns:
-        The pairs without exact repetitions within a language pair, and their counts per file and origin.
 
     Raises:
         InputError: no file, a missing or empty file, or a row without one of its sides.
@@ -130,21 +159,20 @@ def read_pairs(
         group = Path(path).name.split(".")[0] + (".words" if ".tsv" in Path(path).name else "")
         by_origin: dict[str, list[Pair]] = {}
         for source, target, origin in _iter_rows(path):
+            key = (group, source, target)
             if origin_matches(origin, exclude):
                 counts.left_out["origin excluded"] += 1
-                continue
-            key = (group, source, target)
-            if key in seen:
+            elif key in seen:
                 counts.left_out["repeated"] += 1
-                continue
-            seen.add(key)
-            by_origin.setdefault(origin, []).append(Pair(source, target, origin, group))
+            else:
+                seen.add(key)
+                by_origin.setdefault(origin, []).append(Pair(source, target, origin, group))
         for origin, rows in by_origin.items():
             cap = number_for(origin, caps or {}, len(rows))
             if len(rows) > cap:
                 counts.left_out["over the cap"] += len(rows) - cap
                 rows = random.Random(f"{seed} {Path(path).name} {origin}").sample(rows, cap)
-            counts.add(short_name(path), origin, len(rows))
+            counts.used[short_name(path)][origin] += len(rows)
             pairs.extend(rows)
     if not pairs:
         raise InputError("the parallel files hold no row that may be used; check --exclude-origin and --cap")
@@ -159,7 +187,7 @@ def read_lines(specs: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[
         exclude: origins to leave out, see `origin_matches`.
 
     Returns:
-        ``(text, origin)`` of every line that is not blank, in file order, and the counts.
+        ``(text, origin)`` of every line that is not blank, and the counts.
 
     Raises:
         InputError: a missing or empty file, or a range that reaches beyond the file's end.
@@ -168,8 +196,7 @@ def read_lines(specs: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[
     counts = Counts()
     for spec in specs:
         path, ranges = parse_ranges(spec)
-        number = 0
-        position = 0
+        number = position = 0
         for number, line in enumerate(iter_lines(path), 1):
             while position < len(ranges) and number > ranges[position][1]:
                 position += 1
@@ -181,7 +208,7 @@ def read_lines(specs: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[
                 counts.left_out["origin excluded"] += 1
             elif line.strip():
                 lines.append((line.strip(), origin))
-                counts.add(short_name(path), origin)
+                counts.used[short_name(path)][origin] += 1
         if number == 0:
             raise InputError(f"{path} is empty")
         if ranges and ranges[-1][1] > number:
@@ -190,11 +217,7 @@ def read_lines(specs: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[
 
 
 def parse_ranges(spec: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """Splits ``FILE:START-END[=ORIGIN],...`` into the file and its sorted ranges.
-
-    Raises:
-        InputError: a range starts at 0 or after its end, or two ranges overlap.
-    """
+    """Splits ``FILE:START-END[=ORIGIN],...`` into the file and its sorted ranges, which may not overlap."""
     match = _RANGES.fullmatch(spec)
     if not match:
         return spec, []
@@ -213,42 +236,40 @@ def parse_ranges(spec: str) -> tuple[str, list[tuple[int, int, str]]]:
 
 
 def held_back(key: str, per_mille: int) -> bool:
-    """Tells whether the sentence is held back: a fixed share of all sentences, the same in every run."""
+    """Whether the sentence is held back: a fixed share of all sentences, the same in every run."""
     return zlib.crc32(key.encode("utf-8")) % 1000 < per_mille
 
 
 def training_split(
     pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int
 ) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Splits pairs into those for training and those held back, which share no side (see `text_key`) with the former.
+    """Splits pairs into sentence pairs to train on, word pairs (all to train on), and held-back sentence pairs.
 
-    A sentence pair is held back if its target side is one of the `per_mille` held-back sentences, so that a sentence
-    that occurs in several language pairs is held back in all of them. Of each language pair at most `per_group` are
-    returned.
-
-    Returns:
-        Sentence pairs to train on, word pairs (which are all trained on), and held-back sentence pairs.
-
-    Raises:
-        InputError: too few sentence pairs for both.
+    A sentence pair is held back if its target side is one of the `per_mille` held-back sentences, in all language
+    pairs; at most `per_group` of each pair are returned. What shares a side with them (see `text_key`) is left out.
     """
-    words = [pair for pair in pairs if pair.group.endswith(".words")]
-    sentences = [pair for pair in pairs if not pair.group.endswith(".words")]
-    keys = [(text_key(pair.source), text_key(pair.target)) for pair in sentences]
-    sides = {side for key in keys if held_back(key[1], per_mille) for side in key}
-    train: list[Pair] = []
+    words: list[Pair] = []
+    rest: list[tuple[Pair, tuple[str, str]]] = []
+    sides: set[str] = set()
     groups: dict[str, list[Pair]] = {}
-    for pair, key in zip(sentences, keys, strict=True):
+    for pair in pairs:
+        if pair.group.endswith(".words"):
+            words.append(pair)
+            continue
+        key = (text_key(pair.source), text_key(pair.target))
         if held_back(key[1], per_mille):
             groups.setdefault(pair.group, []).append(pair)
-        elif sides.isdisjoint(key):
-            train.append(pair)
+            sides.update(key)
+        else:
+            rest.append((pair, key))
+    train = [pair for pair, key in rest if sides.isdisjoint(key)]
     rng = random.Random(seed)
     held: list[Pair] = []
     for name in sorted(groups):
         held += groups[name] if len(groups[name]) <= per_group else rng.sample(groups[name], per_group)
     if not train or not held:
-        raise InputError(f"{len(sentences)} sentence pairs are too few to train on and to hold some back")
+        few = len(pairs) - len(words)
+        raise InputError(f"{few} sentence pairs are too few to train on and to hold some back")
     return train, words, held
 
 
@@ -258,47 +279,35 @@ def short_name(path: str | Path) -> str:
 
 
 def _iter_rows(path: str | Path) -> Iterable[tuple[str, str, str]]:
-    found = False
+    number = 0
     if ".tsv" in Path(path).name:
         for number, line in enumerate(iter_lines(path), 1):
-            found = True
             cells = [cell.strip() for cell in line.split("\t")]
             if len(cells) < 2 or not cells[0] or not cells[1]:
                 raise InputError(f"{path}, line {number}: two columns are needed, source and target")
             yield cells[0], cells[1], cells[2] if len(cells) > 2 else UNNAMED
     else:
         for number, row in iter_jsonl(path):
-            found = True
             for name in ("source", "target"):
                 if not isinstance(row.get(name), str) or not row[name].strip():
                     raise InputError(f"{path}, line {number}: the row needs a text `{name}`")
             yield row["source"].strip(), row["target"].strip(), str(row.get("origin") or UNNAMED)
-    if not found:
+    if number == 0:
         raise InputError(f"{path} is empty")
 
 
 def plan_batches(
     groups: Sequence[str], lengths: np.ndarray, size: int, steps: int, seed: int, words: float = 1.0
 ) -> list[np.ndarray]:
-    """Chooses the rows of every step: all of one group and of similar length, so that they are hard to tell apart.
+    """The rows of every step: all of one group and of similar length, so that they are hard to tell apart.
 
-    Each group is drawn with a probability proportional to its size to the power 0.7 and gone through in random order,
-    again and again. A shorter plan is the beginning of a longer one.
-
-    Args:
-        groups: n names, of the rows' groups.
-        lengths: (n,) lengths of the rows.
-        size: rows per step.
-        steps: number of batches.
-        seed: of the choice.
-        words: how often word lists (groups ending in ``.words``) are drawn, relative to text.
-
-    Returns:
-        The numbers of the rows, one array per step.
+    Each group is drawn with a probability proportional to its size to the power 0.7 (word lists, whose names end in
+    ``.words``, `words` times that) and gone through in random order, again and again. A shorter plan is the beginning
+    of a longer one.
     """
     rng = np.random.default_rng(seed)
-    names = sorted(set(groups))
-    members = [np.flatnonzero(np.array(groups) == name) for name in names]
+    names, numbers = np.unique(np.asarray(groups), return_inverse=True)
+    members = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
     weights = [words if name.endswith(".words") else 1.0 for name in names]
     share = np.array([len(rows) ** 0.7 * weight for rows, weight in zip(members, weights, strict=True)])
     waiting: list[list[np.ndarray]] = [[] for _ in names]

@@ -1,5 +1,4 @@
-"""Multilingual distillation: a student learns an English teacher's sentence vectors from parallel text (Reimers and
-Gurevych, 2020)."""
+"""Multilingual distillation of an English teacher's sentence vectors (Reimers and Gurevych, 2020)."""
 
 import json
 import logging
@@ -13,7 +12,6 @@ import numpy as np
 from mtmetrics.artifacts.files import atomic_path, write_atomic
 from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.data import Judged
 from mtmetrics.evaluation.probes import precision_at
 from mtmetrics.matching.pairs import cosines
@@ -45,8 +43,7 @@ def train_distil(
     caps: dict[str, int] | None = None,
     config: DistilConfig | None = None,
 ) -> Path:
-    """Trains a student whose vectors of a sentence and of its translation both equal the teacher's vector of the
-    English side.
+    """Trains a student whose vectors of both sides of a pair equal the teacher's vector of the English side.
 
     The loss is the mean squared error, over both sides. Where the student's vectors have another width than the
     teacher's, a linear projection is learnt with it and becomes part of the model; it begins as the least-squares map
@@ -58,9 +55,8 @@ def train_distil(
             (``en``).
         teacher: a sentence-transformers model for English; see `mtmetrics.artifacts.models.model_folder` for its name.
         student: an encoder, which is mean-pooled, or a sentence-transformers model.
-        judged: segments with human judgements, see `mtmetrics.evaluation.data`: the Pearson correlation of the cosine
-            of source and translation is part of every evaluation. Pairs that share a text with them are left out of
-            training.
+        judged: segments with human judgements: every evaluation measures the correlation of the cosine of source and
+            translation. Pairs that share a text with them are left out of training.
         exclude: origins to leave out.
         caps: at most that many rows per file of an origin.
         config: schedule.
@@ -76,30 +72,16 @@ def train_distil(
     folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
     models = {"teacher": pinned(teacher, folders["teacher"]), "student": pinned(student, folders["student"])}
     run.open(config, {"parallel": parallel, "judged": judged}, exclude=sorted(exclude), caps=caps or {}, **models)
-    tests = corpus.read_tests(judged)
-    pairs, counts = corpus.read_pairs(parallel, exclude, caps, run.seed)
-    pairs = corpus.without_judged(pairs, tests, counts)
-    train, words, held = corpus.training_split(pairs, config.held_back_per_mille, config.held_back_per_pair, run.seed)
-    log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
-    used = {"train": len(train), "words": len(words), "held_back": len(held)}
-    train += words
-
-    rows = {text: row for row, text in enumerate(dict.fromkeys(english(pair) for pair in [*train, *held]))}
+    data = corpus.read_distillation(parallel, judged, exclude, caps, config, run.seed)
+    rows = {text: row for row, text in enumerate(dict.fromkeys(english(pair) for pair in [*data.train, *data.held]))}
     vectors = _teacher_vectors(run.work, folders["teacher"], list(rows))
-    trainer = _trainer(run, config, folders["student"], train, held, tests, rows, vectors)
+    trainer = _trainer(run, config, folders["student"], data, rows, vectors)
     with texts_cut(trainer.model, config.max_pieces):
-        before = run.once("before", trainer.evaluate)
+        before = run.once("before", trainer.judge)
         run.train(trainer)
-        result = trainer.evaluate()
-    with run.artifact(
-        "sentence encoder",
-        "mtmetrics train distil",
-        started_from=read_record(folders["student"]),
-        data=counts.as_dict(),
-        pairs=used,
-        before_training=before,
-        result=result,
-    ) as folder:
+        result = trainer.judge()
+    record = {"started_from": read_record(folders["student"]), **data.record(), "before_training": before}
+    with run.artifact("sentence encoder", "mtmetrics train distil", **record, result=result) as folder:
         save_sentence_encoder(trainer.model, folder)
     return run.output
 
@@ -108,9 +90,7 @@ def _trainer(
     run: Run,
     config: DistilConfig,
     folder: Path,
-    train: Sequence[corpus.Pair],
-    held: Sequence[corpus.Pair],
-    tests: Sequence[Judged],
+    data: corpus.DistillationText,
     rows: dict[str, int],
     vectors: np.ndarray,
 ) -> Any:
@@ -129,46 +109,41 @@ def _trainer(
         def get_batch_sampler(self, *args: Any, **kwargs: Any) -> Any:
             return [batch.tolist() for batch in plan]
 
+        def judge(self) -> dict[str, float]:
+            wanted = vectors[[rows[english(pair)] for pair in data.held]]
+            return evaluate_student(self.model, data.held, wanted, data.tests)
+
         def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-            found = evaluate_student(self.model, held, vectors[[rows[english(pair)] for pair in held]], tests)
+            found = self.judge()
             self.log({f"eval_{name}": value for name, value in found.items()})
             return found
 
     set_seed(run.seed)
-    student = _student(run, folder, train, rows, vectors)
-    lengths = np.array([len(pair.source) + len(pair.target) for pair in train])
-    names = [pair.group for pair in train]
-    plan = corpus.plan_batches(names, lengths, config.pairs_per_step, config.steps, run.seed, config.words)
-    matrices = [parameter for parameter in student.parameters() if parameter.ndim > 1]
-    others = [parameter for parameter in student.parameters() if parameter.ndim < 2]
+    student = _student(run, folder, data.train, rows, vectors)
+    plan = data.plan(config, run.seed)
+    matrices = [p for p in student.parameters() if p.ndim > 1]
+    others = [p for p in student.parameters() if p.ndim < 2]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
     return DistilTrainer(
         model=student,
-        args=sentence_settings(run, config, config, evaluate_every=config.evaluate_every),
-        train_dataset=pair_columns(train, label=[rows[english(pair)] for pair in train]),
-        eval_dataset=pair_columns(held),
+        args=sentence_settings(run, config, evaluate_every=config.evaluate_every),
+        train_dataset=pair_columns(data.train, label=[rows[english(pair)] for pair in data.train]),
+        eval_dataset=pair_columns(data.held),
         optimizers=(torch.optim.AdamW(groups, lr=config.learning_rate), None),
     )
 
 
 def english(pair: corpus.Pair) -> str:
-    """The English side of a pair.
-
-    Raises:
-        InputError: the name of its file says that neither side is English.
-    """
+    """The English side of a pair, as the name of its file says; InputError if neither is."""
     languages = pair.group.removesuffix(".words").split("-")
     if len(languages) != 2 or _LANGUAGE not in languages:
-        raise InputError(
-            f"--parallel {pair.group}: the teacher reads English, so each file's name begins with a language pair of "
-            "it, e.g. de-en.jsonl"
-        )
+        rule = "so each file's name begins with a language pair of it, e.g. de-en.jsonl"
+        raise InputError(f"--parallel {pair.group}: the teacher reads English, {rule}")
     return pair.source if languages[0] == _LANGUAGE else pair.target
 
 
 def _teacher_vectors(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
-    """(n, d) float32 vectors of the texts, in a file of the work folder; an interrupted computation goes on where it
-    was."""
+    """(n, d) float32 vectors of the texts, in a file of the work folder, which is filled step by step."""
     path, progress = work / "teacher.npy", work / "teacher.json"
     done = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else 0
     if done < len(texts):
@@ -212,12 +187,8 @@ def _student(run: Run, folder: Path, train: Sequence[corpus.Pair], rows: dict[st
 
 
 def least_squares_map(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The affine map ``x W' + b`` from (n, s) vectors to (n, d) ones with the least squared error, slightly
-    regularised.
-
-    Returns:
-        W (d, s) and b (d,), float64.
-    """
+    """The affine map ``x W' + b`` from (n, s) to (n, d) vectors with the least squared error, slightly regularised:
+    W (d, s) and b (d,), float64."""
     found, wanted = found.astype(np.float64), wanted.astype(np.float64)
     centre, aim = found.mean(0), wanted.mean(0)
     centred = found - centre
@@ -230,40 +201,26 @@ def least_squares_map(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray
 def evaluate_student(
     student: Any, held: Sequence[corpus.Pair], vectors: np.ndarray, tests: Sequence[Judged] = ()
 ) -> dict[str, float]:
-    """Judges a sentence encoder on held-back pairs and on segments with human judgements.
-
-    Args:
-        student: a sentence-transformers model.
-        held: n held-back pairs.
-        vectors: (n, d) vectors of the teacher for their English sides.
-        tests: judged segments.
+    """Judges a sentence encoder on n held-back pairs, whose English sides have the teacher's vectors (n, d), and on
+    judged segments.
 
     Returns:
         `mse`, the loss on the pairs; `pooled_p1`, the share of texts whose nearest neighbour on the other side is their
-        translation, mean of both directions and of the language pairs, and those of each pair; `pearson`, the mean over
-        `tests` of the correlation of the cosine of source and translation with the judgements, and those of each file,
-        where it is defined.
+        translation, mean of both directions and of the language pairs, and those of each pair; `pearson`, see
+        `corpus.correlations`, of the cosine of source and translation.
     """
     sides = [_encode(student, [getattr(pair, name) for pair in held]) for name in ("source", "target")]
     result = {"mse": float(np.mean([np.square(side - vectors).mean() for side in sides]))}
-    units = [
-        side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), np.finfo(np.float32).tiny) for side in sides
-    ]
+    tiny = np.finfo(np.float32).tiny
+    units = [side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), tiny) for side in sides]
     groups = np.array([pair.group for pair in held])
     for name in np.unique(groups):
         similarity = units[0][groups == name] @ units[1][groups == name].T
         found = [precision_at(scores, 1, np.arange(len(scores))) for scores in (similarity, similarity.T)]
         result[f"pooled_p1_{name}"] = float(np.mean(found))
-    for test in tests:
-        similarity = cosines(_encode(student, test.sources), _encode(student, test.predictions))
-        correlation = pearson(similarity, test.human)
-        if correlation.reason:
-            log.warning("%s: no correlation, %s", test.file, correlation.reason)
-        else:
-            result[f"pearson_{corpus.short_name(test.file)}"] = correlation.value
-    for name in ("pooled_p1", "pearson"):
-        if values := [value for part, value in result.items() if part.startswith(f"{name}_")]:
-            result[name] = float(np.mean(values))
+    result["pooled_p1"] = float(np.mean([value for name, value in result.items() if name.startswith("pooled_p1_")]))
+    found = [cosines(_encode(student, test.sources), _encode(student, test.predictions)) for test in tests]
+    result |= corpus.correlations("pearson", found, tests)
     return {name: round(value, 6) for name, value in result.items()}
 
 

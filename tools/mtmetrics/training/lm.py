@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.files import new_folder
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus
 from mtmetrics.training.run import Run, save_model, trainer_settings
@@ -58,7 +57,7 @@ def train_lm(
     sentences, counts = _read(mono, parallel, side, exclude)
     train, held = _split(sentences, config.held_back, run.seed)
     log.info("%d sentences for training, %d held back", len(train), len(held))
-    tokenizer = _vocabulary(run.work, [text for text, _ in train], config)
+    tokenizer = run.tokenizer(lambda: _vocabulary([text for text, _ in train], config))
     repeated = [text for text, origin in train for _ in range(corpus.number_for(origin, weights, 1))]
     random.Random(run.seed).shuffle(repeated)
     packed, packed_held = (pack(tokenizer, texts, config.context) for texts in (repeated, held))
@@ -69,16 +68,11 @@ def train_lm(
     result = perplexity(trainer.model, packed_held, sum(len(text) for text in held))
     log.info("held back: %s", result)
     trainer.model.config.use_cache = True
-    with run.artifact(
-        "causal language model",
-        "mtmetrics train lm",
-        mono=[Path(path).name + spec.removeprefix(path) for spec, path in zip(mono, files["mono"], strict=True)],
-        data=counts.as_dict(),
-        sentences={"train": len(train), "train_with_weights": len(repeated), "held_back": len(held)},
-        tokens_per_epoch=packed.tokens,
-        cut_at_context=packed.cut,
-        result=result,
-    ) as folder:
+    names = [Path(path).name + spec.removeprefix(path) for spec, path in zip(mono, files["mono"], strict=True)]
+    sizes = {"train": len(train), "train_with_weights": len(repeated), "held_back": len(held)}
+    record = {"mono": names, "data": counts.as_dict(), "sentences": sizes, "tokens_per_epoch": packed.tokens}
+    record |= {"cut_at_context": packed.cut, "result": result}
+    with run.artifact("causal language model", "mtmetrics train lm", **record) as folder:
         save_model(trainer.model, tokenizer, folder)
     return run.output
 
@@ -114,32 +108,14 @@ def _split(sentences: list[tuple[str, str]], held_back: int, seed: int) -> tuple
     return train, list(held.values())
 
 
-def _vocabulary(work: Path, texts: list[str], config: LMConfig) -> Any:
-    from transformers import PreTrainedTokenizerFast
+def _vocabulary(texts: list[str], config: LMConfig) -> Any:
+    from mtmetrics.training.vocabulary import as_pretrained, train_bpe
 
-    from mtmetrics.training import vocabulary
-
-    folder = work / "tokenizer"
-    if not folder.exists():
-        trained = vocabulary.train_bpe(texts, config.vocabulary)
-        with new_folder(folder) as temporary:
-            vocabulary.save_tokenizer(vocabulary.as_pretrained(trained, config.context), temporary)
-    return PreTrainedTokenizerFast.from_pretrained(folder)
+    return as_pretrained(train_bpe(texts, config.vocabulary), config.context)
 
 
 class PackedTexts:
-    """Rows of `context` tokens, each filled with whole texts; a `torch` map-style dataset.
-
-    Args:
-        rows: the token ids of the texts of each row.
-        context: tokens per row.
-        start: token id that begins a text, which is not learnt.
-        pad: token id of padding.
-        cut: number of texts cut at the context length.
-
-    Attributes:
-        tokens: number of tokens that are not padding.
-    """
+    """Map-style dataset of rows of `context` tokens, each filled with whole texts; so many of these were `cut`."""
 
     def __init__(self, rows: list[list[list[int]]], context: int, start: int, pad: int, cut: int) -> None:
         self.ids = np.full((len(rows), context), pad, dtype=np.int32)
@@ -168,11 +144,11 @@ class PackedTexts:
 def pack(tokenizer: Any, texts: Sequence[str], context: int) -> PackedTexts:
     """Fills rows of `context` tokens with ``<s> text </s>``, first fit among the latest open rows.
 
-    Texts longer than a row are cut and counted. The model tells the texts of a row apart by their positions.
+    Texts longer than a row are cut. The model tells the texts of a row apart by their positions.
     """
     start, end = tokenizer.bos_token_id, tokenizer.eos_token_id
     rows: list[list[list[int]]] = []
-    room: list[int] = []
+    lengths: list[int] = []
     opened: list[int] = []
     cut = 0
     for begin in range(0, len(texts), 10_000):
@@ -180,14 +156,14 @@ def pack(tokenizer: Any, texts: Sequence[str], context: int) -> PackedTexts:
             ids = [start, *text_ids, end]
             cut += len(ids) > context
             ids = ids[:context]
-            place = next((row for row in opened if room[row] >= len(ids)), None)
+            place = next((row for row in opened if lengths[row] + len(ids) <= context), None)
             if place is None:
                 place = len(rows)
                 rows.append([])
-                room.append(context)
+                lengths.append(0)
                 opened = [*opened, place][-_OPEN_ROWS:]
             rows[place].append(ids)
-            room[place] -= len(ids)
+            lengths[place] += len(ids)
     return PackedTexts(rows, context, start, tokenizer.pad_token_id, cut)
 
 
@@ -197,26 +173,14 @@ def _trainer(run: Run, config: LMConfig, tokenizer: Any, train: PackedTexts, hel
     from mtmetrics.training.optimizer import MuonAdamW
 
     set_seed(run.seed)
-    model = GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=len(tokenizer),
-            n_positions=config.context,
-            n_embd=config.width,
-            n_layer=config.layers,
-            n_head=config.heads,
-            resid_pdrop=config.dropout,
-            embd_pdrop=config.dropout,
-            attn_pdrop=config.dropout,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-            use_cache=False,
-        )
-    )
+    sizes = {"n_positions": config.context, "n_embd": config.width, "n_layer": config.layers, "n_head": config.heads}
+    special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), config.dropout)
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), **sizes, **dropout, **special, use_cache=False))
     often, rows = config.checkpoint_every, config.rows_per_step
     return Trainer(
         model=model,
-        args=trainer_settings(run.work, config, config.matrix_lr, run.seed, evaluate_every=often, rows_per_step=rows),
+        args=trainer_settings(run, config, config.matrix_lr, evaluate_every=often, rows_per_step=rows),
         train_dataset=train,
         eval_dataset=held,
         data_collator=_stacked,

@@ -8,14 +8,8 @@ from torch.optim import AdamW, Muon, Optimizer
 
 
 class MuonAdamW(Optimizer):
-    """Steps Muon and AdamW together, so that one schedule and one checkpoint serve both.
-
-    Args:
-        model: its two-dimensional parameters outside the embeddings and the output layer go to Muon.
-        matrix_lr: learning rate of Muon.
-        other_lr: learning rate of AdamW.
-        weight_decay: of both, but not of biases and normalisation weights.
-    """
+    """Steps Muon, for two-dimensional parameters but those of embeddings and the output layer, and AdamW together, so
+    that one schedule and one checkpoint serve both."""
 
     def __init__(self, model: torch.nn.Module, matrix_lr: float, other_lr: float, weight_decay: float = 0.01) -> None:
         embedded = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
@@ -33,18 +27,16 @@ class MuonAdamW(Optimizer):
         super().__init__([group for part in self.parts for group in part.param_groups], {})
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """Steps both parts."""
         loss = closure() if closure is not None else None
         for part in self.parts:
             part.step()
         return loss
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of both parts."""
         return {"parts": [part.state_dict() for part in self.parts]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restores both parts; the shared parameter groups are linked again, since loading replaces them."""
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
+        # Loading replaced the groups that both share with this optimiser.
         self.param_groups = [group for part in self.parts for group in part.param_groups]

@@ -15,7 +15,7 @@ from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.figures import save_figure
 from mtmetrics.evaluation.plots import draw_curves
 from mtmetrics.evaluation.readers import jsonl_rows
-from mtmetrics.inputs import choice, positive
+from mtmetrics.inputs import choice
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import held_back, short_name, text_key
 from mtmetrics.training.regressor_loop import Examples, LayerStore, predict, train_member
@@ -59,8 +59,8 @@ def train_regressor(
         config: network and schedule.
 
     Returns:
-        The artifact folder; a plot of the validation against the epoch lies in the work folder. With `curve`, a folder
-        with curve.csv, curve.png (where matplotlib is installed) and the record and log of a training.
+        The artifact folder; a plot of the validation lies in the work folder. With `curve`, a folder with curve.csv,
+        curve.png (where matplotlib is installed) and the record and log of a training.
 
     Raises:
         InputError: files or settings cannot be used.
@@ -90,16 +90,15 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
 
 
 def _train_curve(run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Sequence[int]) -> Path:
-    if not sizes or min(sizes) < 2 or max(sizes) > len(data.train_rows):
-        raise InputError(
-            f"curve {list(sizes)}: pass numbers from 2 to {len(data.train_rows)}, the translations that there are to "
-            "train on"
-        )
+    most = len(data.train_rows)
+    if not sizes or min(sizes) < 2 or max(sizes) > most:
+        there = "the translations that there are to train on"
+        raise InputError(f"curve {list(sizes)}: pass numbers from 2 to {most}, {there}")
     sizes = sorted(set(sizes))
     found = []
     for size in sizes:
         for seed in seeds:
-            rows = np.random.default_rng(seed).permutation(len(data.train_rows))[:size]
+            rows = np.random.default_rng(seed).permutation(most)[:size]
             _, epochs = data.train(seed, np.sort(rows), f"curve-{size}-seed-{seed}")
             run.history += [{"instances": size, **row} for row in epochs]
             found.append({"instances": size, "seed": seed, "pearson": max(row["pearson"] for row in epochs)})
@@ -114,7 +113,7 @@ def _train_curve(run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Se
 
 
 def draw(lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, x_label: str) -> None:
-    """Draws Pearson correlations; without matplotlib, says how to get it and goes on."""
+    """Draws Pearson correlations; without matplotlib, logs how to get it."""
     try:
         require_extra("plot", path.name)
     except MTMetricsError as error:
@@ -125,14 +124,10 @@ def draw(lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, 
 
 
 class TrainingData:
-    """Judged pairs, split and encoded, of a run that it opens; all arguments are those of `train_regressor`.
+    """Judged pairs, split and encoded, of a run that it opens; the arguments are those of `train_regressor`.
 
-    Attributes:
-        train_pairs: to train on.
-        valid: that decide when to stop.
-        train_rows: `train_pairs` as networks read them.
-        valid_rows: `valid` likewise.
-        title: of plots.
+    `train_pairs` and `valid` are what to train on and what decides when to stop; `train_rows` and `valid_rows` are the
+    same as networks read them.
     """
 
     def __init__(
@@ -189,8 +184,7 @@ class TrainingData:
         return train_member(create, examples, self.valid_rows, self.config, seed, checkpoint, device())
 
     def create(self, examples: Examples) -> Any:
-        """A new network; the direct way of its features begins as their least-squares fit to the judgements of the
-        examples."""
+        """A new network, whose direct way of the features begins as their least-squares fit to the judgements."""
         import torch
 
         member = self._regressor(1).members[0]
@@ -205,18 +199,15 @@ class TrainingData:
     def _regressor(self, members: int) -> Any:
         from mtmetrics.scorers.networks import Regressor
 
-        config, depth = self.config, len(self.encoder.mix) if self.encoder.mix is not None else 1
+        depth = len(self.encoder.mix)
+        same = ("architecture", "against", "hidden", "dropout", "max_pieces")
         return Regressor(
-            architecture=config.architecture,
-            against=config.against,
+            **{name: getattr(self.config, name) for name in same},
             encoder=self.encoder.label,
             encoder_fingerprint=self.encoder.fingerprint,
             depth=depth,
             width=self.encoder.dim // depth,
-            hidden=config.hidden,
             members=members,
-            dropout=config.dropout,
-            max_pieces=config.max_pieces,
             features=self.features,
             feature_layers=self.feature_layers,
             floor=min(pair.human for pair in self.train_pairs),
@@ -246,10 +237,8 @@ class TrainingData:
         sides = np.array([[store.row[pair.other], store.row[pair.translation]] for pair in pairs]).T
         bad = (store.lengths[sides] == 0).any(0)
         if bad.any():
-            pair = pairs[int(bad.argmax())]
-            raise InputError(
-                f"{pair.group}: a text has no word pieces that the encoder knows: {pair.translation!r:.60}"
-            )
+            _, text, _, group = pairs[int(bad.argmax())]
+            raise InputError(f"{group}: a text has no word pieces that the encoder knows: {text!r:.60}")
         blocks = []
         for first in range(0, len(pairs), _PAIRS_PER_FEATURE_BATCH):
             part = sides[:, first : first + _PAIRS_PER_FEATURE_BATCH]
@@ -263,8 +252,6 @@ def _check(config: RegressorConfig) -> None:
 
     choice("architecture", config.architecture, ARCHITECTURES)
     choice("against", config.against, ("reference", "source"))
-    for name in ("hidden", "max_pieces", "batch", "epochs", "patience"):
-        positive(name, getattr(config, name))
     if not 0 <= config.dropout < 1:
         raise InputError(f"dropout {config.dropout}: must be at least 0 and below 1")
     names = [] if config.features == "none" else config.features.split("+")
@@ -275,10 +262,8 @@ def _check(config: RegressorConfig) -> None:
 def _layer_numbers(text: str, depth: int) -> list[int]:
     names = [str(depth)] if text == "last" else text.split("+")
     if not all(name.isdecimal() and 1 <= int(name) <= depth for name in names) or len(set(names)) < len(names):
-        raise InputError(
-            f"feature_layers {text!r}: must be last, or different layers from 1 to {depth} joined by '+', such as "
-            f"1+{depth}"
-        )
+        allowed = f"must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}"
+        raise InputError(f"feature_layers {text!r}: {allowed}")
     return [int(name) for name in names]
 
 
@@ -292,20 +277,10 @@ class JudgedPair(NamedTuple):
 
 
 def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
-    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line.
+    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line; rows with a blank text are left out.
 
-    Args:
-        paths: the files; a row has ``reference`` or ``ref`` (``source`` or ``src``), ``translation`` or ``mt``, and
-            ``human`` or ``score``; all names are in `mtmetrics.evaluation.readers.NAMES`.
-        against: ``"reference"`` or ``"source"``: which of the two is read.
-        standardise: give the judgements of each file mean 0 and deviation 1.
-
-    Returns:
-        All rows whose texts are not blank.
-
-    Raises:
-        InputError: a file is missing or empty, a row lacks a field, or a judgement is no finite number, or does not
-            vary.
+    The names of the fields are in `mtmetrics.evaluation.readers.NAMES`; `against` is ``"reference"`` or ``"source"``;
+    with `standardise`, the judgements of each file get mean 0 and deviation 1.
     """
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
@@ -330,29 +305,18 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
 
 
 def split(pairs: Sequence[JudgedPair], per_mille: int) -> tuple[list[JudgedPair], list[JudgedPair]]:
-    """Rows to train on and rows for validation, which share no text that translations are compared with (see
-    `corpus.text_key`).
-
-    Raises:
-        InputError: too few rows for both.
-    """
+    """Rows to train on and rows for validation, which share no text (`text_key`) to compare translations with."""
     parts: tuple[list[JudgedPair], list[JudgedPair]] = ([], [])
     for pair in pairs:
         parts[held_back(text_key(pair.other), per_mille)].append(pair)
     if not parts[0] or len(parts[1]) < 2:
-        raise InputError(
-            f"{len(pairs)} judged translations are too few to train on and to hold some back; pass more, or a file "
-            "with --valid"
-        )
+        few = f"{len(pairs)} judged translations are too few to train on and to hold some back"
+        raise InputError(f"{few}; pass more, or a file with --valid")
     return parts
 
 
 def without(pairs: Iterable[JudgedPair], valid: Iterable[JudgedPair]) -> list[JudgedPair]:
-    """The rows whose text to compare with does not occur in the validation.
-
-    Raises:
-        InputError: none is left.
-    """
+    """The rows whose text to compare with does not occur in the validation; InputError if none is left."""
     keys = {text_key(pair.other) for pair in valid}
     kept = [pair for pair in pairs if text_key(pair.other) not in keys]
     if not kept:

@@ -34,12 +34,7 @@ class LayerStore:
     """Word pieces of distinct texts with the outputs of all layers, in float16, memory-mapped.
 
     An interrupted computation goes on where it was; a later run with the same encoder, cut and texts finds the file.
-    Two runs must not compute it at the same time.
-
-    Args:
-        folder: where the files lie.
-        encoder: opened with an identity mix and the cut to use.
-        texts: distinct texts.
+    Two runs must not compute it at the same time. The encoder has an identity mix, and the cut to use.
     """
 
     def __init__(self, folder: Path, encoder: TokenEncoder, texts: Sequence[str]) -> None:
@@ -113,15 +108,8 @@ def _fill(layers: Path, tokens: Path, progress: Path, encoder: TokenEncoder, tex
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
-    """Pairs as a network reads them.
-
-    Attributes:
-        store: where the layers of the texts are.
-        others: (n,) numbers of the texts in the store that translations are compared with.
-        translations: (n,) numbers of the translations.
-        features: (n, f) float32 standardised features.
-        human: (n,) float64 judgements.
-    """
+    """n pairs as a network reads them: numbers of the texts to compare with and of the translations in the store,
+    standardised features (n, f), and judgements."""
 
     store: LayerStore
     others: np.ndarray
@@ -151,27 +139,11 @@ def train_member(
     checkpoint: Path,
     device: Any = "cpu",
 ) -> tuple[dict[str, "torch.Tensor"], list[dict[str, Any]]]:
-    """Trains a network with Adam on the mean squared error.
+    """Trains a network with Adam on the mean squared error; returns its best weights, and one dictionary per epoch.
 
     The learning rate is halved after every epoch in which the Pearson correlation of the validation does not rise, and
     training stops after `config.patience` of them in a row. A checkpoint is written after every epoch; since the random
-    numbers of an epoch depend on seed and epoch alone, a resumed run ends with the same weights as an uninterrupted
-    one.
-
-    Args:
-        create: makes the network.
-        train: pairs to learn.
-        valid: pairs that decide when to stop.
-        config: schedule.
-        seed: of the first weights, the order of the pairs, and dropout.
-        checkpoint: the file.
-        device: where the network runs.
-
-    Returns:
-        The weights of the best epoch, and one dictionary per epoch.
-
-    Raises:
-        MTMetricsError: the loss became infinite.
+    numbers of an epoch depend on seed and epoch alone, a resumed run ends with the same weights.
     """
     import torch
     from tqdm import tqdm
@@ -204,9 +176,8 @@ def train_member(
         if not np.isfinite(losses).all():
             raise MTMetricsError(f"seed {seed}, epoch {epoch}: the loss is no longer finite; lower --learning-rate")
         found = pearson(predict(member, valid, device), valid.human)
-        value = (
-            found.value if found.reason is None else -1.0
-        )  # a network that says the same of all texts has learnt nothing
+        # A network that says the same of all texts has learnt nothing.
+        value = found.value if found.reason is None else -1.0
         rate = optimizer.param_groups[0]["lr"]
         row = {"seed": seed, "epoch": epoch, "loss": float(np.mean(losses)), "pearson": value, "learning_rate": rate}
         log.info("seed %d, epoch %d: loss %.4f, Pearson %.4f, learning rate %.2g", *row.values())
@@ -224,8 +195,7 @@ def train_member(
 
 
 def plan(lengths: np.ndarray, batch: int, seed: int) -> list[np.ndarray]:
-    """Batches of pairs of about the same length, in random order (lengths are disturbed by up to a tenth before
-    sorting)."""
+    """Batches of pairs of about the same length, which is disturbed by up to a tenth, in random order."""
     generator = np.random.default_rng(seed)
     order = np.argsort(lengths * (1 + generator.uniform(-_LENGTH_NOISE, _LENGTH_NOISE, len(lengths))), kind="stable")
     batches = [order[first : first + batch] for first in range(0, len(order), batch)]
@@ -247,15 +217,8 @@ def predict(member: "Member", pairs: Examples, device: Any = "cpu") -> np.ndarra
 
 
 def ranking_loss(scores: "torch.Tensor", human: "torch.Tensor") -> "torch.Tensor":
-    """Hinge loss over the ordered pairs of a batch: mean of ``max(0, margin - (s_i - s_j))`` where i was judged better
-    than j by more.
-
-    The paper proposes such a loss in its conclusions (Sec. 5).
-
-    Args:
-        scores: (B,) of the network.
-        human: (B,) judgements.
-    """
+    """Mean of ``max(0, margin - (s_i - s_j))`` where i was judged better than j by more, over a batch of (B,) scores
+    and judgements; the paper proposes such a loss in its conclusions (Sec. 5)."""
     better = human[:, None] - human[None, :] > _MARGIN
     gaps = (_MARGIN - (scores[:, None] - scores[None, :])).relu()
     return (gaps * better).sum() / better.sum().clamp(min=1)

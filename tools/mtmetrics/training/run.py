@@ -1,5 +1,4 @@
-"""The skeleton of every training: its work folder, how it goes on after an interruption, and what is written at its
-end."""
+"""The skeleton of every training: its work folder, how it goes on after an interruption, what is written at its end."""
 
 import contextlib
 import copy
@@ -14,17 +13,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from mtmetrics.artifacts.files import new_folder, write_atomic
 from mtmetrics.artifacts.models import model_fingerprint, model_label
-from mtmetrics.errors import InputError, require_extra
+from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.inputs import positive
 from mtmetrics.training.corpus import short_name
-from mtmetrics.training.settings import ContrastiveConfig, TranslationConfig
 
 _PACKAGES = ["mtmetrics", "torch", "transformers", "sentence-transformers", "tokenizers"]
 _PACKAGES += ["safetensors", "accelerate", "numpy", "scipy"]
+_MAY_BE_ZERO = {"warmup_steps", "decay_steps", "held_back_per_mille", "english_pieces"}
 
 
 class Run:
@@ -63,19 +62,17 @@ class Run:
         """Opens the work folder: a new one, or one that the same settings and files began.
 
         Args:
-            config: the settings of the training, a dataclass.
-            files: the data, under the names that the record gives them; a resumed run must see the same files.
+            config: a dataclass of `settings`.
+            files: the data, under the names that the record gives them.
             settings: what else shapes the result, besides the seed.
 
         Raises:
-            InputError: the artifact exists and may not be replaced, a file is missing, the run is shorter than the rise
-                and fall of its learning rate, or the folder belongs to another run.
+            InputError: the artifact exists and may not be replaced, a file is missing, a setting cannot be used, or the
+                folder belongs to another run.
         """
         if self.output.exists() and not self.overwrite:
             raise InputError(f"{self.output} exists already; choose another folder or pass --overwrite")
-        if isinstance(config, Schedule) and config.steps < config.warmup_steps + config.decay_steps:
-            rates = f"{config.warmup_steps} of warm-up and {config.decay_steps} of decay"
-            raise InputError(f"{config.steps} steps are fewer than {rates}")
+        _check(config)
         begun = {"seed": self.seed, "config": dataclasses.asdict(config)}
         self._record = begun | {name: [short_name(path) for path in paths] for name, paths in files.items()} | settings
         given = begun | {name: [str(path) for path in paths] for name, paths in files.items()} | settings
@@ -86,9 +83,8 @@ class Run:
             shutil.rmtree(self.work)
         begun_before = path.exists() and any(item != path for item in self.work.iterdir())
         if begun_before and path.read_text(encoding="utf-8") != text:
-            raise InputError(
-                f"{self.work} holds a run with other settings; pass --restart to discard it, or another --work"
-            )
+            what_to_do = "pass --restart to discard it, or another --work"
+            raise InputError(f"{self.work} holds a run with other settings; {what_to_do}")
         self.work.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text)
 
@@ -99,12 +95,24 @@ class Run:
             write_atomic(path, json.dumps(compute()))
         return json.loads(path.read_text(encoding="utf-8"))
 
+    def tokenizer(self, make: Callable[[], Any]) -> Any:
+        """The tokenizer that `make` returned when this run first came here, kept in the work folder."""
+        from transformers import PreTrainedTokenizerFast
+
+        from mtmetrics.training.vocabulary import save_tokenizer
+
+        folder = self.work / "tokenizer"
+        if not folder.exists():
+            made = make()
+            with new_folder(folder) as temporary:
+                save_tokenizer(made, temporary)
+        return PreTrainedTokenizerFast.from_pretrained(folder)
+
     def train(self, trainer: Any) -> None:
         """Trains, going on from the latest checkpoint if there is one; `history` is what was logged.
 
-        A resumed run ends with the same weights as an uninterrupted one: data order, schedule, optimiser and random
-        states come from the checkpoint. (With the same number of threads on the same machine; otherwise up to
-        rounding.)
+        A resumed run ends with the same weights: data order, schedule, optimiser and random states come from the
+        checkpoint (with as many threads on the same machine; otherwise up to rounding).
         """
         # Its state is the last file of a checkpoint: a folder without it was cut off while it was written.
         whole = [state.parent for state in (self.work / "checkpoints").glob("checkpoint-*/trainer_state.json")]
@@ -126,52 +134,32 @@ class Run:
         heading = {"kind": kind} | ({"command": command} if command else {})
         with new_folder(self.output, self.overwrite) as folder:
             yield folder
-            write_record(folder, heading | self._record | record, self.history)
+            whole = heading | self._record | record | {"versions": versions()}
+            write_atomic(folder / "training.json", json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+            columns = sorted({name for row in self.history for name in row}, key=lambda name: (name != "step", name))
+            rows = ({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in self.history)
+            write_table(folder / "training_log.csv", rows, columns)
 
 
 def _state(path: str | Path) -> str:
     """Size and modification time of a data file, in short."""
-    file = Path(path)
-    if not file.is_file():
+    if not Path(path).is_file():
         raise InputError(f"{path}: no such file")
-    stat = file.stat()
+    stat = Path(path).stat()
     return hashlib.sha256(f"{stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:16]
 
 
-@runtime_checkable
-class Schedule(Protocol):
-    """What the settings of every training with `transformers.Trainer` have in common."""
-
-    steps: int
-    warmup_steps: int
-    decay_steps: int
-    checkpoint_every: int
-    bf16: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Passes:
-    """The `Schedule` of whole passes over the data: the learning rate rises, and from then on falls to zero."""
-
-    steps: int
-    warmup_steps: int
-    decay_steps: int
-    checkpoint_every: int
-    bf16: bool
-
-    @classmethod
-    def over(cls, rows: int, config: ContrastiveConfig | TranslationConfig) -> "Passes":
-        """The schedule for a number of rows.
-
-        Raises:
-            InputError: the settings allow no step.
-        """
-        size, epochs = positive("pairs_per_step", config.pairs_per_step), positive("epochs", config.epochs)
-        if not 0.0 <= config.warmup < 1.0:
-            raise InputError(f"warmup {config.warmup}: a share of the steps is needed, at least 0 and below 1")
-        steps = -(-rows // size) * epochs
-        rise = int(steps * config.warmup)
-        return cls(steps, rise, steps - rise, config.checkpoint_every, config.bf16)
+def _check(config: Any) -> None:
+    for name, value in dataclasses.asdict(config).items():
+        if type(value) is int and name not in _MAY_BE_ZERO:
+            positive(name, value)
+    if hasattr(config, "temperature") and config.temperature <= 0:
+        raise InputError(f"temperature {config.temperature}: must be above 0")
+    if hasattr(config, "warmup") and not 0.0 <= config.warmup < 1.0:
+        raise InputError(f"warmup {config.warmup}: a share of the steps is needed, at least 0 and below 1")
+    if hasattr(config, "decay_steps") and config.steps < config.warmup_steps + config.decay_steps:
+        rates = f"{config.warmup_steps} of warm-up and {config.decay_steps} of decay"
+        raise InputError(f"{config.steps} steps are fewer than {rates}")
 
 
 def device() -> str:
@@ -182,51 +170,45 @@ def device() -> str:
 
 
 def trainer_settings(
-    work: Path,
-    config: Schedule,
+    run: Run,
+    config: Any,
     learning_rate: float,
-    seed: int,
     *,
-    evaluate_every: int | None = None,
+    rows: int = 0,
     rows_per_step: int = 1,
+    evaluate_every: int | None = None,
     weight_decay: float = 0.0,
     arguments: Callable[..., Any] | None = None,
 ) -> Any:
-    """The `TrainingArguments` of a run that checkpoints into `work`.
+    """The `TrainingArguments` of a run, or of a class that a trainer asks for instead.
 
     The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a
-    run does not depend on its length.
-
-    Args:
-        work: the work folder.
-        config: steps, schedule and precision.
-        learning_rate: its peak.
-        seed: of data order and dropout.
-        evaluate_every: steps between evaluations; None for none.
-        rows_per_step: rows of the data set per step.
-        weight_decay: of the matrices, where the trainer makes the optimiser.
-        arguments: the class to make, for trainers that ask for their own; `TrainingArguments` if not given.
-
-    Raises:
-        MTMetricsError: a package is missing that trainers need.
+    run does not depend on its length. A config with `epochs` has whole passes over the `rows` instead: after the share
+    `warmup` of the steps, the learning rate falls to zero.
     """
     require_extra("train", "training")
     from transformers import TrainingArguments
 
-    return (arguments or TrainingArguments)(
-        output_dir=str(work / "checkpoints"),
-        max_steps=config.steps,
+    if hasattr(config, "epochs"):
+        steps = -(-rows // rows_per_step) * config.epochs
+        rise = int(steps * config.warmup)
+        fall = steps - rise
+    else:
+        steps, rise, fall = config.steps, config.warmup_steps, config.decay_steps
+    made = (arguments or TrainingArguments)(
+        output_dir=str(run.work / "checkpoints"),
+        max_steps=steps,
         per_device_train_batch_size=rows_per_step,
         learning_rate=learning_rate,
         weight_decay=weight_decay,
         lr_scheduler_type="warmup_stable_decay",
-        lr_scheduler_kwargs={"num_decay_steps": config.decay_steps, "decay_type": "linear"},
-        warmup_steps=config.warmup_steps,
+        lr_scheduler_kwargs={"num_decay_steps": fall, "decay_type": "linear"},
+        warmup_steps=rise,
         max_grad_norm=1.0,
         bf16=config.bf16,
         use_cpu=device() == "cpu",
-        seed=seed,
-        data_seed=seed,
+        seed=run.seed,
+        data_seed=run.seed,
         save_strategy="steps",
         save_steps=config.checkpoint_every,
         save_total_limit=2,
@@ -237,6 +219,25 @@ def trainer_settings(
         remove_unused_columns=False,
         dataloader_pin_memory=False,
     )
+    # Else the trainer would make a step as many times larger as there are cards, or lose all batches but the first.
+    if made.n_gpu > 1:
+        made._n_gpu = 1
+    return made
+
+
+def planned_trainer() -> Any:
+    """The class of trainers whose data sets' items are whole batches, taken in their order."""
+    from torch.utils.data import SequentialSampler
+    from transformers import Trainer
+
+    class PlannedTrainer(Trainer):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(data_collator=lambda batches: batches[0], **options)
+
+        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
+            return SequentialSampler(self.train_dataset)
+
+    return PlannedTrainer
 
 
 def versions() -> dict[str, str]:
@@ -262,21 +263,6 @@ def write_table(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence
     write_atomic(path, table.getvalue())
 
 
-def write_record(folder: Path, record: dict[str, Any], history: list[dict[str, Any]]) -> None:
-    """Writes training.json, and the logged numbers of the run as training_log.csv.
-
-    Args:
-        folder: the artifact folder.
-        record: configuration, data counts and results; versions are added.
-        history: one dictionary per logged step, as `transformers.Trainer` keeps it.
-    """
-    text = json.dumps({**record, "versions": versions()}, indent=2, ensure_ascii=False) + "\n"
-    write_atomic(folder / "training.json", text)
-    columns = sorted({name for row in history for name in row}, key=lambda name: (name != "step", name))
-    rows = ({name: f"{v:.6g}" if isinstance(v, float) else v for name, v in row.items()} for row in history)
-    write_table(folder / "training_log.csv", rows, columns)
-
-
 def read_record(folder: Path) -> dict[str, Any] | None:
     """The record of an artifact, or None where it has none."""
     path = folder / "training.json"
@@ -284,12 +270,17 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 
 
 def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Saves a `transformers` model as float16 safetensors, in files of at most 16 MiB, and its tokenizer."""
+    """Saves a `transformers` model as float16 safetensors, in files of at most 16 MiB, and its tokenizer; an
+    MTMetricsError says if the weights are not finite."""
     import torch
 
     from mtmetrics.training import vocabulary
 
     half = copy.deepcopy(model).to(device="cpu", dtype=torch.float16)
+    bad = [name for name, values in half.state_dict().items() if not values.isfinite().all()]
+    if bad:
+        found = f"{len(bad)} weights are not finite in half precision, the first is {bad[0]}"
+        raise MTMetricsError(f"{found}; begin again with --restart and lower the learning rates")
     half.config.dtype = torch.float16
     half.config._name_or_path = ""
     half.save_pretrained(folder, max_shard_size=16 * 2**20)

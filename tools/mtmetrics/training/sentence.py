@@ -1,5 +1,4 @@
-"""Sentence encoders: what their trainings share, and the contrastive one, in which a sentence is pulled to its
-translation and pushed from the other ones of a batch (UScore, Sec. 3.2)."""
+"""Sentence encoders: what their trainings share, and contrastive learning from sentence pairs (UScore, Sec. 3.2)."""
 
 import contextlib
 import logging
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus
-from mtmetrics.training.run import Passes, Run, device, pinned, read_record, save_model, trainer_settings
+from mtmetrics.training.run import Run, device, pinned, read_record, save_model, trainer_settings
 from mtmetrics.training.settings import ContrastiveConfig, DistilConfig
 
 if TYPE_CHECKING:
@@ -23,15 +22,14 @@ _ROWS_TOGETHER = 32
 def train_contrastive(
     run: Run, parallel: Sequence[str | Path], model: str | Path, *, config: ContrastiveConfig | None = None
 ) -> Path:
-    """Trains a sentence encoder on sentence pairs, mined ones for instance, with the other pairs of a step as
-    negatives.
+    """Trains a sentence encoder on sentence pairs, with the other pairs of a step as negatives.
 
     The artifact is a sentence-transformers folder, weights in float16. Training always begins with `model`: successive
     rounds of UScore each begin with the same one.
 
     Args:
         run: where the artifact and the checkpoints go, and the seed.
-        parallel: files of pairs, see `corpus.read_pairs`. A pair of which a sentence occurred before is left out, since
+        parallel: see `corpus.read_pairs`. A pair of which a sentence occurred before is left out, since
             it would be its own negative.
         model: an encoder, which is mean-pooled, or a sentence-transformers model; see
             `mtmetrics.artifacts.models.model_folder`.
@@ -45,8 +43,6 @@ def train_contrastive(
         ArtifactError: the model cannot be found or loaded.
     """
     config = config or ContrastiveConfig()
-    if config.temperature <= 0:
-        raise InputError(f"temperature {config.temperature}: must be above 0")
     start = model_folder(model)
     run.open(config, {"parallel": parallel}, model=pinned(model, start))
     pairs, counts = corpus.read_pairs(parallel)
@@ -54,24 +50,18 @@ def train_contrastive(
     counts.left_out["sentence repeated"] += len(pairs) - len(train)
     if len(train) < 2:
         raise InputError("a pair is told apart from others, so at least two without a common sentence are needed")
-    schedule = Passes.over(len(train), config)
-    log.info("%d sentence pairs for training, %d steps", len(train), schedule.steps)
-    trainer = _trainer(run, config, schedule, start, train)
+    trainer = _trainer(run, config, start, train)
+    steps = trainer.args.max_steps
+    log.info("%d sentence pairs for training, %d steps", len(train), steps)
     with texts_cut(trainer.model, config.max_pieces):
         run.train(trainer)
-    with run.artifact(
-        "sentence encoder",
-        "mtmetrics train contrastive",
-        started_from=read_record(start),
-        data=counts.as_dict(),
-        pairs=len(train),
-        steps=schedule.steps,
-    ) as folder:
+    record = {"started_from": read_record(start), "data": counts.as_dict(), "pairs": len(train), "steps": steps}
+    with run.artifact("sentence encoder", "mtmetrics train contrastive", **record) as folder:
         save_sentence_encoder(trainer.model, folder)
     return run.output
 
 
-def _trainer(run: Run, config: ContrastiveConfig, schedule: Passes, start: Path, pairs: Sequence[corpus.Pair]) -> Any:
+def _trainer(run: Run, config: ContrastiveConfig, start: Path, pairs: Sequence[corpus.Pair]) -> Any:
     from transformers import set_seed
 
     def loss(model: Any, sides: Sequence[Any], _: None) -> "torch.Tensor":
@@ -80,7 +70,7 @@ def _trainer(run: Run, config: ContrastiveConfig, schedule: Passes, start: Path,
     set_seed(run.seed)
     return sentence_trainer(loss)(
         model=sentence_model(start, device()),
-        args=sentence_settings(run, config, schedule, weight_decay=config.weight_decay),
+        args=sentence_settings(run, config, rows=len(pairs), weight_decay=config.weight_decay),
         train_dataset=pair_columns(pairs),
     )
 
@@ -93,8 +83,7 @@ def contrastive_loss(
     margin: float = 0.0,
     symmetric: bool = True,
 ) -> "torch.Tensor":
-    """Mean over the batch of ``-log softmax(cos(x_i, y_j) / temperature)`` at ``j = i``, as the published code of
-    UScore computes it.
+    """Mean of ``-log softmax(cos(x_i, y_j) / temperature)`` at ``j = i``, as the published code of UScore has it.
 
     Eq. 4 of the paper leaves the pair itself out of the denominator; the code, like the works that the equation
     follows, keeps it. (The losses of sentence-transformers take the mean of the two directions, and know no margin.)
@@ -117,13 +106,7 @@ def contrastive_loss(
 
 
 def sentence_vectors(model: Any, batch: dict[str, Any]) -> "torch.Tensor":
-    """(n, d) float32 vectors of a batch, encoded in parts of like length: a step of 256 sentences would be mostly
-    padding.
-
-    Args:
-        model: a sentence-transformers model.
-        batch: what its tokenizer gives, padded on the right.
-    """
+    """(n, d) float32 vectors of a batch padded on the right, encoded in parts of like length to save padding."""
     import torch
 
     lengths = batch["attention_mask"].sum(1)
@@ -163,12 +146,12 @@ def sentence_trainer(loss: Callable[[Any, Sequence[Any], Any], "torch.Tensor"]) 
     return Trainer
 
 
-def sentence_settings(run: Run, config: ContrastiveConfig | DistilConfig, schedule: Any, **options: Any) -> Any:
-    """The settings of such a trainer."""
+def sentence_settings(run: Run, config: ContrastiveConfig | DistilConfig, **options: Any) -> Any:
+    """The settings of such a trainer; options as for `trainer_settings`."""
     from sentence_transformers import SentenceTransformerTrainingArguments
 
     options |= {"rows_per_step": config.pairs_per_step, "arguments": SentenceTransformerTrainingArguments}
-    return trainer_settings(run.work, schedule, config.learning_rate, run.seed, **options)
+    return trainer_settings(run, config, config.learning_rate, **options)
 
 
 def pair_columns(pairs: Sequence[corpus.Pair], **columns: list[int]) -> Any:

@@ -1,5 +1,4 @@
-"""Translation models: an MBart is fine-tuned for one language pair; a small one first learns to restore text of which
-spans are masked (Liu et al., 2020)."""
+"""Translation models: an MBart is fine-tuned for a pair; a small one first restores masked text (Liu et al., 2020)."""
 
 import logging
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import ArtifactError
 from mtmetrics.models.translator import generation, open_mbart, target_frame
 from mtmetrics.training import corpus
-from mtmetrics.training.run import Passes, Run, pinned, read_record, save_model, trainer_settings
+from mtmetrics.training.run import Run, pinned, planned_trainer, read_record, save_model, trainer_settings
 from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
 
 log = logging.getLogger(__name__)
@@ -32,7 +31,7 @@ def train_translation(
 
     Args:
         run: where the artifact and the checkpoints go, and the seed.
-        parallel: files of pairs, see `corpus.read_pairs`.
+        parallel: see `corpus.read_pairs`.
         model: mBART-cc25, mBART-50, or a small MBart without language codes; see
             `mtmetrics.artifacts.models.model_folder` for its name.
         lang_pair: such as ``"de-en"``, the direction of the pairs.
@@ -50,36 +49,23 @@ def train_translation(
     config, folder = config or TranslationConfig(), model_folder(model)
     run.open(config, {"parallel": parallel}, model=pinned(model, folder), lp=lang_pair)
     pairs, counts = corpus.read_pairs(parallel)
-    schedule = Passes.over(len(pairs), config)
-    log.info("%d sentence pairs for training, %d steps", len(pairs), schedule.steps)
-    arguments = trainer_settings(
-        run.work,
-        schedule,
-        config.learning_rate,
-        run.seed,
-        rows_per_step=config.pairs_per_step,
-        weight_decay=config.weight_decay,
-        arguments=Seq2SeqTrainingArguments,
-    )
+    size, arguments = config.pairs_per_step, Seq2SeqTrainingArguments
+    options = {"rows": len(pairs), "rows_per_step": size, "weight_decay": config.weight_decay, "arguments": arguments}
+    settings = trainer_settings(run, config, config.learning_rate, **options)
+    log.info("%d sentence pairs for training, %d steps", len(pairs), settings.max_steps)
     set_seed(run.seed)
     tokenizer, network = open_mbart(folder, lang_pair)
     limit = min(config.max_pieces, network.config.max_position_embeddings)
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     encoded = tokenizer(sources, text_target=targets, truncation=True, max_length=limit)
-    rows = [
-        {name: encoded[name][row] for name in ("input_ids", "attention_mask", "labels")} for row in range(len(pairs))
-    ]
+    columns = ("input_ids", "attention_mask", "labels")
+    rows = [{name: encoded[name][row] for name in columns} for row in range(len(pairs))]
     collator = DataCollatorForSeq2Seq(tokenizer, model=network)
-    run.train(Seq2SeqTrainer(model=network, args=arguments, train_dataset=rows, data_collator=collator))
+    run.train(Seq2SeqTrainer(model=network, args=settings, train_dataset=rows, data_collator=collator))
     network.generation_config = generation(network.config, target_frame(tokenizer, network.config.eos_token_id))
-    with run.artifact(
-        "translation model",
-        "mtmetrics train translation",
-        started_from=read_record(folder),
-        data=counts.as_dict(),
-        pairs=len(pairs),
-        steps=schedule.steps,
-    ) as temporary:
+    record = {"started_from": read_record(folder), "data": counts.as_dict(), "pairs": len(pairs)}
+    record["steps"] = settings.max_steps
+    with run.artifact("translation model", "mtmetrics train translation", **record) as temporary:
         save_model(network, tokenizer, temporary)
     return run.output
 
@@ -102,6 +88,10 @@ def train_denoising(
         InputError: files or settings cannot be used.
         ArtifactError: as `small_mbart`.
     """
+    from transformers import set_seed
+
+    from mtmetrics.training.optimizer import MuonAdamW
+
     config, folder = config or DenoisingConfig(), model_folder(encoder)
     files = [corpus.parse_ranges(spec)[0] for spec in mono]
     run.open(config, {"mono": files}, mono=list(mono), encoder=pinned(encoder, folder))
@@ -109,15 +99,24 @@ def train_denoising(
     texts = list(dict.fromkeys(text for text, _ in lines))
     counts.left_out["repeated"] += len(lines) - len(texts)
     log.info("%d sentences for training", len(texts))
-    trainer, tokenizer = _denoising_trainer(run, config, folder, texts)
+    set_seed(run.seed)
+    tokenizer, network = small_mbart(folder, config)
+    ids: list[np.ndarray] = []
+    for begin in range(0, len(texts), _TEXTS_PER_CALL):
+        encoded = tokenizer(texts[begin : begin + _TEXTS_PER_CALL], truncation=True, max_length=config.max_pieces)
+        ids += [np.array(row, dtype=np.int32) for row in encoded["input_ids"]]
+    lengths = np.array([len(row) for row in ids])
+    plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, config.steps, run.seed)
+    trainer = planned_trainer()(
+        model=network,
+        args=trainer_settings(run, config, config.matrix_lr),
+        train_dataset=NoisyBatches(ids, plan, tokenizer, config, run.seed),
+        optimizers=(MuonAdamW(network, config.matrix_lr, config.other_lr, config.weight_decay), None),
+    )
     run.train(trainer)
-    with run.artifact(
-        "translation model, not trained to translate yet",
-        mono=[corpus.short_name(spec) for spec in mono],
-        started_from=read_record(folder),
-        data=counts.as_dict(),
-        sentences=len(texts),
-    ) as temporary:
+    record = {"mono": [corpus.short_name(spec) for spec in mono], "started_from": read_record(folder)}
+    record |= {"data": counts.as_dict(), "sentences": len(texts)}
+    with run.artifact("translation model, not trained to translate yet", **record) as temporary:
         save_model(trainer.model, tokenizer, temporary)
     return run.output
 
@@ -126,25 +125,15 @@ def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
     """The tokenizer of a BERT encoder, and a new MBart of its width whose word vectors are the encoder's.
 
     It has no language codes: a text is framed by [CLS] and [SEP] on both sides, so one model translates in one
-    direction.
-
-    Args:
-        folder: of the encoder.
-        config: size.
-
-    Raises:
-        ArtifactError: the encoder cannot be loaded, or its tokenizer has no [CLS], [SEP], [MASK] or padding.
+    direction. An ArtifactError says what the tokenizer lacks.
     """
     import torch
     from transformers import MBartConfig, MBartForConditionalGeneration
 
     tokenizer, encoder = pretrained("AutoModel", folder, torch.float32)
     special = {name: getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep", "mask")}
-    missing = [name for name, number in special.items() if number is None]
-    if missing:
-        raise ArtifactError(
-            f"{folder}: its tokenizer has no {' and no '.join(missing)} token; a BERT encoder is needed"
-        )
+    if missing := " and no ".join(name for name, number in special.items() if number is None):
+        raise ArtifactError(f"{folder}: its tokenizer has no {missing} token; a BERT encoder is needed")
     vectors = encoder.get_input_embeddings().weight
     network = MBartForConditionalGeneration(
         MBartConfig(
@@ -171,14 +160,9 @@ def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
 
 
 def span_masked(ids: np.ndarray, mask: int, share: float, span: float, rng: np.random.Generator) -> np.ndarray:
-    """Token ids with spans replaced by one mask each; the first and the last, which frame the text, stay.
+    """(n,) token ids with spans replaced by one mask each; the first and the last, which frame the text, stay.
 
-    Args:
-        ids: (n,) token ids.
-        mask: token id of the mask.
-        share: share of the tokens between the ends that go, at least one.
-        span: mean length of a span.
-        rng: draws the spans.
+    At least one token goes, else that share of those between the ends; a span has a mean length of `span`.
     """
     inner = ids[1:-1]
     gone = np.zeros(len(inner), dtype=bool)
@@ -192,15 +176,7 @@ def span_masked(ids: np.ndarray, mask: int, share: float, span: float, rng: np.r
 
 
 class NoisyBatches:
-    """Map-style dataset whose items are whole batches, as the plan has them: masked texts, and the texts to restore.
-
-    Args:
-        texts: the token ids of each.
-        plan: their numbers, one array per step.
-        tokenizer: of the texts.
-        config: how they are masked.
-        seed: of the masks.
-    """
+    """Map-style dataset whose items are whole batches, as the plan has them: masked texts, and the texts to restore."""
 
     def __init__(
         self, texts: list[np.ndarray], plan: list[np.ndarray], tokenizer: Any, config: DenoisingConfig, seed: int
@@ -223,33 +199,3 @@ class NoisyBatches:
             for rows, value in ((noisy, self.padding), ([np.ones(len(row)) for row in noisy], 0), (texts, _IGNORED))
         )
         return {"input_ids": inputs, "attention_mask": mask, "labels": labels}
-
-
-def _denoising_trainer(run: Run, config: DenoisingConfig, folder: Path, texts: list[str]) -> tuple[Any, Any]:
-    from torch.utils.data import SequentialSampler
-    from transformers import Trainer, set_seed
-
-    from mtmetrics.training.optimizer import MuonAdamW
-
-    class PlannedTrainer(Trainer):
-        """Takes whole batches from the plan, in its order."""
-
-        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
-            return SequentialSampler(self.train_dataset)
-
-    set_seed(run.seed)
-    tokenizer, network = small_mbart(folder, config)
-    ids: list[np.ndarray] = []
-    for begin in range(0, len(texts), _TEXTS_PER_CALL):
-        encoded = tokenizer(texts[begin : begin + _TEXTS_PER_CALL], truncation=True, max_length=config.max_pieces)
-        ids += [np.array(row, dtype=np.int32) for row in encoded["input_ids"]]
-    lengths = np.array([len(row) for row in ids])
-    plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, config.steps, run.seed)
-    trainer = PlannedTrainer(
-        model=network,
-        args=trainer_settings(run.work, config, config.matrix_lr, run.seed),
-        train_dataset=NoisyBatches(ids, plan, tokenizer, config, run.seed),
-        data_collator=lambda batches: batches[0],
-        optimizers=(MuonAdamW(network, config.matrix_lr, config.other_lr, config.weight_decay), None),
-    )
-    return trainer, tokenizer

@@ -23,24 +23,18 @@ def _plain() -> list[normalizers.Normalizer]:
     return [normalizers.NFKC(), *replaced, normalizers.Replace("İ", "i")]
 
 
-def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> Tokenizer:
+def train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
     """Trains a lower-casing WordPiece vocabulary; accents are kept, Chinese characters stand alone.
 
     Order and entries may differ from run to run where counts are equal (`tokenizers` goes through hash tables), so that
     two runs of one seed agree exactly only if the second one takes over the vocabulary of the first.
-
-    Args:
-        texts: training sentences, already balanced over the languages.
-        size: number of entries, special tokens included.
-        min_frequency: of a merge.
     """
-    special = _SPECIAL["wordpiece"]
-    tokenizer = _lower_casing(models.WordPiece(unk_token=special["unk"], max_input_chars_per_word=100))
+    tokenizer = _lower_casing({})
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
-        min_frequency=min_frequency,
+        min_frequency=2,
         limit_alphabet=max(1000, size // 6),
-        special_tokens=list(special.values()),
+        special_tokens=list(WORDPIECE_SPECIAL),
         continuing_subword_prefix="##",
         show_progress=False,
     )
@@ -50,17 +44,16 @@ def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> 
 
 def wordpiece(vocabulary: dict[str, int]) -> Tokenizer:
     """The lower-casing WordPiece tokenizer of a vocabulary, with special tokens at both ends of a text."""
-    special = _SPECIAL["wordpiece"]
-    tokenizer = _lower_casing(models.WordPiece(vocabulary, unk_token=special["unk"], max_input_chars_per_word=100))
-    ends = [(special[name], tokenizer.token_to_id(special[name])) for name in ("cls", "sep")]
+    tokenizer = _lower_casing(vocabulary)
+    ends = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1", special_tokens=ends
     )
     return tokenizer
 
 
-def _lower_casing(model: models.WordPiece) -> Tokenizer:
-    tokenizer = Tokenizer(model)
+def _lower_casing(vocabulary: dict[str, int]) -> Tokenizer:
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
     bert = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True)
     tokenizer.normalizer = normalizers.Sequence([*_plain(), bert])
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -68,7 +61,7 @@ def _lower_casing(model: models.WordPiece) -> Tokenizer:
     return tokenizer
 
 
-def train_bpe(texts: Iterable[str], size: int, min_frequency: int = 2) -> Tokenizer:
+def train_bpe(texts: Iterable[str], size: int) -> Tokenizer:
     """Trains a lower-casing byte-level BPE vocabulary that can spell every text.
 
     No special token is added on its own: the language model's user decides about the start-of-text token.
@@ -79,7 +72,7 @@ def train_bpe(texts: Iterable[str], size: int, min_frequency: int = 2) -> Tokeni
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=size,
-        min_frequency=min_frequency,
+        min_frequency=2,
         special_tokens=list(_SPECIAL["bpe"].values()),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
@@ -117,8 +110,7 @@ def save_tokenizer(tokenizer: Any, folder: str | Path) -> None:
 
 
 def balanced(texts: dict[str, list[str]], characters: int, seed: int) -> Iterator[str]:
-    """Yields sentences of every language up to about `characters` each; short lists are repeated at most three
-    times."""
+    """Sentences of every language up to about `characters` each; short lists are repeated at most three times."""
     rng = random.Random(seed)
     for language in sorted(texts):
         sentences = list(texts[language])

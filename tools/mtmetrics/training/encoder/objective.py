@@ -28,28 +28,24 @@ class Distillation(nn.Module):
         super().__init__()
         self.student = student
         self._teacher = (teacher.eval().requires_grad_(False),)
-        self.temperature = temperature
-        self.distance_weight = distance_weight
-        self.candidates = candidates
+        self.temperature, self.distance_weight, self.candidates = temperature, distance_weight, candidates
 
     def forward(
         self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, same: Tensor
     ) -> dict[str, Tensor]:
-        """The loss of a batch and its parts; the arguments are those of `batches.PairBatches`."""
+        """The loss of a batch; the arguments are those of `batches.PairBatches`."""
         source = encode(self.student, source_ids, source_mask)
         with torch.no_grad():
             target = encode(self._teacher[0].to(source.device), target_ids, target_mask)
-        sentences = pooled(source, source_mask) @ pooled(target, target_mask).T
-        sentence_loss = self._loss(sentences, same)
+        # The temperature would magnify the rounding of bfloat16.
+        with torch.autocast(source.device.type, enabled=False):
+            loss = self._loss(pooled(source, source_mask) @ pooled(target, target_mask).T, same)
         source, target = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
-        losses = []
         for begin in range(0, len(source), self.candidates):
             part = slice(begin, begin + self.candidates)
             matches = token_similarity(source[part], source_mask[part], target[part], target_mask[part])
-            losses.append(self._loss(matches, same[part, part]) * len(matches))
-        token_loss = torch.stack(losses).sum() / len(source)
-        parts = {"sentence_loss": sentence_loss, "token_loss": token_loss}
-        return {"loss": sentence_loss + token_loss, **{name: part.detach() for name, part in parts.items()}}
+            loss = loss + self._loss(matches, same[part, part]) * (len(matches) / len(source))
+        return {"loss": loss}
 
     def _loss(self, similarities: Tensor, same: Tensor) -> Tensor:
         distance = 1 - similarities.diagonal().mean()
@@ -62,52 +58,39 @@ def encode(encoder: Any, ids: Tensor, mask: Tensor) -> Tensor:
 
 
 def pooled(states: Tensor, mask: Tensor) -> Tensor:
-    """Mean over the tokens of each text, of unit length, `(n, d)`."""
-    weights = mask.to(states.dtype)[:, :, None]
-    return functional.normalize(((states * weights).sum(1) / weights.sum(1)).float(), dim=-1)
+    """Mean over the tokens of each text, of unit length, `(n, d)` float32."""
+    states, weights = states.float(), mask.float()[:, :, None]
+    return functional.normalize((states * weights).sum(1) / weights.sum(1), dim=-1)
 
 
 def token_similarity(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
-    """Late interaction of all sources with all targets, `(n, m)`.
+    """Late interaction `(n, m)` of all sources `(n, s, d)` with all targets `(m, t, d)`, vectors of unit length."""
+    cosines = (source.flatten(0, 1) @ target.flatten(0, 1).T).view(*source.shape[:2], *target.shape[:2])
+    return _late_interaction(cosines, source_mask, target_mask[None])
 
-    Args:
-        source: token vectors of unit length, `(n, s, d)`.
-        source_mask: which of them count, `(n, s)`.
-        target: `(m, t, d)`.
-        target_mask: `(m, t)`.
-    """
-    n, s, width = source.shape
-    m, t, _ = target.shape
-    cosines = (source.reshape(n * s, width) @ target.reshape(m * t, width).T).view(n, s, m, t)
-    hidden_target = torch.where(target_mask, 0.0, -4.0).to(cosines.dtype)
-    hidden_source = torch.where(source_mask, 0.0, -4.0).to(cosines.dtype)
-    best_for_source = (cosines + hidden_target[None, None]).max(3).values.float()
+
+def paired_token_similarity(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
+    """Late interaction of each source with its own target only, `(n,)`; arguments as `token_similarity`, of any
+    length."""
+    source, target = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
+    cosines = (source @ target.transpose(1, 2))[:, :, None]
+    return _late_interaction(cosines, source_mask, target_mask[:, None])[:, 0]
+
+
+def _late_interaction(cosines: Tensor, source_mask: Tensor, target_mask: Tensor) -> Tensor:
+    """From cosines `(n, s, m, t)` and masks `(n, s)` and `(1 or n, m, t)`, `(n, m)`."""
+    hidden_source, hidden_target = (
+        torch.where(mask, 0.0, -4.0).to(cosines.dtype) for mask in (source_mask, target_mask)
+    )
+    best_for_source = (cosines + hidden_target[:, None]).max(3).values.float()
     best_for_target = (cosines + hidden_source[:, :, None, None]).max(1).values.float()
-    source_weights = source_mask.float() / source_mask.sum(1, keepdim=True)
-    target_weights = target_mask.float() / target_mask.sum(1, keepdim=True)
-    forwards = (best_for_source * source_weights[:, :, None]).sum(1)
-    backwards = (best_for_target * target_weights[None]).sum(2)
+    forwards = (best_for_source * source_mask[:, :, None]).sum(1) / source_mask.sum(1)[:, None]
+    backwards = (best_for_target * target_mask).sum(2) / target_mask.sum(2)
     return (forwards + backwards) / 2
 
 
 def symmetric_loss(similarities: Tensor, same: Tensor) -> Tensor:
-    """Cross-entropy of the diagonal over rows and over columns.
-
-    Args:
-        similarities: of all sources with all targets, `(n, n)`.
-        same: pairs that share a side and are therefore no negatives, `(n, n)`.
-    """
+    """Cross-entropy of the diagonal of `(n, n)` similarities over rows and columns; `same` pairs are no negatives."""
     similarities = similarities.float().masked_fill(same, -1e4)
     labels = torch.arange(len(similarities), device=similarities.device)
     return (functional.cross_entropy(similarities, labels) + functional.cross_entropy(similarities.T, labels)) / 2
-
-
-def paired_token_similarity(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
-    """Late interaction of each source with its own target only, `(n,)`; arguments as `token_similarity`, with m = n."""
-    source, target = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
-    cosines = source @ target.transpose(1, 2)
-    hidden_target = torch.where(target_mask, 0.0, -4.0).to(cosines.dtype)[:, None]
-    hidden_source = torch.where(source_mask, 0.0, -4.0).to(cosines.dtype)[:, :, None]
-    forwards = ((cosines + hidden_target).amax(2).float() * source_mask).sum(1) / source_mask.sum(1)
-    backwards = ((cosines + hidden_source).amax(1).float() * target_mask).sum(1) / target_mask.sum(1)
-    return (forwards + backwards) / 2
