@@ -12,29 +12,16 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}|multilingual")
 
 
 def check_model_card(folder: Path) -> dict[str, Any]:
-    """Reads the metadata of an artifact's card, and refuses it where something is missing.
-
-    Needed are ``license`` (with ``license_name`` where that is ``other``), ``language``, ``library_name``, ``tags``,
-    ``base_model`` (``[]`` for a model that was trained from scratch), ``datasets``, ``metrics``, and a ``model-index``
-    with the measured correlations.
-
-    Raises:
-        ArtifactError: no card, no metadata, or something in them is missing or malformed; the message names all of it.
-    """
+    """The metadata of an artifact's card; an ArtifactError names all that is missing or malformed in them."""
     return _checked(folder / "README.md", _model_problems)
 
 
 def check_space_card(folder: Path) -> dict[str, Any]:
-    """Reads the metadata of a metric's card, which configures its Space, and refuses it where something is missing.
-
-    Raises:
-        ArtifactError: as `check_model_card`.
-    """
+    """As `check_model_card`, of a metric's card, which configures its Space."""
     return _checked(folder / "README.md", _space_problems)
 
 
 def _checked(path: Path, problems: Callable[[dict[str, Any]], Iterator[str]]) -> dict[str, Any]:
-    """The YAML between the first two lines of ``---`` of a card, without problems."""
     import yaml
 
     try:
@@ -79,7 +66,6 @@ def _space_problems(data: dict[str, Any]) -> Iterator[str]:
 
 
 def _index_problems(index: Any) -> Iterator[str]:
-    """What is wrong with the measured results; see the Hub's documentation of the ``model-index``."""
     models = [model for model in _listed(index) if isinstance(model, dict) and "name" in model]
     results = [result for model in models for result in _listed(model.get("results"))]
     if not results:

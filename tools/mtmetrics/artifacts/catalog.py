@@ -15,13 +15,7 @@ from mtmetrics.layout import bundled_artifacts
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """Where the authors of an artifact published it themselves; a file is served at ``URL/COMMIT/FILE``.
-
-    Attributes:
-        url: address of their repository's raw files.
-        commit: the commit that the catalog describes.
-        licence: licence that they state.
-    """
+    """Where the authors of an artifact published it themselves; a file is served at ``URL/COMMIT/FILE``."""
 
     url: str
     commit: str
@@ -30,16 +24,9 @@ class Origin:
 
 @dataclasses.dataclass(frozen=True)
 class CatalogEntry:
-    """One artifact.
+    """One artifact; where it is bundled, its folder has its name.
 
-    Attributes:
-        name: its name, and its folder's under ``hub_artifacts`` where it is bundled.
-        kind: ``encoder``, ``language-model``, ``maps``, ...
-        repository: Hub repository; None where there is an `origin` instead.
-        revision: Hub revision; None where there is an `origin` instead.
-        bundled: whether it ships with the package.
-        files: file name -> sha256, or git blob hash where there is an `origin`.
-        origin: where it lies if not on the Hub.
+    `files` maps file names to their sha256. What has an `origin` is in no Hub repository, and its files have git blob hashes.
     """
 
     name: str
@@ -82,19 +69,7 @@ def entry_toml(entry: CatalogEntry) -> str:
 
 
 def update_catalog(path: Path, entry: CatalogEntry) -> bool:
-    """Replaces the entry of that name in a catalog, or adds it; all else, comments too, stays as it is.
-
-    Args:
-        path: the catalog; made if it is not there.
-        entry: of a Hub repository.
-
-    Returns:
-        Whether anything changed.
-
-    Raises:
-        ArtifactError: the file cannot be read, or is not laid out as this package does it.
-        MTMetricsError: it cannot be written.
-    """
+    """Replaces the entry of that name in a catalog, or adds it; all else stays. Returns whether anything changed."""
     try:
         text = path.read_text(encoding="utf-8").rstrip() + "\n" if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
@@ -121,11 +96,7 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
 
 
 def record_checksum(path: Path) -> None:
-    """Puts the checksum of a bundled file that was changed on purpose into ``catalog.toml``.
-
-    Raises:
-        ArtifactError: the catalog does not list the file.
-    """
+    """Puts the checksum of a bundled file that was changed on purpose into ``catalog.toml``, which must list it."""
     folder = bundled_artifacts()
     name, _, file = path.relative_to(folder).as_posix().partition("/")
     entry = catalog()[name]
@@ -139,7 +110,7 @@ def verify(name: str, folder: Path | None = None) -> Iterator[str]:
 
     Args:
         name: an artifact of the catalog.
-        folder: where its files lie, under the names of the catalog; None for the bundled folder.
+        folder: where its files lie; None for the bundled folder.
 
     Raises:
         InputError: the catalog has no such artifact.

@@ -26,11 +26,7 @@ def is_offline(local_files_only: bool = False) -> bool:
 
 
 def assets_folder(group: str, name: str) -> Path:
-    """A folder of the assets cache of `huggingface_hub`, for what is fetched from elsewhere than the Hub.
-
-    Raises:
-        ArtifactError: it cannot be made.
-    """
+    """A folder of the assets cache of `huggingface_hub`, for what is fetched from elsewhere than the Hub."""
     from huggingface_hub import cached_assets_path
 
     try:
@@ -42,11 +38,7 @@ def assets_folder(group: str, name: str) -> Path:
 
 
 def http_client() -> "httpx2.Client":
-    """A client for `fetch` that keeps its connections open and uses the proxies of the environment; to be closed.
-
-    Raises:
-        ArtifactError: the proxy settings of the environment cannot be used.
-    """
+    """A client for `fetch` that keeps its connections open and uses the proxies of the environment; to be closed."""
     import httpx2
 
     try:
@@ -58,12 +50,7 @@ def http_client() -> "httpx2.Client":
 
 
 def fetch(client: "httpx2.Client", url: str, git_blob: str) -> bytes:
-    """Fetches one file into memory, with a few attempts where the network fails, and checks its content.
-
-    Args:
-        client: from `http_client`.
-        url: where the file is served.
-        git_blob: the hash that git gives to its content, see `mtmetrics.artifacts.files.git_blob_sha1`.
+    """Fetches one file into memory, with a few attempts where the network fails, and checks its git blob hash.
 
     Raises:
         ArtifactError: it could not be fetched, or is not the file that was expected.
@@ -84,17 +71,14 @@ def fetch_file(
     *,
     on_bytes: Callable[[int], object] = lambda _: None,
 ) -> str:
-    """Fetches one file to disk as `fetch` does; it is whole or absent.
+    """Fetches one file to disk as `fetch` does, where it is whole or absent, and returns its hexadecimal sha256.
 
     Args:
         client: from `http_client`.
         url: where the file is served.
         path: where to write it.
-        sha256: hexadecimal sha256 of its content; None where it is not known, and whatever is no web page is taken.
+        sha256: of its content; None where it is not known, and whatever is no web page is taken.
         on_bytes: called with the number of bytes of every piece that arrives.
-
-    Returns:
-        The hexadecimal sha256 of what came.
 
     Raises:
         ArtifactError: it could not be fetched, or is not the file that was expected.

@@ -53,11 +53,11 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
 
 
 def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any, Any]:
-    """Loads tokenizer and weights of a folder, safetensors only, with an explicit dtype.
+    """Loads tokenizer and weights of a folder, safetensors only.
 
     Args:
         auto_class: name of an Auto class of `transformers`, such as ``"AutoModel"``.
-        folder: a folder with config.json, weights and tokenizer files.
+        folder: holds config.json, weights and tokenizer files.
         dtype: number format to load into; without it `transformers` would take the stored one.
 
     Raises:
@@ -78,16 +78,7 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
 
 
 def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
-    """Loads a folder as a sentence-transformers model; an encoder without pooling gets mean pooling.
-
-    Args:
-        folder: see `model_folder`.
-        device: a torch device.
-        dtype: number format to load into.
-
-    Raises:
-        ArtifactError: a file is missing, damaged, or not of the kind.
-    """
+    """Loads a folder as a sentence-transformers model; an encoder without pooling gets mean pooling."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -104,15 +95,7 @@ def _packaged_folder(name: str) -> Path:
 
 @contextlib.contextmanager
 def loading(folder: Path, kind: str) -> Iterator[None]:
-    """Silences the weight-loading progress bar of `transformers`, and turns what goes wrong into one message.
-
-    Args:
-        folder: what is being loaded.
-        kind: as what.
-
-    Raises:
-        ArtifactError: a file is missing, damaged, or not of the kind.
-    """
+    """Silences the progress bar of `transformers`, and turns what goes wrong into an ArtifactError about `folder`."""
     import safetensors
     from transformers.utils import logging
 
@@ -132,11 +115,7 @@ def loading(folder: Path, kind: str) -> Iterator[None]:
 
 
 def model_size(folder: Path) -> tuple[int, int]:
-    """Width of a model's vectors and number of its layers, as its configuration states them.
-
-    Raises:
-        ArtifactError: the configuration is damaged or states neither.
-    """
+    """Width of a model's vectors and number of its layers, as its configuration states them."""
     import transformers
 
     try:
@@ -149,14 +128,12 @@ def model_size(folder: Path) -> tuple[int, int]:
 
 
 def model_label(name: str | Path) -> str:
-    """How signatures and maps call a model: the name of a folder or file without the path to it, else the name as
-    given."""
+    """How signatures and maps call a model: the last part of a path that exists, else the name as given."""
     return Path(name).resolve().name if Path(name).exists() else str(name)
 
 
 def model_fingerprint(folder: Path) -> str:
-    """The `fingerprint` of the files of a model folder that decide its numbers: weights, configuration, tokenizer,
-    modules of a sentence encoder."""
+    """The `fingerprint` of the files of a model folder that decide its numbers."""
     modules = ("modules.json", "sentence_*_config.json", "[0-9]*/config.json", "[0-9]*/*.safetensors")
     patterns = ("config.json", "*.safetensors", *_TOKENIZER, *modules)
     return fingerprint(sorted({path for pattern in patterns for path in folder.glob(pattern)}))

@@ -14,14 +14,7 @@ _FOLDER = Path(__file__).parent / "presets"
 
 @dataclasses.dataclass(frozen=True)
 class Preset:
-    """A preset as read from its TOML file.
-
-    Attributes:
-        name: name, or the folder that was passed.
-        metric: the metric that it is for.
-        folder: where paths inside it start.
-        settings: the tables of the file, see the card of the metric.
-    """
+    """A preset as read from its TOML file: its tables (see the metric's card), and the folder where paths start."""
 
     name: str
     metric: str
@@ -29,8 +22,7 @@ class Preset:
     settings: dict[str, Any]
 
     def path(self, name: str) -> str:
-        """A model or map named in the preset: a path inside the preset's folder where there is one, else the name
-        itself."""
+        """A model or map named in the preset: a path inside its folder where there is one, else the name itself."""
         inside = self.folder / name
         return str(inside) if inside.exists() else name
 
@@ -38,8 +30,7 @@ class Preset:
         """Refuses keys that nothing reads, so that a misspelt setting does not pass silently.
 
         Args:
-            tables: the keys that each table of the metric may hold; a name that ends in ``.*`` stands for one table per
-                language.
+            tables: the keys that each table of the metric may hold; ``NAME.*`` stands for one table per language.
 
         Raises:
             ArtifactError: there is another table or key.
@@ -66,16 +57,14 @@ class Preset:
 
 
 def preset_names(metric: str) -> list[str]:
-    """Names of the presets of a metric, sorted: its own, and bundled artifacts that are presets, such as
-    ``uscore-mini-de-en``."""
+    """Names of the presets of a metric, sorted: its own, and bundled artifacts such as ``uscore-mini-de-en``."""
     own = [path.stem for path in (_FOLDER / metric).glob("*.toml")]
     presets = [entry.name for entry in catalog().values() if entry.kind == "preset" and entry.bundled]
     return sorted([*own, *(name for name in presets if name.startswith(f"{metric}-"))])
 
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
-    """Reads a preset by name, or an artifact that holds a ``preset.toml``, found in the order of
-    `mtmetrics.artifacts.hub`.
+    """Reads a preset, or an artifact that holds a ``preset.toml``, found in the order of `mtmetrics.artifacts.hub`.
 
     Args:
         metric: name of the metric.

@@ -1,5 +1,4 @@
-"""Publishing: artifact folders as repositories on the Hub that hold given files and have a version tag; what is there
-already is not sent again."""
+"""Publishing: folders as repositories on the Hub with a version tag; what is there already is not sent again."""
 
 import dataclasses
 import json
@@ -59,16 +58,8 @@ class Change(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a push would do, or has done.
-
-    Attributes:
-        publication: what is wanted.
-        head: the commit on the main branch that this was compared with; None where there is no repository.
-        changes: files that differ; none where the repository is as wanted.
-        tag: version tag that the result has.
-        tagged: whether it has it already.
-        created: whether there was no repository before.
-    """
+    """What a push would do, or has done: `changes` against the commit `head` of the main branch (None where there is no
+    repository), and the version tag that the result has, or is to have."""
 
     publication: Publication
     head: str | None
@@ -79,16 +70,11 @@ class Plan:
 
     @property
     def size(self) -> int:
-        """Bytes to send, or sent."""
         return sum(change.size for change in self.changes if change.action != "delete")
 
 
 def artifact_folder(name: str) -> Path:
-    """The folder that is published under a name: that of a bundled artifact, or one that is given by its path.
-
-    Raises:
-        InputError: neither of the two.
-    """
+    """The folder that is published under a name: that of a bundled artifact, or one given by its path."""
     bundled = [entry.name for entry in catalog().values() if entry.bundled]
     folder = bundled_artifacts() / name if name in bundled else Path(name)
     if not folder.is_dir():
@@ -97,11 +83,7 @@ def artifact_folder(name: str) -> Path:
 
 
 def artifact_publication(folder: Path, namespace: str) -> Publication:
-    """An artifact's folder as a repository; hidden files and the folder ``work`` stay here.
-
-    Raises:
-        ArtifactError: its card is missing or incomplete, or a file is of a format that is not published.
-    """
+    """An artifact's folder as a repository; its card is checked, and code in it refused."""
     check_model_card(folder)
     files = published_files(folder)
     code = [path for path in files if Path(path).suffix.lower() in _CODE]
@@ -113,11 +95,7 @@ def artifact_publication(folder: Path, namespace: str) -> Publication:
 
 
 def published_files(folder: Path) -> dict[str, Path]:
-    """The files of a folder that are published, by their path in it.
-
-    Raises:
-        ArtifactError: one is a link to a file elsewhere, whose content would be published.
-    """
+    """The files of a folder by their path in it, but hidden ones and ``work``; links to elsewhere are refused."""
     files = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         inner = path.relative_to(folder)
@@ -132,22 +110,14 @@ def published_files(folder: Path) -> dict[str, Path]:
 
 
 def published_entry(folder: Path, plan: Plan) -> CatalogEntry:
-    """The entry of the catalog for a folder that was pushed.
-
-    Raises:
-        ArtifactError: it cannot be told what kind of artifact it is.
-    """
+    """The entry of the catalog for a folder that was pushed."""
     files = {path: sha256_unchanged(file) for path, file in plan.publication.files.items()}
     bundled = folder.parent == bundled_artifacts().resolve()
     return CatalogEntry(folder.name, artifact_kind(folder), plan.publication.repository, plan.tag, bundled, files)
 
 
 def artifact_kind(folder: Path) -> str:
-    """What an artifact's folder holds, as the catalog calls it.
-
-    Raises:
-        ArtifactError: none of the kinds there are.
-    """
+    """What an artifact's folder holds, as the catalog calls it."""
     for kind, holds in _KINDS.items():
         if holds(folder):
             return kind
@@ -165,31 +135,17 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def plan(publication: Publication) -> Plan:
-    """Compares a repository with what it is to hold; changes nothing.
-
-    Raises:
-        ArtifactError: the Hub cannot be asked, or refuses.
-    """
+    """Compares a repository with what it is to hold; changes nothing."""
     with hub_errors(publication.repository):
         return _compared(_api(), publication)
 
 
 def push(publication: Publication, *, private: bool = False) -> Plan:
-    """Creates the repository if there is none, sends what differs as one commit, and tags it.
+    """Creates the repository if there is none, sends what differs as one commit, tags it, and tells what was done.
 
     Versions are counted up from ``v1.0.0``, or the version of this package where that is higher. An interrupted push
     leaves the repository as it was; the next one goes on with the files that are there. Of pushes at the same time each
-    gets a commit of its own or finds nothing to do.
-
-    Args:
-        publication: what is wanted.
-        private: create a private repository; one that exists stays as it is.
-
-    Returns:
-        What was done; `Plan.head` is the new commit.
-
-    Raises:
-        ArtifactError: the Hub cannot be asked, or refuses, for want of a token or a right.
+    gets a commit of its own or finds nothing to do. A repository that exists stays private or public as it is.
     """
     name, kind, _ = publication
     with hub_errors(name):
@@ -232,7 +188,6 @@ def _compared(api: "HfApi", publication: Publication) -> Plan:
 
 
 def _same(file: Path, remote: Any) -> bool:
-    """Whether a file here has the content of one there, whose sha256 (large ones) or git blob hash is known."""
     if file.stat().st_size != remote.size:
         return False
     return sha256_unchanged(file) == remote.lfs.sha256 if remote.lfs else git_blob_file(file) == remote.blob_id
@@ -249,7 +204,6 @@ def _refs(api: "HfApi", publication: Publication) -> tuple[str, dict[str, str]]:
 
 
 def _version(tag: str) -> Version:
-    """The version that a tag names; 0 where it names none."""
     try:
         return Version(tag.removeprefix("v") if tag.startswith("v") else "0")
     except InvalidVersion:
@@ -257,14 +211,12 @@ def _version(tag: str) -> Version:
 
 
 def _next_tag(tags: dict[str, str]) -> str:
-    """The tag for a new commit: the version of the package, or the one after the last tag."""
     lowest = max(_FIRST, Version(Version(__version__).base_version))
     last = _version([*tags][-1]) if tags else None
     return f"v{lowest}" if last is None or last < lowest else f"v{last.major}.{last.minor}.{last.micro + 1}"
 
 
 def _settled(repository: str, attempt: Callable[[], T]) -> T:
-    """What `attempt` returns, tried again where another push was faster."""
     from huggingface_hub.errors import HfHubHTTPError
 
     for _ in range(_ATTEMPTS):
@@ -277,7 +229,6 @@ def _settled(repository: str, attempt: Callable[[], T]) -> T:
 
 
 def _committed(api: "HfApi", publication: Publication) -> Plan:
-    """Sends what differs as one commit upon the head that it was compared with."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     name, kind, files = publication
@@ -294,7 +245,6 @@ def _committed(api: "HfApi", publication: Publication) -> Plan:
 
 
 def _tagged(api: "HfApi", publication: Publication, head: str) -> str:
-    """The version tag of a commit, made if it has none."""
     _, tags = _refs(api, publication)
     own = [tag for tag, commit in tags.items() if commit == head]
     if own:

@@ -18,19 +18,8 @@ _EPOCH = "315532800"  # 1980-01-01, the first day that a wheel can name
 
 
 def space_publication(name: str, namespace: str, wheel: Path, scratch: Path) -> Publication:
-    """The Space of a metric; its requirements take `mtmetrics` from the wheel that lies in it, by the wheel's sha256.
-
-    Args:
-        name: a metric.
-        namespace: user or organisation.
-        wheel: of this package.
-        scratch: folder for files that are made for it; they are needed until it is pushed.
-
-    Raises:
-        InputError: an unknown metric, or no wheel of this package.
-        ArtifactError: its card is missing or incomplete.
-        MTMetricsError: `scratch` cannot be written.
-    """
+    """The Space of a metric, `mtmetrics` in its requirements taken from the wheel in it by its sha256; `scratch` must
+    stay until it is pushed."""
     from huggingface_hub import constants
 
     if not (wheel.is_file() and wheel.name.startswith("mtmetrics-") and wheel.suffix == ".whl"):
@@ -45,13 +34,7 @@ def space_publication(name: str, namespace: str, wheel: Path, scratch: Path) -> 
 
 
 def build_wheel(scratch: Path) -> Path:
-    """Builds the wheel of the checkout that this package runs from in the folder `scratch`; equal sources give equal
-    wheels.
-
-    Raises:
-        InputError: the package is installed without its sources.
-        MTMetricsError: the build fails.
-    """
+    """Builds the wheel of the checkout that this package runs from; equal sources give equal wheels."""
     root = source_tree()
     if root is None:
         raise InputError("mtmetrics is installed without its sources, so its wheel cannot be built; pass --wheel FILE")

@@ -60,17 +60,16 @@ def _add_pull(actions: Any) -> None:
         "them. Prints as JSON what was fetched and what was there already. Scoring fetches what it needs by itself, "
         "and takes what is bundled first.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="artifacts")
-    parser.add_argument("--all", action="store_true", help="all artifacts that are on the Hub")
-    parser.add_argument(
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="artifacts")
+    add("--all", action="store_true", help="all artifacts that are on the Hub")
+    add(
         "--namespace",
         metavar="ORG",
         help="user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)",
     )
-    parser.add_argument(
-        "--lp", nargs="+", metavar="XX-YY", help="published maps: only these language pairs (default: all)"
-    )
-    parser.add_argument(
+    add("--lp", nargs="+", metavar="XX-YY", help="published maps: only these language pairs (default: all)")
+    add(
         "--out",
         metavar="DIR",
         help="write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR (published maps: to DIR/layer-N/)",
@@ -85,16 +84,13 @@ def _add_import(actions: Any) -> None:
         description="Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. What a file "
         "is, is known by its content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the options override that.",
     )
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="*.BAM, *.GBDD, or a map made of one, to bind it with --encoder"
-    )
-    parser.add_argument(
-        "--encoder", metavar="MODEL", help="folder or Hub repository of the model that the maps are for"
-    )
-    parser.add_argument("--layer", type=int, metavar="N", help="layer of the encoder")
-    parser.add_argument("--lp", metavar="XX-YY", help="language pair")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the maps; other maps in it stay")
-    parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="*.BAM, *.GBDD, or a map made of one, to bind it with --encoder")
+    add("--encoder", metavar="MODEL", help="folder or Hub repository of the model that the maps are for")
+    add("--layer", type=int, metavar="N", help="layer of the encoder")
+    add("--lp", metavar="XX-YY", help="language pair")
+    add("--out", required=True, metavar="DIR", help="folder for the maps; other maps in it stay")
+    add("--overwrite", action="store_true", help="replace maps of the same name")
     parser.set_defaults(run=run_import)
 
 
@@ -106,17 +102,18 @@ def _add_push(actions: Any) -> None:
         "tags it, from v1.0.0 up. The card's metadata must be complete. Without --execute it prints what would be "
         "done.",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "names", nargs="*", metavar="NAME|DIR", help="bundled artifacts, or folders; a folder 'work' in one is left out"
     )
-    parser.add_argument("--all", action="store_true", help="all bundled artifacts")
-    parser.add_argument(
+    add("--all", action="store_true", help="all bundled artifacts")
+    add(
         "--catalog",
         metavar="FILE",
         help="catalog to record what was published in (default: that of the checkout, for bundled artifacts; else the "
         "entry is printed)",
     )
-    parser.add_argument("--private", action="store_true", help="create private repositories")
+    add("--private", action="store_true", help="create private repositories")
     add_push_options(parser)
     parser.set_defaults(run=run_push)
 
@@ -173,7 +170,7 @@ def run_verify(args: argparse.Namespace) -> int:
 
 
 def _folders(given: str, entries: "dict[str, CatalogEntry]") -> dict[str, Path]:
-    """The artifacts that an argument of ``verify`` names, a bundled one or a folder of them, and where they lie."""
+    """Where the artifacts lie that an argument of ``verify`` names, a bundled one or a folder of them."""
     from mtmetrics.layout import bundled_artifacts
 
     if given in entries:

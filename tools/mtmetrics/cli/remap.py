@@ -29,53 +29,43 @@ def add_parser(subparsers: Any) -> None:
         description="Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the sentence "
         "pairs themselves. Writes one safetensors file per map.",
     )
-    parser.add_argument("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
-    parser.add_argument("--layer", type=int, help="layer to remap (default: last)")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
+    add("--layer", type=int, help="layer to remap (default: last)")
+    add(
         "--level",
         choices=("word", "sentence"),
         default="word",
         help="word vectors, for --similarity mover, or sentence vectors, for --similarity cosine "
         "(default: %(default)s)",
     )
-    parser.add_argument(
-        "--lp", required=True, metavar="XX-YY", help="language pair, such as de-en; the map is for the source side"
-    )
-    words = parser.add_mutually_exclusive_group(required=True)
-    words.add_argument(
-        "--parallel", nargs="+", metavar="FILE", help="parallel text: JSONL (source, target, origin) or TSV"
-    )
-    words.add_argument("--word-pairs", metavar="FILE", help="TSV of words and their translations")
-    parser.add_argument(
+    add("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en; the map is for the source side")
+    add_words = parser.add_mutually_exclusive_group(required=True).add_argument
+    add_words("--parallel", nargs="+", metavar="FILE", help="parallel text: JSONL (source, target, origin) or TSV")
+    add_words("--word-pairs", metavar="FILE", help="TSV of words and their translations")
+    add(
         "--exclude-origin",
         nargs="+",
         default=[],
         metavar="NAME",
         help="origins of --parallel to leave out; NAME* is a prefix",
     )
-    parser.add_argument(
-        "--sentences", type=int, default=2000, help="sentence pairs to draw from --parallel (default: %(default)s)"
-    )
-    parser.add_argument("--align-layer", type=int, help="layer that aligns words (default: --layer)")
-    parser.add_argument(
-        "--threshold", type=float, default=1e-3, help="alignment probability, both directions (default: %(default)s)"
-    )
-    parser.add_argument(
+    add("--sentences", type=int, default=2000, help="sentence pairs to draw from --parallel (default: %(default)s)")
+    add("--align-layer", type=int, help="layer that aligns words (default: --layer)")
+    add("--threshold", type=float, default=1e-3, help="alignment probability, both directions (default: %(default)s)")
+    add(
         "--map", nargs="+", default=["clp", "umd"], metavar="KIND", help="clp, umd, clp+umd, umd+clp (default: clp umd)"
     )
-    parser.add_argument("--out", metavar="DIR", help="folder for the maps; maps of other pairs in it stay")
-    parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
-    parser.add_argument("--seed", type=int, default=1, help="of the choice of sentences (default: %(default)s)")
-    curve = parser.add_argument_group(
-        "curve (Fig. 4 of Zhao et al., 2020): correlation against the number of sentence pairs"
-    )
-    curve.add_argument(
+    add("--out", metavar="DIR", help="folder for the maps; maps of other pairs in it stay")
+    add("--overwrite", action="store_true", help="replace maps of the same name")
+    add("--seed", type=int, default=1, help="of the choice of sentences (default: %(default)s)")
+    curve = "curve (Fig. 4 of Zhao et al., 2020): correlation against the number of sentence pairs"
+    add = parser.add_argument_group(curve).add_argument
+    add(
         "--curve", metavar="N,N,...", help="numbers of sentence pairs, e.g. 500,1000,2000; needs --data, writes no maps"
     )
-    curve.add_argument("--data", nargs="+", metavar="FILE", help="segments with human scores (JSONL)")
-    curve.add_argument(
-        "--preset", default="mini", help="preset of xmoverscore that the maps are used in (default: %(default)s)"
-    )
+    add("--data", nargs="+", metavar="FILE", help="segments with human scores (JSONL)")
+    add("--preset", default="mini", help="preset of xmoverscore that the maps are used in (default: %(default)s)")
     add_model_options(parser)
     parser.set_defaults(run=run)
 
@@ -152,7 +142,6 @@ def _check_files(args: argparse.Namespace, files: Sequence[Path]) -> None:
 
 
 def _pairs(args: argparse.Namespace, wanted: int) -> tuple[list[tuple[str, str]], str]:
-    """Sentence or word pairs, and the names of the files that they are from."""
     if args.word_pairs:
         from mtmetrics.textio import iter_table
 
@@ -173,7 +162,6 @@ def _pairs(args: argparse.Namespace, wanted: int) -> tuple[list[tuple[str, str]]
 def _vectors(
     args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "ModelPool"
 ) -> "tuple[np.ndarray, np.ndarray, np.ndarray, Encoder]":
-    """Vectors of both sides, the pair that each row is from, and the encoder that they are for."""
     import numpy as np
 
     from mtmetrics.mining.words import vectors_from_sentences, vectors_from_words

@@ -22,39 +22,33 @@ def add_parser(subparsers: Any) -> None:
         "stage. Run again after an interruption, it goes on where it was; mined and translated text stays in OUT/work, "
         "which may be removed at the end.",
     )
-    data = parser.add_argument_group("data")
-    data.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
-    data.add_argument(
-        "--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line"
-    )
-    data.add_argument("--target-text", required=True, metavar="FILE", help="sentences of the target language")
-    data.add_argument(
+    add = parser.add_argument_group("data").add_argument
+    add("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
+    add("--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line")
+    add("--target-text", required=True, metavar="FILE", help="sentences of the target language")
+    add(
         "--parallel",
         metavar="FILE",
         help="sentences and their translations (JSON Lines or TSV), to learn from at the end",
     )
-    data.add_argument(
+    add(
         "--held-back",
         metavar="FILE",
         help="sentences and their translations, to measure precision after each round; not learnt from",
     )
-    data.add_argument(
+    add(
         "--judged",
         nargs="+",
         default=[],
         metavar="FILE",
         help="judged segments of the pair, to measure the agreement with",
     )
-    data.add_argument(
-        "--no-language-filter", action="store_true", help="keep sentences that seem to be of another language"
-    )
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--preset", default="paper", metavar="NAME|DIR", help="preset whose models to start from (default: %(default)s)"
-    )
-    output.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
-    output.add_argument("--without", nargs="+", default=[], metavar="PART", help="do not make: sentences, translation")
-    output.add_argument(
+    add("--no-language-filter", action="store_true", help="keep sentences that seem to be of another language")
+    to = parser.add_argument_group("output").add_argument
+    to("--preset", default="paper", metavar="NAME|DIR", help="preset whose models to start from (default: %(default)s)")
+    to("--out", required=True, metavar="DIR", help="the folder to make")
+    to("--without", nargs="+", default=[], metavar="PART", help="do not make: sentences, translation")
+    to(
         "--translation-start",
         metavar="MODEL|small",
         help="translation model to start from; small makes one from the encoder",

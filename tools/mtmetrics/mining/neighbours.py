@@ -16,8 +16,7 @@ _SHARD = 4_000_000
 
 
 class Neighbours(NamedTuple):
-    """For each of N queries its k nearest rows, nearest first: (N, k) int64 numbers, and (N, k) float64 distances or
-    cosines."""
+    """For each query its k nearest rows, nearest first: (N, k) int64 numbers, (N, k) float64 distances or cosines."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -102,7 +101,7 @@ def _flat(base: np.ndarray) -> Any:
 
 
 def inverted_file_size(rows: int) -> tuple[int, int]:
-    """Into how many lists an inverted file sorts so many rows, and how many of these lists a query looks into."""
+    """Into how many lists an inverted file sorts so many rows, and how many of them a query looks into."""
     lists = round(4 * math.sqrt(rows))
     return lists, max(8, round(math.sqrt(lists)))
 
@@ -119,7 +118,6 @@ def _inverted_file(base: np.ndarray) -> Any:
 
 
 def _propose(index: Any, queries: np.ndarray, wanted: int) -> np.ndarray:
-    """(n, wanted) int64 rows; lists of an inverted file that hold too few rows are made up for by more lists."""
     rows = index.search(queries, wanted)[1]
     while (rows < 0).any():
         index.nprobe = min(2 * index.nprobe, index.nlist)

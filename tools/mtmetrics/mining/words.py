@@ -1,5 +1,4 @@
-"""The word level: mines parallel sentences by Word Mover's Distance, exact where a bound allows the best, and takes the
-word pairs to fit a remapping on from sentences."""
+"""The word level: mines parallel sentences by Word Mover's Distance, and takes aligned words from sentences."""
 
 import dataclasses
 import tempfile
@@ -30,12 +29,7 @@ _NOISE = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class EncodedSide:
-    """The distinct sentences of one language and their words.
-
-    Attributes:
-        texts: S distinct sentences in order of first appearance.
-        tokens: their words, L2-normalised, not remapped; input s is sentence s.
-    """
+    """S distinct sentences of one language and their words, L2-normalised, not remapped; input s is sentence s."""
 
     texts: list[str]
     tokens: PackedTokens
@@ -59,8 +53,7 @@ def encode_side(
     folder: str | Path | None = None,
     wrap: Wrap = iter,
 ) -> EncodedSide:
-    """Encodes every distinct sentence once; punctuation and word continuations are left out (see
-    `mtmetrics.models.words.word_table`).
+    """Encodes every distinct sentence once; punctuation and word continuations are left out.
 
     Args:
         texts: sentences; blank ones are left out.
@@ -112,7 +105,6 @@ class _Rows:
         self._blocks.clear()
 
     def array(self) -> np.ndarray:
-        """All (T, d) float32 rows."""
         if self._file is None:
             return np.concatenate(self._blocks)
         return np.memmap(self._file, dtype=np.float32, mode="r").reshape(-1, self._dim)
@@ -128,8 +120,7 @@ def mine_words(
     threads: int = 1,
     wrap: Wrap = iter,
 ) -> MinedPairs:
-    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus a distance, 0
-    to -4.
+    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus it, 0 to -4.
 
     Args:
         sources: sentences of the source language.
@@ -155,14 +146,8 @@ def mine_words(
 
 
 class Closest(NamedTuple):
-    """What was found for each of N texts.
-
-    Attributes:
-        targets: (N,) int64 number of the closest candidate; -1 where the text or all its candidates are empty.
-        distances: (N,) float64 Word Mover's Distances; NaN there.
-        solved: transport problems that were solved.
-        skipped: candidates that a lower bound ruled out.
-    """
+    """For each of N texts the (N,) int64 number of the closest candidate, -1 where it or all candidates are empty, and
+    the (N,) float64 Word Mover's Distance, NaN there; transport problems solved, and skipped by a lower bound."""
 
     targets: np.ndarray
     distances: np.ndarray
@@ -179,12 +164,7 @@ def find_closest(
     threads: int = 1,
     wrap: Wrap = iter,
 ) -> Closest:
-    """For each source the target of the lowest Word Mover's Distance among the k of the nearest centroids; options as
-    `mine_words`.
-
-    Raises:
-        InputError: `k` is below 1.
-    """
+    """For each source the closest of the k targets of the nearest centroids; options as `mine_words`."""
     candidates = nearest(sources.centroids(remapping), targets.centroids(None), k, wrap=wrap).rows
     found = [
         closest(sources.block(block, remapping), targets.tokens, candidates[block], threads=threads)
@@ -261,8 +241,7 @@ def vectors_from_sentences(
         wrap: wraps the iteration over batches, for a progress bar.
 
     Returns:
-        Two (k, d) float32 matrices, one row per aligned word pair, and the (k,) number of the sentence pair that each
-        row is from.
+        Two (k, d) float32 matrices, one row per aligned word pair, and the (k,) number of each row's sentence pair.
 
     Raises:
         InputError: not a single word pair was aligned.
@@ -284,13 +263,7 @@ def vectors_from_sentences(
 def words_from_sentences(
     pairs: Sequence[tuple[list[str], list[str]]], aligner: TokenEncoder, *, wrap: Wrap = iter
 ) -> list[tuple[str, str]]:
-    """The words that are aligned in parallel sentences, one pair per occurrence.
-
-    Args:
-        pairs: the words of parallel sentences.
-        aligner: encoder at the layer that aligns.
-        wrap: wraps the iteration over batches, for a progress bar.
-    """
+    """The words that are aligned in parallel sentences, given as words, one pair per occurrence."""
     found = []
     for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
         alignments = align_words(*(aligner.encode_words([pair[side] for pair in pairs[block]]) for side in (0, 1)))
@@ -303,10 +276,6 @@ def vectors_from_words(
     pairs: Sequence[tuple[str, str]], encoder: TokenEncoder
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the special tokens.
-
-    Args:
-        pairs: words and their translations.
-        encoder: encoder at the layer to remap.
 
     Returns:
         As `vectors_from_sentences`; pairs of which a side has no pieces are left out.

@@ -1,5 +1,4 @@
-"""The preset that a production starts from, and the folder of the one that it makes: models, maps, preset.toml and
-config.json."""
+"""The preset that a production starts from, and the folder of the one that it makes."""
 
 import dataclasses
 import json
@@ -24,18 +23,7 @@ _OPTIONAL = ("encoder", "language_model", *_MADE, "precision.png", "agreement-*.
 
 
 def read_start(preset: str, lang_pair: str, without: Sequence[str], translation: str | None = None) -> Start:
-    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``.
-
-    Args:
-        preset: name of a preset of uscore, or a folder with one.
-        lang_pair: such as ``"de-en"``.
-        without: what is not made: ``"sentences"``, ``"translation"``.
-        translation: translation model to start from instead of the preset's, or ``"small"``.
-
-    Raises:
-        InputError: no such preset or language pair, or an unknown name in `without`.
-        ArtifactError: the preset names no model for something that is to be made.
-    """
+    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``."""
     for name in without:
         choice("--without", name, _MADE)
     bundle = load_preset("uscore", preset)
@@ -61,15 +49,7 @@ def read_start(preset: str, lang_pair: str, without: Sequence[str], translation:
 def assembled(
     job: Job, maps: Finished, kind: str, sentences: Finished | None, translation: Finished | None
 ) -> Finished:
-    """The stage that holds all of the preset but its card.
-
-    Args:
-        job: the production.
-        maps: the stage that fitted the maps.
-        kind: the map that the metric uses.
-        sentences: the stage that trained the sentence encoder, or None.
-        translation: the stage that trained the translation model, or None.
-    """
+    """The stage that holds all of the preset but its card, of stages that fitted maps and trained models."""
     models = {name: stage for name, stage in zip(_MADE, (sentences, translation), strict=True) if stage is not None}
 
     def assemble(folder: Path) -> dict[str, Any]:
@@ -99,12 +79,7 @@ def assembled(
 
 
 def install(stages: Sequence[Finished], out: Path) -> None:
-    """Copies the files of stages into the folder of the production; preset.toml comes last, so that it never stands for
-    half a preset.
-
-    Raises:
-        MTMetricsError: the folder cannot be written.
-    """
+    """Copies the files of stages to `out`; preset.toml comes last, so that it never stands for half a preset."""
     paths = [path for stage in stages for path in sorted(stage.folder.iterdir())]
     try:
         (out / _PRESET).unlink(missing_ok=True)
@@ -130,7 +105,6 @@ def _remove(path: Path) -> None:
 
 
 def _tables(job: Job, folder: Path, kind: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The tables of preset.toml; models that lie in folders of the user's are copied."""
     tables: dict[str, dict[str, Any]] = {
         "encoder": _own(folder, "encoder", job.start.encoder),
         "maps": {"artifact": "maps", "kind": kind},
@@ -155,7 +129,6 @@ def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _record(job: Job, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """What config.json says: what the preset was made of, and how."""
     start = job.start
     return {
         "kind": "preset",

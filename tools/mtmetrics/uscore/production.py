@@ -42,16 +42,8 @@ _HELD_BACK = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Material:
-    """The files of a production.
-
-    Attributes:
-        source_text: sentences of the source language, one per line.
-        target_text: sentences of the target language.
-        parallel: sentences and their translations, to learn from at the end (Appendix C of the paper), or None.
-        held_back: sentences and their translations, to measure precision on; 1,000 are used, and what the text shares
-            with them is left out of it. None measures nothing.
-        judged: segments with human judgements, to measure the agreement with.
-    """
+    """The files of a production: text of both languages, one sentence per line; sentences and their translations to
+    learn from at the end (Appendix C of the paper), and 1,000 others to measure precision on; judged segments."""
 
     source_text: str | Path
     target_text: str | Path
@@ -84,7 +76,7 @@ def produce_uscore(
         out: the folder to make.
         lang_pair: such as ``"de-en"``.
         material: text to learn from and to measure with.
-        preset: preset of uscore whose models the production starts from, see `mtmetrics.uscore.preset.read_start`.
+        preset: preset of uscore whose models the production starts from.
         without: what is not made: ``"sentences"``, ``"translation"``.
         translation: translation model to start from instead of the preset's, or ``"small"``.
         config: settings.
@@ -93,9 +85,6 @@ def produce_uscore(
         pool: loaded models to share, and how they are run.
         threads: solver threads.
         progress: wraps an iteration, with a description.
-
-    Returns:
-        The folder.
 
     Raises:
         InputError: files or settings cannot be used.
@@ -161,7 +150,6 @@ def _pairs(path: str | Path) -> list[tuple[str, str]]:
 
 
 def _parallel_pairs(job: Job, path: str | Path) -> Finished:
-    """The stage that keeps parallel text as pairs."""
 
     def keep(folder: Path) -> dict[str, int]:
         pairs = _pairs(path)
@@ -174,7 +162,6 @@ def _parallel_pairs(job: Job, path: str | Path) -> Finished:
 def _prepared(
     job: Job, material: Material, held_back: Sequence[tuple[str, str]], identify: bool
 ) -> tuple[Finished, ...]:
-    """The stages that clean the text of either side, see `mtmetrics.mining.text.prepare`."""
     languages = language_pair(job.lang_pair)
     if identify:
         for language in languages:
@@ -200,7 +187,6 @@ def _clean(job: Job, file: str | Path, language: str, held_back: Sequence[str], 
 
 
 def _made(job: Job, parallel: Finished | None) -> tuple[Finished, Rounds]:
-    """The stage that put the preset together, and the rounds before it."""
     maps = _word_rounds(job)
     sentences = _sentence_rounds(job) if job.start.sentences else []
     rounds = Rounds(maps, list(sentences), job.config.map)
@@ -219,8 +205,7 @@ def _made(job: Job, parallel: Finished | None) -> tuple[Finished, Rounds]:
 
 
 def _word_rounds(job: Job) -> list[Finished]:
-    """The stages that fitted the maps: pairs are mined, maps are fitted on their words, and the better metric mines
-    again (Fig. 3 of the paper)."""
+    """Pairs are mined, maps are fitted on their words, and the better metric mines again (Fig. 3 of the paper)."""
     maps: list[Finished] = []
     for turn in range(1, job.config.remap_rounds + 1):
         settings = job.settings("remap_sentences", "remap_candidates", "remap_share", *(["map"] if maps else []))
@@ -233,7 +218,6 @@ def _word_rounds(job: Job) -> list[Finished]:
 def _word_pairs(
     job: Job, name: str, maps: Sequence[Finished], size: int, k: int, share: float, settings: dict[str, Any]
 ) -> Finished:
-    """The stage that mines by Word Mover's Distance, with a map where there is one."""
 
     def mine(folder: Path) -> dict[str, Any]:
         remapping = job.remapping(maps[-1], job.config.map) if maps else None
@@ -245,7 +229,6 @@ def _word_pairs(
 
 
 def _fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
-    """The stage that fits both maps on the words of pairs."""
 
     def fit(folder: Path) -> dict[str, Any]:
         sentences = list(map(tuple, iter_table(job.pairs_file(pairs.folder), ("source", "target"))))
@@ -263,7 +246,6 @@ def _fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
 def _trained(
     job: Job, name: str, train: Callable[[Run], Any], settings: dict[str, Any], after: Sequence[Finished]
 ) -> Finished:
-    """The stage of a training."""
 
     def produce(folder: Path) -> dict[str, Any]:
         run = Run(folder / MODEL, seed=job.seed, work=folder / "checkpoints")
@@ -275,8 +257,7 @@ def _trained(
 
 
 def _sentence_rounds(job: Job) -> list[Finished]:
-    """The stages that trained the sentence encoder: pairs are mined with one encoder, and a fresh one learns from them,
-    round after round (Sec. 3.2 of the paper)."""
+    """Pairs are mined with one encoder, and a fresh one learns from them (Sec. 3.2 of the paper)."""
     models: list[Finished] = []
     for turn in range(1, job.config.contrastive_rounds + 1):
         settings = {
@@ -304,7 +285,6 @@ def _mine_sentences(folder: Path, *, job: Job, encoder: str) -> dict[str, Any]:
 
 
 def _sentence_model(job: Job, name: str, pairs: Finished, start: str) -> Finished:
-    """The stage that trains a sentence encoder on pairs, from the model `start`."""
     config = ContrastiveConfig(
         pairs_per_step=job.config.contrastive_batch, learning_rate=job.config.contrastive_learning_rate
     )
@@ -314,8 +294,7 @@ def _sentence_model(job: Job, name: str, pairs: Finished, start: str) -> Finishe
 
 
 def _translation_rounds(job: Job, maps: Finished) -> Finished:
-    """The stage that trained the translation model last: it learns from mined pairs, then from its own translations
-    too (Sec. 3.1 of the paper)."""
+    """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
     size, k, share = job.config.train_sentences, job.config.translation_candidates, job.config.translation_share
     settings = job.settings("train_sentences", "translation_candidates", "translation_share")
     pairs = [_word_pairs(job, "translation-pairs", [maps], size, k, share, {**settings, "kind": job.config.map})]
@@ -333,7 +312,7 @@ def _translation_rounds(job: Job, maps: Finished) -> Finished:
 
 
 def _small_translator(job: Job) -> Finished:
-    """The stage that makes a small model from the encoder, which learns to restore sentences of both languages."""
+    """A small model from the encoder, which learns to restore sentences of both languages."""
     encoder, steps = job.start.encoder, job.config.denoising_steps
     config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10, checkpoint_every=steps)
     texts = [str(text.folder / SENTENCES) for text in job.texts]
@@ -348,7 +327,7 @@ def _small_translator(job: Job) -> Finished:
 
 
 def _translate(folder: Path, *, job: Job, model: Finished) -> dict[str, Any]:
-    """Sentences of the source language and their machine translations; what has none, or equals it, is left out."""
+    """Keeps what the model translates; what has no translation, or equals it, is left out."""
     sources, _ = job.sentences(job.config.train_sentences)
     translator = job.pool.translator(str(model.folder / MODEL), lang_pair=job.lang_pair)
     found = [(text, made.text) for text, made in zip(sources, translator.translate(sources), strict=True)]
@@ -358,7 +337,6 @@ def _translate(folder: Path, *, job: Job, model: Finished) -> dict[str, Any]:
 
 
 def _translation_model(job: Job, name: str, pairs: Sequence[Finished], start: str) -> Finished:
-    """The stage that trains a translation model on pairs, from the model `start`."""
     config = TranslationConfig(
         epochs=job.config.translation_epochs,
         pairs_per_step=job.config.translation_batch,

@@ -1,5 +1,4 @@
-"""What a production of UScore measures of itself, stage after stage, and the model card that tells it: matching of
-held-back sentences and agreement with human judgements."""
+"""What a production of UScore measures of itself, stage after stage, and the model card that tells it."""
 
 import dataclasses
 import json
@@ -39,13 +38,7 @@ log = logging.getLogger("mtmetrics")
 
 @dataclasses.dataclass(frozen=True)
 class Rounds:
-    """The stages that can be compared.
-
-    Attributes:
-        maps: of the word level, one per round.
-        sentences: models of the sentence level, one per round.
-        kind: the map that is used.
-    """
+    """The stages that can be compared, one per round of either level, and the map that is used."""
 
     maps: list[Finished]
     sentences: list[Finished]
@@ -86,12 +79,7 @@ def precision(job: Job, rounds: Rounds, pairs: Sequence[tuple[str, str]]) -> Fin
 
 
 def precision_at_1(found: Sequence[tuple[str, str]], pairs: Iterable[tuple[str, str]]) -> float:
-    """Share of sentences whose closest target is a translation of theirs (parallel sentence matching), 0 to 1.
-
-    Args:
-        found: sentences and the targets that were found for them.
-        pairs: sentences and their translations, of which a sentence may have several.
-    """
+    """Share of (sentence, closest target) that are among the translations (parallel sentence matching)."""
     translations = set(pairs)
     return sum(pair in translations for pair in found) / len(found)
 
@@ -99,15 +87,7 @@ def precision_at_1(found: Sequence[tuple[str, str]], pairs: Iterable[tuple[str, 
 def agreement(
     job: Job, rounds: Rounds, final: UScore, judged: Sequence[str | Path], after: Sequence[Finished]
 ) -> Finished:
-    """The stage that measures Pearson's r with human judgements, of each round and of the metric that comes of them.
-
-    Args:
-        job: the production.
-        rounds: its rounds.
-        final: the metric.
-        judged: segments with human judgements, see `mtmetrics.evaluation.data`.
-        after: the stages that `final` comes of.
-    """
+    """The stage that measures Pearson's r with human judgements, of each round and of the metric that comes of them."""
 
     def measure(folder: Path) -> dict[str, Any]:
         found = {}
@@ -146,7 +126,6 @@ def _names(paths: Sequence[str | Path]) -> dict[str, str | Path]:
 
 
 def _columns(job: Job, rounds: Rounds, final: UScore, segments: Judged) -> dict[str, np.ndarray]:
-    """The scores of each round, the parts of the metric, and both levels with each set of weights."""
 
     def scores(scorer: Any) -> Any:
         return scorer.score(segments.sources, segments.predictions)
@@ -187,8 +166,7 @@ def described(job: Job, preset: Finished, measures: Mapping[str, Finished]) -> F
 
 
 def _draw(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[str, str]:
-    """Draws what was measured after each round: file name -> what the plot shows. Without matplotlib, says how to get
-    it and goes on."""
+    """File name -> what the plot shows. Without matplotlib, says how to get it and goes on."""
     try:
         require_extra("plot", "the plots of the rounds")
     except MTMetricsError as error:
@@ -217,7 +195,6 @@ def _draw(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[str, s
 
 
 def _card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[str, str]) -> str:
-    """The text of README.md; `config` is what config.json holds."""
     lang_pair = config["lang_pair"]
     source, target = lang_pair.split("-")
     stages = [["stage", "counts"]]
@@ -251,7 +228,6 @@ def _card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[st
 
 
 def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """The metadata that the Hub reads; `mtmetrics.artifacts.cards` says which are needed."""
     import yaml
 
     model = config["preset"]["encoder"]["model"]
@@ -271,7 +247,7 @@ def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any]) -> str:
 
 
 def _results(files: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One result of a model-index per file of judged segments: the agreement of the metric with its usual weights."""
+    """One result of a model-index per file of judged segments: the metric with its usual weights."""
     results = []
     for file, values in files.items():
         # The levels with the tuned weights stand after the parts and after the word level alone.
