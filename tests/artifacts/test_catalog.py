@@ -73,9 +73,8 @@ def test_an_origin_instead_of_a_hub_repository(folder: Path) -> None:
     (folder / "catalog.toml").write_text(text + table + 'commit = "c0ffee"\n')
     assert catalog()["thing"].origin == Origin("https://example.org/raw", "c0ffee", "MIT")
     # Its checksums are git blob hashes, which the sha256 of these files are not.
-    assert list(verify("thing")) == [
-        f"thing/{name}.bin: damaged, its git blob hash is not the catalog's" for name in "ab"
-    ]
+    damaged = "damaged, its git blob hash is not the catalog's"
+    assert list(verify("thing")) == [f"thing/{name}.bin: {damaged}" for name in "ab"]
 
 
 ENTRY = CatalogEntry("two", "encoder", "org/two", "v1.0.1", True, {"b": "22", "a/c d": "33"})

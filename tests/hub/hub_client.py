@@ -47,14 +47,9 @@ class Client:
             "NO_PROXY": "127.0.0.1",
             "PYTHONPATH": str(SOURCE_ROOT),
         }
-        return subprocess.Popen(
-            [sys.executable, "-c", program, *argv],
-            env=inherited | settings | environment,
-            cwd=cwd,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        command = [sys.executable, "-c", program, *argv]
+        return subprocess.Popen(command, env=inherited | settings | environment, cwd=cwd, **pipes)
 
     def run(self, program: str, *argv: str, cwd: Path | None = None, **environment: str) -> str:
         """What a program prints; it must not fail."""
@@ -67,9 +62,7 @@ class Client:
 
 
 def as_steps(*steps: list[str] | dict) -> str:
-    return json.dumps(
-        [step if isinstance(step, dict) else {"arguments": [str(argument) for argument in step]} for step in steps]
-    )
+    return json.dumps([step if isinstance(step, dict) else {"arguments": list(map(str, step))} for step in steps])
 
 
 def finished(process: subprocess.Popen) -> str:

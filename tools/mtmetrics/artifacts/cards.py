@@ -54,9 +54,8 @@ def _model_problems(data: dict[str, Any]) -> Iterator[str]:
 
 
 def _space_problems(data: dict[str, Any]) -> Iterator[str]:
-    yield from _text(
-        data, "title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "python_version", "app_file", "license"
-    )
+    looks = ("title", "emoji", "colorFrom", "colorTo")
+    yield from _text(data, *looks, "sdk", "sdk_version", "python_version", "app_file", "license")
     yield from _texts(data, "tags")
     if data.get("sdk") not in (None, "gradio"):
         yield f"sdk is {data['sdk']!r}, not 'gradio'"
@@ -100,9 +99,7 @@ def _text(data: dict[str, Any], *keys: str) -> Iterator[str]:
             yield f"{key} is {value!r}, not a text (numbers need quotes)"
 
 
-def _texts(
-    data: dict[str, Any], *keys: str, valid: Callable[[str], object] = bool, empty: bool = False
-) -> Iterator[str]:
+def _texts(data: dict[str, Any], *keys: str, valid: Callable[[str], Any] = bool, empty: bool = False) -> Iterator[str]:
     for key in keys:
         if key not in data or data[key] is None:
             yield f"{key} is missing{' ([] where there is none)' if empty else ''}"

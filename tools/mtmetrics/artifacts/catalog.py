@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from mtmetrics.artifacts.files import git_blob_file, sha256_file, write_atomic
 from mtmetrics.errors import ArtifactError, InputError
@@ -24,9 +23,9 @@ class Origin:
 
 @dataclasses.dataclass(frozen=True)
 class CatalogEntry:
-    """One artifact; where it is bundled, its folder has its name.
+    """One artifact, whose folder has its name where it is bundled.
 
-    `files` maps file names to their sha256. What has an `origin` is in no Hub repository, and its files have git blob hashes.
+    `files` maps names to sha256. What has an `origin` is in no Hub repository, and `files` holds git blob hashes.
     """
 
     name: str
@@ -47,16 +46,15 @@ def catalog() -> dict[str, CatalogEntry]:
     path = bundled_artifacts() / "catalog.toml"
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {name: _entry(name, entry) for name, entry in table.items()}
+        entries = {}
+        for name, entry in table.items():
+            place = (None, None) if "origin" in entry else (entry["repository"], entry["revision"])
+            origin = Origin(**entry["origin"]) if "origin" in entry else None
+            files = dict(entry.get("files", {}))
+            entries[name] = CatalogEntry(name, entry["kind"], *place, entry["bundled"], files, origin)
+        return entries
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: the artifact catalog cannot be read ({error!r})") from error
-
-
-def _entry(name: str, table: dict[str, Any]) -> CatalogEntry:
-    files = dict(table.get("files", {}))
-    if "origin" in table:
-        return CatalogEntry(name, table["kind"], None, None, table["bundled"], files, Origin(**table["origin"]))
-    return CatalogEntry(name, table["kind"], table["repository"], table["revision"], table["bundled"], files)
 
 
 def entry_toml(entry: CatalogEntry) -> str:
@@ -88,9 +86,8 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
     try:
         tomllib.loads(changed)
     except tomllib.TOMLDecodeError as error:
-        raise ArtifactError(
-            f"{path}: the entry {entry.name} cannot be replaced there ({error}); write it by hand:\n{new}"
-        ) from error
+        what = f"the entry {entry.name} cannot be replaced there ({error})"
+        raise ArtifactError(f"{path}: {what}; write it by hand:\n{new}") from error
     write_atomic(path, changed)
     return True
 

@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtmetrics.artifacts.files import atomic_path, git_blob_sha1
 from mtmetrics.errors import ArtifactError
@@ -32,9 +32,8 @@ def assets_folder(group: str, name: str) -> Path:
     try:
         return cached_assets_path("mtmetrics", group, name)
     except (OSError, ValueError) as error:
-        raise ArtifactError(
-            f"the cache for {group} cannot be made ({error}); set HF_HOME to a folder that can be written"
-        ) from error
+        advice = "set HF_HOME to a folder that can be written"
+        raise ArtifactError(f"the cache for {group} cannot be made ({error}); {advice}") from error
 
 
 def http_client() -> "httpx2.Client":
@@ -44,9 +43,8 @@ def http_client() -> "httpx2.Client":
     try:
         return httpx2.Client(timeout=httpx2.Timeout(30, connect=10), follow_redirects=True)
     except (ImportError, ValueError) as error:
-        raise ArtifactError(
-            f"the proxy settings of the environment (HTTPS_PROXY, ALL_PROXY) cannot be used: {error}"
-        ) from error
+        settings = "the proxy settings of the environment (HTTPS_PROXY, ALL_PROXY)"
+        raise ArtifactError(f"{settings} cannot be used: {error}") from error
 
 
 def fetch(client: "httpx2.Client", url: str, git_blob: str) -> bytes:
@@ -55,7 +53,8 @@ def fetch(client: "httpx2.Client", url: str, git_blob: str) -> bytes:
     Raises:
         ArtifactError: it could not be fetched, or is not the file that was expected.
     """
-    advice = f"try again later, or get {_name(url)} in another way and pass it to 'mtmetrics artifacts import'"
+    name = url.rpartition("/")[2]
+    advice = f"try again later, or get {name} in another way and pass it to 'mtmetrics artifacts import'"
     data = _attempted(client, url, lambda response: response.read(), advice)
     found = git_blob_sha1(data)
     if found != git_blob:
@@ -69,7 +68,7 @@ def fetch_file(
     path: Path,
     sha256: str | None = None,
     *,
-    on_bytes: Callable[[int], object] = lambda _: None,
+    on_bytes: Callable[[int], Any] = lambda _: None,
 ) -> str:
     """Fetches one file to disk as `fetch` does, where it is whole or absent, and returns its hexadecimal sha256.
 
@@ -84,7 +83,7 @@ def fetch_file(
         ArtifactError: it could not be fetched, or is not the file that was expected.
         MTMetricsError: the place cannot be written.
     """
-    advice = f"try again later, or get {_name(url)} in another way"
+    advice = f"try again later, or get {url.rpartition('/')[2]} in another way"
 
     def receive(response: "httpx2.Response") -> str:
         digest, start, size = hashlib.sha256(), b"", 0
@@ -133,7 +132,3 @@ def _unexpected(url: str, start: bytes, what: str, advice: str) -> ArtifactError
 
 def _is_web_page(start: bytes) -> bool:
     return start[:_START].lstrip().lower().startswith((b"<!doctype", b"<html"))
-
-
-def _name(url: str) -> str:
-    return url.rsplit("/", 1)[-1]

@@ -168,9 +168,8 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> tuple[Path, l
             if not target.exists():
                 raise  # else another process was faster
     for problem in verify(name, target):
-        raise InputError(
-            f"{target} exists already and is not the artifact ({problem}); remove it or choose another --out"
-        )
+        found = f"exists already and is not the artifact ({problem})"
+        raise InputError(f"{target} {found}; remove it or choose another --out")
     return target, []
 
 

@@ -41,7 +41,9 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
     if Path(name).is_dir():
         raise ArtifactError(f"{name}: the folder holds no config.json, so it is no model")
     if str(name) in _PACKAGED:
-        return _packaged_folder(str(name))
+        package, extra = _PACKAGED[str(name)]
+        require_extra(extra, f"model {name}")
+        return Path(importlib.util.find_spec(package).origin).parent / "model"
     source = hub_source(name, revision)
     try:
         return download(source, _PATTERNS, local_files_only=local_files_only)
@@ -66,15 +68,12 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
     import transformers
 
     if not any(folder.glob("*.safetensors")):
-        raise ArtifactError(
-            f"{folder}: no *.safetensors weights; other formats are not loaded, since they may run code"
-        )
+        advice = "other formats are not loaded, since they may run code"
+        raise ArtifactError(f"{folder}: no *.safetensors weights; {advice}")
+    options: dict[str, Any] = {"local_files_only": True, "dtype": dtype, "use_safetensors": True}
     with loading(folder, auto_class):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        network = getattr(transformers, auto_class).from_pretrained(
-            folder, local_files_only=True, dtype=dtype, use_safetensors=True
-        )
-    return tokenizer, network
+        return tokenizer, getattr(transformers, auto_class).from_pretrained(folder, **options)
 
 
 def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
@@ -85,12 +84,6 @@ def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
     with loading(folder, "SentenceTransformer"):
         options = {"dtype": getattr(torch, dtype), "use_safetensors": True}
         return SentenceTransformer(str(folder), device=device, local_files_only=True, model_kwargs=options)
-
-
-def _packaged_folder(name: str) -> Path:
-    package, extra = _PACKAGED[name]
-    require_extra(extra, f"model {name}")
-    return Path(importlib.util.find_spec(package).origin).parent / "model"
 
 
 @contextlib.contextmanager
@@ -105,9 +98,7 @@ def loading(folder: Path, kind: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
-        raise ArtifactError(
-            f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_first_line(error)})"
-        ) from error
+        raise ArtifactError(f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_said(error)})") from error
     finally:
         logging.set_verbosity(level)
         if shown:
@@ -122,9 +113,8 @@ def model_size(folder: Path) -> tuple[int, int]:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         return int(config.hidden_size), int(config.num_hidden_layers)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(
-            f"{folder}: config.json does not state width and layers of an encoder ({_first_line(error)})"
-        ) from error
+        wrong = f"config.json does not state width and layers of an encoder ({_said(error)})"
+        raise ArtifactError(f"{folder}: {wrong}") from error
 
 
 def model_label(name: str | Path) -> str:
@@ -147,5 +137,5 @@ def fingerprint(files: Iterable[Path]) -> str:
     return whole.hexdigest()[:8]
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def _said(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

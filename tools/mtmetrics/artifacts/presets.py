@@ -3,7 +3,7 @@
 import dataclasses
 import tomllib
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.hub import download, hub_source, is_on_hub, local_folder
@@ -36,24 +36,22 @@ class Preset:
             ArtifactError: there is another table or key.
         """
         known = {"metric", "description", "languages", "lang_pair", *(name.removesuffix(".*") for name in tables)}
+        self._refuse_others("table or key", "", self.settings, known)
         for name, value in self.settings.items():
-            if name not in known:
-                self._refuse(f"unknown table or key {name!r}", known)
             if name in tables:
-                self._refuse_keys(name, value, tables[name])
+                self._refuse_others("key", name, value, tables[name])
             elif f"{name}.*" in tables:
                 for language, table in value.items():
-                    self._refuse_keys(f"{name}.{language}", table, tables[f"{name}.*"])
+                    self._refuse_others("key", f"{name}.{language}", table, tables[f"{name}.*"])
 
-    def _refuse_keys(self, name: str, table: Any, known: set[str]) -> None:
+    def _refuse_others(self, what: str, name: str, table: Any, known: set[str]) -> None:
         if not isinstance(table, dict):
             raise ArtifactError(f"preset {self.name}: {name} must be a table, [{name}]")
         for key in table:
             if key not in known:
-                self._refuse(f"unknown key {key!r} in [{name}]", known)
-
-    def _refuse(self, what: str, known: set[str]) -> NoReturn:
-        raise ArtifactError(f"preset {self.name}: {what}; known are: {', '.join(sorted(known))}")
+                place = f" in [{name}]" if name else ""
+                listed = ", ".join(sorted(known))
+                raise ArtifactError(f"preset {self.name}: unknown {what} {key!r}{place}; known are: {listed}")
 
 
 def preset_names(metric: str) -> list[str]:
@@ -84,10 +82,8 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
         folder = download(hub_source(name), local_files_only=local_files_only)
     path = (folder or Path(preset)) / "preset.toml"
     if not path.is_file():
-        raise InputError(
-            f"unknown preset {name!r} for metric {metric}; there are: {', '.join(preset_names(metric))}; "
-            f"or pass a folder that holds a preset.toml"
-        )
+        there = f"there are: {', '.join(preset_names(metric))}; or pass a folder that holds a preset.toml"
+        raise InputError(f"unknown preset {name!r} for metric {metric}; {there}")
     settings = _read(path)
     if settings.get("metric", metric) != metric:
         raise ArtifactError(f"{path}: a preset for metric {settings['metric']!r}, not {metric!r}")

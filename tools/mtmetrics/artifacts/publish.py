@@ -33,9 +33,7 @@ _KINDS: dict[str, Callable[[Path], bool]] = {
     "preset": lambda folder: (folder / "preset.toml").is_file(),
     "maps": lambda folder: any(folder.glob("*.clp.safetensors")) or any(folder.glob("*.umd.safetensors")),
     "regressor": lambda folder: "encoder_fingerprint" in _config(folder),
-    "language-model": lambda folder: any(
-        name.endswith("LMHeadModel") for name in _config(folder).get("architectures", [])
-    ),
+    "language-model": lambda folder: any(it.endswith("LMHeadModel") for it in _config(folder).get("architectures", [])),
     "encoder": lambda folder: (folder / "config.json").is_file() or (folder / "modules.json").is_file(),
 }
 
@@ -88,9 +86,8 @@ def artifact_publication(folder: Path, namespace: str) -> Publication:
     files = published_files(folder)
     code = [path for path in files if Path(path).suffix.lower() in _CODE]
     if code:
-        raise ArtifactError(
-            f"{folder}: {', '.join(code)}: formats that may run code are not published; store weights as safetensors"
-        )
+        refused = f"{', '.join(code)}: formats that may run code are not published"
+        raise ArtifactError(f"{folder}: {refused}; store weights as safetensors")
     return Publication(f"{namespace}/{folder.name}", "model", files)
 
 
@@ -103,9 +100,8 @@ def published_files(folder: Path) -> dict[str, Path]:
             files[inner.as_posix()] = path
     links = [name for name, path in files.items() if not path.resolve().is_relative_to(folder.resolve())]
     if links:
-        raise ArtifactError(
-            f"{folder}: {', '.join(links)}: links to files elsewhere are not published; put copies there"
-        )
+        refused = f"{', '.join(links)}: links to files elsewhere are not published"
+        raise ArtifactError(f"{folder}: {refused}; put copies there")
     return files
 
 
@@ -121,9 +117,8 @@ def artifact_kind(folder: Path) -> str:
     for kind, holds in _KINDS.items():
         if holds(folder):
             return kind
-    raise ArtifactError(
-        f"{folder}: neither preset.toml, maps (XX-YY.clp.safetensors) nor config.json, so it is no artifact"
-    )
+    needed = "neither preset.toml, maps (XX-YY.clp.safetensors) nor config.json"
+    raise ArtifactError(f"{folder}: {needed}, so it is no artifact")
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -235,10 +230,8 @@ def _committed(api: "HfApi", publication: Publication) -> Plan:
     wanted = _compared(api, publication)
     if not wanted.changes:
         return wanted
-    operations = [
-        CommitOperationAdd(path, files[path]) if path in files else CommitOperationDelete(path)
-        for _, path, _ in wanted.changes
-    ]
+    paths = [change.path for change in wanted.changes]
+    operations = [CommitOperationAdd(it, files[it]) if it in files else CommitOperationDelete(it) for it in paths]
     message = f"{wanted.tag} (mtmetrics {__version__})"
     options: dict[str, Any] = {"commit_message": message, "repo_type": kind, "parent_commit": wanted.head}
     return dataclasses.replace(wanted, head=api.create_commit(name, operations, **options).oid)

@@ -10,6 +10,8 @@ from typing import Any
 
 from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError
+from mtmetrics.extras import require_extra
+from mtmetrics.inputs import choice, language_pair, positive
 
 
 def add_parser(subparsers: Any) -> None:
@@ -60,8 +62,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> tuple[str, str]:
     """The two languages; refuses before the work what would fail after it."""
-    from mtmetrics.extras import require_extra
-    from mtmetrics.inputs import choice, language_pair, positive
     from mtmetrics.maps.remapping import KINDS
 
     require_extra("mining", "mtmetrics mine")
@@ -69,9 +69,8 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
     if languages[0] == languages[1]:
         raise InputError(f"--lp {args.lp}: two different languages are needed")
     if args.source_text == args.target_text:
-        raise InputError(
-            f"--source-text and --target-text: both are {args.source_text}; text of two languages is needed"
-        )
+        both = f"both are {args.source_text}; text of two languages is needed"
+        raise InputError(f"--source-text and --target-text: {both}")
     for option in {"word": ("limit",), "sentence": ("share", "map", "maps")}[args.level]:
         if getattr(args, option) is not None:
             raise InputError(f"--{option} has no effect with --level {args.level}; leave it out")
@@ -104,9 +103,8 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     remapping = None
     if args.maps is not None:
         remapping = load_map(args.maps, args.lp, args.map, words, local_files_only=args.local_files_only)
-    return lambda *sides: mine_words(
-        *(encode_side(side, words, wrap=encoding) for side in sides), remapping, **given, wrap=mining
-    )
+    encode = functools.partial(encode_side, encoder=words, wrap=encoding)
+    return lambda *sides: mine_words(*map(encode, sides), remapping, **given, wrap=mining)
 
 
 def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list[str], dict[str, int]]:

@@ -26,33 +26,19 @@ def add_parser(subparsers: Any) -> None:
     add("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
     add("--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line")
     add("--target-text", required=True, metavar="FILE", help="sentences of the target language")
-    add(
-        "--parallel",
-        metavar="FILE",
-        help="sentences and their translations (JSON Lines or TSV), to learn from at the end",
-    )
-    add(
-        "--held-back",
-        metavar="FILE",
-        help="sentences and their translations, to measure precision after each round; not learnt from",
-    )
-    add(
-        "--judged",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="judged segments of the pair, to measure the agreement with",
-    )
+    text = "sentences and their translations (JSON Lines or TSV), to learn from at the end"
+    add("--parallel", metavar="FILE", help=text)
+    text = "sentences and their translations, to measure precision after each round; not learnt from"
+    add("--held-back", metavar="FILE", help=text)
+    text = "judged segments of the pair, to measure the agreement with"
+    add("--judged", nargs="+", default=[], metavar="FILE", help=text)
     add("--no-language-filter", action="store_true", help="keep sentences that seem to be of another language")
     to = parser.add_argument_group("output").add_argument
     to("--preset", default="paper", metavar="NAME|DIR", help="preset whose models to start from (default: %(default)s)")
     to("--out", required=True, metavar="DIR", help="the folder to make")
     to("--without", nargs="+", default=[], metavar="PART", help="do not make: sentences, translation")
-    to(
-        "--translation-start",
-        metavar="MODEL|small",
-        help="translation model to start from; small makes one from the encoder",
-    )
+    text = "translation model to start from; small makes one from the encoder"
+    to("--translation-start", metavar="MODEL|small", help=text)
     settings = parser.add_argument_group("settings")
     settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
     settings.add_argument("--threads", type=int, help="solver threads (default: all cores)")

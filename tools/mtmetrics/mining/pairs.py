@@ -70,9 +70,7 @@ def select(
             used.add(target)
             kept.append(source)
     if not kept:
-        raise InputError(
-            f"no pairs were mined: {counts['unmatched']} of {len(sources)} sources have no match, "
-            f"{counts['copies']} are copies"
-        )
+        unmatched = f"{counts['unmatched']} of {len(sources)} sources have no match"
+        raise InputError(f"no pairs were mined: {unmatched}, {counts['copies']} are copies")
     chosen = [sources[number] for number in kept], [targets[int(found[number])] for number in kept]
     return MinedPairs(scores[kept], *chosen, {**counts, "kept": len(kept)})

@@ -27,7 +27,7 @@ def mine_sentences(
     encoder: Encoder,
     *,
     k: int = 5,
-    limit: int = 100_000,
+    limit: int = 10**5,
     wrap: Wrap = iter,
 ) -> MinedPairs:
     """Pairs of the highest ratio margin (Sec. 3.2 of Belouadi and Eger, 2023); a score is a margin, around 1.

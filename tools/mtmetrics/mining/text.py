@@ -57,7 +57,8 @@ def prepare(
     kept: list[str] = []
     for line in lines:
         sentence = " ".join(line.split())
-        reason = _flaw(sentence) or _repetition(sentence, seen) or _length(len(tokens(sentence)), least, most)
+        reason = next((reason for reason, found in _FLAWS.items() if found(sentence)), "")
+        reason = reason or _repetition(sentence, seen) or _length(len(tokens(sentence)), least, most)
         if not reason:
             found = identified(sentence)
             languages[found] += 1
@@ -96,10 +97,6 @@ _FLAWS = {
     "of several sentences": _several,
 }
 _REASONS = (*_FLAWS, "repeated", "too few tokens", "too many tokens", "of another language")
-
-
-def _flaw(sentence: str) -> str:
-    return next((reason for reason, found in _FLAWS.items() if found(sentence)), "")
 
 
 def _repetition(sentence: str, seen: set[bytes]) -> str:
@@ -173,8 +170,6 @@ def language_identifier(language: str) -> Callable[[str], str]:
 
     known = sorted({code for code, _ in py3langid.rank("")})
     if language not in known:
-        raise InputError(
-            f"language {language!r}: py3langid does not know it, so do without the language filter; "
-            f"it knows: {' '.join(known)}"
-        )
+        advice = f"so do without the language filter; it knows: {' '.join(known)}"
+        raise InputError(f"language {language!r}: py3langid does not know it, {advice}")
     return lambda sentence: py3langid.classify(sentence)[0]

@@ -21,6 +21,9 @@ from mtmetrics.mining.text import distinct_sentences
 from mtmetrics.models.packed import PackedTokens, WordEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 
+Pairs = Sequence[tuple[str, str]]
+Words = tuple[list[str], list[str]]
+Vectors = tuple[np.ndarray, np.ndarray, np.ndarray]
 _ENCODED_AT_ONCE, _COMPARED_AT_ONCE, _ALIGNED_AT_ONCE = 4096, 2048, 256
 _SOURCES_PER_TASK = 64
 _MEMORY_BYTES = 4 * 2**30
@@ -28,7 +31,7 @@ _NOISE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class EncodedSide:
+class Side:
     """S distinct sentences of one language and their words, L2-normalised, not remapped; input s is sentence s."""
 
     texts: list[str]
@@ -52,7 +55,7 @@ def encode_side(
     memory_bytes: int = _MEMORY_BYTES,
     folder: str | Path | None = None,
     wrap: Wrap = iter,
-) -> EncodedSide:
+) -> Side:
     """Encodes every distinct sentence once; punctuation and word continuations are left out.
 
     Args:
@@ -76,7 +79,7 @@ def encode_side(
         found.append((tokens.lengths, tokens.weights, tokens.token_ids, tokens.words, tokens.truncated))
     lengths, weights, token_ids, words, truncated = (np.concatenate(parts) for parts in zip(*found, strict=True))
     offsets, index = np.concatenate([[0], np.cumsum(lengths)]), np.arange(len(distinct))
-    return EncodedSide(distinct, PackedTokens(rows.array(), offsets, weights, token_ids, words, index, truncated))
+    return Side(distinct, PackedTokens(rows.array(), offsets, weights, token_ids, words, index, truncated))
 
 
 class _Rows:
@@ -99,9 +102,8 @@ class _Rows:
                 block.tofile(self._file)
             self._file.flush()
         except OSError as error:
-            raise MTMetricsError(
-                f"cannot keep word vectors in {self._place}: {error.strerror or error}; free disk space there"
-            ) from error
+            reason = f"{error.strerror or error}; free disk space there"
+            raise MTMetricsError(f"cannot keep word vectors in {self._place}: {reason}") from error
         self._blocks.clear()
 
     def array(self) -> np.ndarray:
@@ -111,8 +113,8 @@ class _Rows:
 
 
 def mine_words(
-    sources: EncodedSide,
-    targets: EncodedSide,
+    sources: Side,
+    targets: Side,
     remapping: Remapping | None = None,
     *,
     k: int = 20,
@@ -156,8 +158,8 @@ class Closest(NamedTuple):
 
 
 def find_closest(
-    sources: EncodedSide,
-    targets: EncodedSide,
+    sources: Side,
+    targets: Side,
     remapping: Remapping | None = None,
     *,
     k: int = 20,
@@ -166,10 +168,10 @@ def find_closest(
 ) -> Closest:
     """For each source the closest of the k targets of the nearest centroids; options as `mine_words`."""
     candidates = nearest(sources.centroids(remapping), targets.centroids(None), k, wrap=wrap).rows
-    found = [
-        closest(sources.block(block, remapping), targets.tokens, candidates[block], threads=threads)
-        for block in blocks(len(sources.texts), _COMPARED_AT_ONCE, wrap)
-    ]
+    found = []
+    for block in blocks(len(sources.texts), _COMPARED_AT_ONCE, wrap):
+        mapped = sources.block(block, remapping)
+        found.append(closest(mapped, targets.tokens, candidates[block], threads=threads))
     numbers, distances, solved, skipped = zip(*found, strict=True)
     return Closest(np.concatenate(numbers), np.concatenate(distances), sum(solved), sum(skipped))
 
@@ -224,13 +226,8 @@ def closest(sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray
 
 
 def vectors_from_sentences(
-    pairs: Sequence[tuple[str, str]],
-    encoder: TokenEncoder,
-    aligner: TokenEncoder,
-    *,
-    threshold: float = 1e-3,
-    wrap: Wrap = iter,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    pairs: Pairs, encoder: TokenEncoder, aligner: TokenEncoder, *, threshold: float = 1e-3, wrap: Wrap = iter
+) -> Vectors:
     """Vectors of the words that are aligned in parallel sentences.
 
     Args:
@@ -253,16 +250,13 @@ def vectors_from_sentences(
         origins = np.repeat(np.arange(len(pairs))[block], [len(words) for words in alignments])
         found.append((*word_pair_vectors(*(encoder.encode(side) for side in sides), alignments), origins))
     if not sum(len(origins) for _, _, origins in found):
-        raise InputError(
-            f"no words could be aligned in {len(pairs)} sentence pairs; check that the two sides are translations"
-        )
+        what = f"no words could be aligned in {len(pairs)} sentence pairs"
+        raise InputError(f"{what}; check that the two sides are translations")
     source, target, origins = (np.concatenate(column) for column in zip(*found, strict=True))
     return source, target, origins
 
 
-def words_from_sentences(
-    pairs: Sequence[tuple[list[str], list[str]]], aligner: TokenEncoder, *, wrap: Wrap = iter
-) -> list[tuple[str, str]]:
+def words_from_sentences(pairs: Sequence[Words], aligner: TokenEncoder, *, wrap: Wrap = iter) -> list[tuple[str, str]]:
     """The words that are aligned in parallel sentences, given as words, one pair per occurrence."""
     found = []
     for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
@@ -272,9 +266,7 @@ def words_from_sentences(
     return found
 
 
-def vectors_from_words(
-    pairs: Sequence[tuple[str, str]], encoder: TokenEncoder
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def vectors_from_words(pairs: Pairs, encoder: TokenEncoder) -> Vectors:
     """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the special tokens.
 
     Returns:

@@ -37,20 +37,17 @@ def read_start(preset: str, lang_pair: str, without: Sequence[str], translation:
         if name in without:
             continue
         if given[name] is None:
-            raise ArtifactError(
-                f"preset {preset}: [start] names no model for {name!r}; choose another preset, or do --without {name}"
-            )
+            advice = f"choose another preset, or do --without {name}"
+            raise ArtifactError(f"preset {preset}: [start] names no model for {name!r}; {advice}")
         models[name] = bundle.path(given[name])
     lm = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
     tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in (encoder, lm)]
     return Start(str(preset), tables[0], start.get("aligner_layer"), tables[1], **models)
 
 
-def assembled(
-    job: Job, maps: Finished, kind: str, sentences: Finished | None, translation: Finished | None
-) -> Finished:
-    """The stage that holds all of the preset but its card, of stages that fitted maps and trained models."""
-    models = {name: stage for name, stage in zip(_MADE, (sentences, translation), strict=True) if stage is not None}
+def assembled(job: Job, maps: Finished, kind: str, *trained: Finished | None) -> Finished:
+    """The stage that holds all of the preset but its card, from those that fitted maps and trained both models."""
+    models = {name: stage for name, stage in zip(_MADE, trained, strict=True) if stage is not None}
 
     def assemble(folder: Path) -> dict[str, Any]:
         name = map_file_name(job.lang_pair, kind)
@@ -67,14 +64,9 @@ def assembled(
         return {}
 
     copied = [table["model"] for table in (job.start.encoder, job.start.language_model) if table]
-    settings = {
-        "kind": kind,
-        "start": dataclasses.asdict(job.start),
-        "copied": [known_by(model) for model in copied if Path(model).is_dir()],
-        "config": dataclasses.asdict(job.config),
-        "seed": job.seed,
-        "text": job.files,
-    }
+    known = [known_by(model) for model in copied if Path(model).is_dir()]
+    start, config = dataclasses.asdict(job.start), dataclasses.asdict(job.config)
+    settings = {"kind": kind, "start": start, "copied": known, "config": config, "seed": job.seed, "text": job.files}
     return job.stages.run("preset", assemble, settings=settings, after=[*job.texts, maps, *models.values()])
 
 

@@ -20,7 +20,7 @@ from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.pairs import MinedPairs
 from mtmetrics.mining.text import draw
-from mtmetrics.mining.words import EncodedSide, encode_side
+from mtmetrics.mining.words import Side, encode_side
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.textio import iter_lines
@@ -151,8 +151,8 @@ def _file_digest(path: str | Path) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """The models of a preset that a production starts from: tables of the encoder of words and the language model,
-    layer that aligns (None: the encoder's), and models to train (None: not made; ``"small"``: a new translation model)."""
+    """The models of a preset that a production starts from: tables of word encoder and language model, layer that
+    aligns (None: the encoder's), models to train (None: not made; ``"small"``: a new translation model)."""
 
     preset: str
     encoder: dict[str, Any]
@@ -169,7 +169,8 @@ def known_by(model: str | None, revision: str | None = None) -> str | None:
 
 @dataclasses.dataclass(eq=False)
 class Job:
-    """What all stages of a production share; `texts` are those that prepared the sentences of either side."""
+    """What all stages of a production share: among others those that prepared the text of either side, and those that
+    fitted maps and trained models of sentences, one per round."""
 
     stages: Stages
     lang_pair: str
@@ -181,6 +182,8 @@ class Job:
     threads: int
     progress: Callable[..., Any]
     texts: tuple[Finished, ...] = ()
+    maps: Sequence[Finished] = ()
+    models: Sequence[Finished] = ()
 
     @property
     def encoder(self) -> TokenEncoder:
@@ -196,9 +199,9 @@ class Job:
     def _token_encoder(self, layer: int | None) -> TokenEncoder:
         return self.pool.encoder(self.start.encoder["model"], layer=layer, revision=self.start.encoder.get("revision"))
 
-    def remapping(self, maps: Finished, kind: str) -> Remapping:
-        """A map that a stage fitted."""
-        return load_map(maps.folder, self.lang_pair, kind, self.encoder)
+    def remapping(self, maps: Sequence[Finished]) -> Remapping | None:
+        """The map of the last round; None before the first."""
+        return load_map(maps[-1].folder, self.lang_pair, self.config.map, self.encoder) if maps else None
 
     def sentence_encoder(self, models: Sequence[Finished]) -> str:
         """The sentence encoder of the last round, at first the one that the rounds start from."""
@@ -208,12 +211,12 @@ class Job:
         """At most `size` sentences of either side, drawn at random."""
         return [draw(list(iter_lines(text.folder / SENTENCES)), size, self.seed) for text in self.texts]
 
-    def encoded(self, size: int) -> tuple[EncodedSide, ...]:
+    def encoded(self, size: int) -> tuple[Side, ...]:
         """The words of `sentences`, which are encoded once however many stages ask for them."""
         return self._encoded(min(size, max(text.counts["kept"] for text in self.texts)))
 
     @functools.lru_cache(maxsize=1)  # noqa: B019 (a job lives as long as its production)
-    def _encoded(self, size: int) -> tuple[EncodedSide, ...]:
+    def _encoded(self, size: int) -> tuple[Side, ...]:
         folder, wrap = self.stages.work, self.wrap("encoding")
         return tuple(encode_side(side, self.encoder, folder=folder, wrap=wrap) for side in self.sentences(size))
 
@@ -227,13 +230,8 @@ class Job:
 
     def word_settings(self) -> dict[str, Any]:
         """By what a stage knows the word encoder, and the draw of its sentences."""
-        model = self.start.encoder
-        return {
-            "encoder": known_by(model["model"], model.get("revision")),
-            "layer": self.encoder.layer,
-            "dtype": self.pool.dtype,
-            "seed": self.seed,
-        }
+        known = known_by(self.start.encoder["model"], self.start.encoder.get("revision"))
+        return {"encoder": known, "layer": self.encoder.layer, "dtype": self.pool.dtype, "seed": self.seed}
 
     def pairs_file(self, folder: Path) -> Path:
         """Where a stage keeps its pairs."""
