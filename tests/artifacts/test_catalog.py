@@ -44,18 +44,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_damage_is_named(folder: Path) -> None:
-    assert list(verify("thing")) == []
-    (folder / "thing" / "a.bin").write_bytes(b"onf")
-    (folder / "thing" / "b.bin").unlink()
-    (folder / "thing" / "c.bin").write_bytes(b"new")
-    assert list(verify("thing")) == [
-        "thing/a.bin: damaged, its sha256 is not the catalog's",
-        "thing/b.bin: missing",
-        "thing/c.bin: not in the catalog",
-    ]
-
-
 def test_unknown_artifacts_and_a_broken_catalog(folder: Path) -> None:
     with pytest.raises(InputError, match="unknown artifact 'other'; there are: thing"):
         list(verify("other"))

@@ -114,7 +114,7 @@ def test_what_is_worth_asking_the_hub_for(places):
         assert not is_on_hub(name, "preset"), name
 
 
-REQUEST = httpx2.Request("GET", "http://127.0.0.1/api")
+REFUSED = httpx2.Response(500, request=httpx2.Request("GET", "http://127.0.0.1/api"))
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,7 @@ REQUEST = httpx2.Request("GET", "http://127.0.0.1/api")
     [
         (errors.HFValidationError("a/b/c"), "org/x: that is no valid name of a repository"),
         (errors.LocalTokenNotFoundError("hf_secret"), "org/x: no token for the Hub; log in by 'hf auth login'"),
-        (
-            errors.HfHubHTTPError("500\nmore", response=httpx2.Response(500, request=REQUEST)),
-            "org/x: the Hub refused (500): 500",
-        ),
+        (errors.HfHubHTTPError("500\nmore", response=REFUSED), "org/x: the Hub refused (500): 500"),
         (httpx2.ConnectError("refused"), "org/x: the Hub at HUB could not be asked: ConnectError: refused"),
         (OSError(28, "No space left"), "org/x: OSError: [Errno 28] No space left"),
     ],

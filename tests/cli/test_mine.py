@@ -13,18 +13,10 @@ from mtmetrics.mining.words import encode_side, mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import read_pairs
 
-GERMAN = [
-    "der hund schläft nicht in dem haus",
-    "ich sehe die katze auf dem baum",
-    "das haus ist heute sehr groß",
-    "ein baum steht dort bei dem haus",
-]
-ENGLISH = [
-    "the dog does not sleep in the house",
-    "i can see the cat on the tree",
-    "the house is very large today",
-    "a tree is standing there by the house",
-]
+GERMAN = ["der hund schläft nicht in dem haus", "ich sehe die katze auf dem baum"]
+GERMAN += ["das haus ist heute sehr groß", "ein baum steht dort bei dem haus"]
+ENGLISH = ["the dog does not sleep in the house", "i can see the cat on the tree"]
+ENGLISH += ["the house is very large today", "a tree is standing there by the house"]
 
 
 @pytest.fixture

@@ -13,11 +13,8 @@ from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.words import vectors_from_sentences, vectors_from_words
 from mtmetrics.models.token_encoder import TokenEncoder
 
-PAIRS = [
-    ("das haus ist klein", "the house is small"),
-    ("ich sehe die katze", "i see the cat"),
-    ("der hund schläft", "the dog sleeps"),
-] * 9
+PAIRS = [("das haus ist klein", "the house is small"), ("ich sehe die katze", "i see the cat")]
+PAIRS = [*PAIRS, ("der hund schläft", "the dog sleeps")] * 9
 
 
 @pytest.fixture

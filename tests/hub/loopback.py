@@ -76,24 +76,15 @@ class RefusedError(Exception):
 
 
 class LoopbackHub:
-    """The server.
-
-    Attributes:
-        repositories: by kind (``models``, ...) and name.
-        large: contents of large files that were uploaded, by sha256.
-        requests: method and path of each request.
-        stall: part of a path: an upload to it is never answered, a download from it stops half-way. None for no fault.
-        stalled: set when that has happened.
-        tampered: end of a path whose content is changed on its way out.
-    """
+    """The server."""
 
     def __init__(self) -> None:
-        self.repositories: dict[tuple[str, str], Repository] = {}
-        self.large: dict[str, bytes] = {}
-        self.requests: list[str] = []
-        self.stall: str | None = None
-        self.stalled = threading.Event()
-        self.tampered: str | None = None
+        self.repositories: dict[tuple[str, str], Repository] = {}  # by kind (``models``, ...) and name
+        self.large: dict[str, bytes] = {}  # contents of large files that were uploaded, by sha256
+        self.requests: list[str] = []  # method and path of each
+        self.stall: str | None = None  # part of a path: uploads to it get no answer, downloads from it stop half-way
+        self.stalled = threading.Event()  # set when that has happened
+        self.tampered: str | None = None  # end of a path whose content is changed on its way out
         self.url = ""
 
     def __getitem__(self, name: str) -> Repository:

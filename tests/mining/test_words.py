@@ -14,15 +14,7 @@ from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.align import align_words
 from mtmetrics.matching.transport import word_mover_distances
 from mtmetrics.mining import words
-from mtmetrics.mining.words import (
-    closest,
-    encode_side,
-    find_closest,
-    mine_words,
-    vectors_from_sentences,
-    vectors_from_words,
-    words_from_sentences,
-)
+from mtmetrics.mining.words import closest, encode_side, find_closest, mine_words
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
 
@@ -145,9 +137,9 @@ def test_refusals(encoder):
     with pytest.raises(InputError, match="no pairs were mined: 0 of 5 sources have no match, 5 are copies"):
         mine_words(side, side)
     with pytest.raises(InputError, match="no words could be aligned in 2 sentence pairs"):
-        vectors_from_sentences([("", "the house")] * 2, encoder, encoder)
+        words.vectors_from_sentences([("", "the house")] * 2, encoder, encoder)
     with pytest.raises(InputError, match="none of the 1 word pairs can be encoded"):
-        vectors_from_words([("", "house")], encoder)
+        words.vectors_from_words([("", "house")], encoder)
 
 
 def test_words_of_equal_sentences_are_aligned_with_themselves(encoder):
@@ -155,7 +147,7 @@ def test_words_of_equal_sentences_are_aligned_with_themselves(encoder):
     encode = encoder.encode_words
     encoder.encode_words = lambda sentences: encode(sentences).with_vectors(lambda vectors: np.float32(100) * vectors)
     sentences = [["the", "house", "xyz"], ["ich", "sehe"], [], ["the", "dog"]]
-    found = words_from_sentences([(sentence, sentence) for sentence in sentences], encoder)
+    found = words.words_from_sentences([(sentence, sentence) for sentence in sentences], encoder)
     assert found == [(word, word) for sentence in sentences for word in sentence]
 
 
@@ -163,4 +155,6 @@ def test_words_are_those_of_the_alignment(encoder):
     source, target = ["das", "haus", "schläft"], ["the", "house", "stands"]
     [aligned] = align_words(encoder.encode_words([source]), encoder.encode_words([target]))
     assert aligned
-    assert words_from_sentences([(source, target)] * 2, encoder) == [(source[a], target[b]) for a, b in aligned] * 2
+    assert (
+        words.words_from_sentences([(source, target)] * 2, encoder) == [(source[a], target[b]) for a, b in aligned] * 2
+    )

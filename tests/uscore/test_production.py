@@ -122,7 +122,8 @@ def test_no_text_leaves_the_work_folder(whole):
             assert "stands there" not in path.read_text(encoding="utf-8").replace("##", ""), path
 
 
-def test_card_and_configuration_tell_what_was_made(whole):
+def test_card_and_configuration_tell_what_was_made_and_can_be_published(whole):
+    check_model_card(whole)
     config = json.loads((whole / "config.json").read_text())
     assert config["counts"]["prepare-de"]["too few tokens"] == 1
     assert config["counts"]["prepare-de"]["held back"] == 5
@@ -149,10 +150,6 @@ def test_each_round_mines_with_the_map_of_the_one_before(folder, tmp_path):
         pairs.append(pairs_of(work / f"words-{number}-pairs"))
         assert pairs[-1] == mine_words(*sides, remapping, k=20, share=0.5).pairs()
     assert pairs[0] != pairs[1]
-
-
-def test_the_folder_can_be_published(whole):
-    check_model_card(whole)
 
 
 def test_a_second_call_repeats_nothing(whole, folder):
@@ -278,10 +275,11 @@ def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
         assert process.returncode == 0, process.stderr[-2000:]
     stages = logged(outs[3])
     assert len(stages) == len(set(stages)), "a finished stage was repeated"
-    files = ([path for path in sorted(out.rglob("*")) if path.is_file()] for out in outs.values())
-    whole, resumed = (
-        {path.relative_to(out): path for path in found} for out, found in zip(outs.values(), files, strict=True)
-    )
+
+    def files(out):
+        return {path.relative_to(out): path for path in sorted(out.rglob("*")) if path.is_file()}
+
+    whole, resumed = map(files, outs.values())
     kinds, with_times = (".safetensors", ".jsonl", ".json", ".toml", ".txt", ".md"), ("log.jsonl", "state.json")
     compared = [name for name in whole if name.suffix in kinds and name.name not in with_times]
     assert len(compared) > 20

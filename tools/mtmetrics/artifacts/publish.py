@@ -1,19 +1,23 @@
-"""Publishing: folders as repositories on the Hub with a version tag; what is there already is not sent again."""
+"""Publishing: artifacts and Spaces as repositories on the Hub with a version tag; what is there is not sent again."""
 
 import dataclasses
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from packaging.version import InvalidVersion, Version
 
-from mtmetrics.artifacts.cards import check_model_card
+from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
-from mtmetrics.artifacts.files import git_blob_file, sha256_unchanged
+from mtmetrics.artifacts.files import git_blob_file, sha256_file, sha256_unchanged, write_atomic
 from mtmetrics.artifacts.hub import hub_errors
-from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.layout import bundled_artifacts
+from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
+from mtmetrics.layout import bundled_artifacts, metric_path, source_tree
 from mtmetrics.version import __version__
 
 if TYPE_CHECKING:
@@ -28,6 +32,9 @@ _CODE = {".bin", ".ckpt", ".joblib", ".npy", ".npz", ".pickle", ".pkl", ".pt", "
 _KEPT = {".gitattributes"}
 _ATTEMPTS = 5  # against other pushes to the same repository
 _FIRST = Version("1.0.0")
+# What a wheel is built from.
+_SOURCES = ("LICENSE", "README.md", "hub_artifacts", "metrics", "pyproject.toml", "setup.cfg", "tools")
+_EPOCH = "315532800"  # 1980-01-01, the first day that a wheel can name
 
 _KINDS: dict[str, Callable[[Path], bool]] = {
     "preset": lambda folder: (folder / "preset.toml").is_file(),
@@ -245,3 +252,45 @@ def _tagged(api: "HfApi", publication: Publication, head: str) -> str:
     tag = _next_tag(tags)
     api.create_tag(publication.repository, tag=tag, revision=head, repo_type=publication.kind)
     return tag
+
+
+def space_publication(name: str, namespace: str, wheel: Path, scratch: Path) -> Publication:
+    """The Space of a metric, `mtmetrics` in its requirements taken from the wheel in it by its sha256; `scratch` must
+    stay until it is pushed."""
+    from huggingface_hub import constants
+
+    if not (wheel.is_file() and wheel.name.startswith("mtmetrics-") and wheel.suffix == ".whl"):
+        raise InputError(f"--wheel {wheel}: a wheel of this package, mtmetrics-VERSION-py3-none-any.whl, is needed")
+    folder = Path(metric_path(name))
+    check_space_card(folder)
+    url = f"{constants.ENDPOINT}/spaces/{namespace}/{name}/resolve/main/{wheel.name}#sha256={sha256_file(wheel)}"
+    requirements = scratch / f"{name}.requirements.txt"
+    write_atomic(requirements, f"mtmetrics[app] @ {url}\n")
+    made = {"requirements.txt": requirements, wheel.name: wheel}
+    return Publication(f"{namespace}/{name}", "space", published_files(folder) | made)
+
+
+def build_wheel(scratch: Path) -> Path:
+    """Builds the wheel of the checkout that this package runs from; equal sources give equal wheels."""
+    root = source_tree()
+    if root is None:
+        raise InputError("mtmetrics is installed without its sources, so its wheel cannot be built; pass --wheel FILE")
+    tree, out = scratch / "tree", scratch / "wheel"
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(tree)]
+    try:
+        # A copy, since setuptools would mix in what earlier builds left in the tree.
+        tree.mkdir(parents=True)
+        for source in (root / name for name in _SOURCES):
+            if source.is_dir():
+                shutil.copytree(source, tree / source.name, ignore=ignored)
+            else:
+                shutil.copyfile(source, tree / source.name)
+        environment = os.environ | {"SOURCE_DATE_EPOCH": _EPOCH}
+        built = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise MTMetricsError(f"the wheel cannot be built in {scratch}: {error.strerror or error}") from error
+    wheels = list(out.glob("mtmetrics-*.whl"))
+    if built.returncode or not wheels:
+        raise MTMetricsError(f"the wheel cannot be built: {' '.join(built.stderr.split())[-500:]}; pass --wheel FILE")
+    return wheels[0]

@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run_push(args: argparse.Namespace) -> int:
     """Plans or pushes the Spaces."""
-    from mtmetrics.artifacts.space import build_wheel, space_publication
+    from mtmetrics.artifacts.publish import build_wheel, space_publication
 
     with tempfile.TemporaryDirectory(prefix="mtmetrics-space-") as folder:
         scratch = Path(folder)

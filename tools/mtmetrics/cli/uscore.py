@@ -56,19 +56,8 @@ def run(args: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     material = Material(args.source_text, args.target_text, args.parallel, args.held_back, args.judged)
     config = UScoreConfig(**{field.name: getattr(args, field.name) for field in dataclasses.fields(UScoreConfig)})
-    folder = produce_uscore(
-        args.out,
-        args.lp,
-        material,
-        args.preset,
-        without=args.without,
-        translation=args.translation_start,
-        config=config,
-        seed=args.seed,
-        identify=not args.no_language_filter,
-        pool=model_pool(args),
-        threads=positive("threads", args.threads or os.cpu_count() or 1),
-        progress=progress,
-    )
-    print(folder)
+    options = {"without": args.without, "translation": args.translation_start, "config": config, "seed": args.seed}
+    options |= {"identify": not args.no_language_filter, "pool": model_pool(args), "progress": progress}
+    threads = positive("threads", args.threads or os.cpu_count() or 1)
+    print(produce_uscore(args.out, args.lp, material, args.preset, threads=threads, **options))
     return 0

@@ -122,23 +122,11 @@ def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _record(job: Job, tables: Mapping[str, Any]) -> dict[str, Any]:
     start = job.start
-    return {
-        "kind": "preset",
-        "metric": "uscore",
-        "lang_pair": job.lang_pair,
-        "preset": tables,
-        "start": {
-            "preset": start.preset,
-            "encoder": known_by(start.encoder["model"], start.encoder.get("revision")),
-            "sentences": known_by(start.sentences),
-            "translation": start.translation,
-        },
-        "text": job.files,
-        "seed": job.seed,
-        "config": dataclasses.asdict(job.config),
-        "counts": job.stages.counts(),
-        "versions": versions(),
-    }
+    encoder, sentences = known_by(start.encoder["model"], start.encoder.get("revision")), known_by(start.sentences)
+    began = {"preset": start.preset, "encoder": encoder, "sentences": sentences, "translation": start.translation}
+    made = {"kind": "preset", "metric": "uscore", "lang_pair": job.lang_pair, "preset": tables, "text": job.files}
+    config, counts = dataclasses.asdict(job.config), job.stages.counts()
+    return made | {"start": began, "seed": job.seed, "config": config, "counts": counts, "versions": versions()}
 
 
 def _toml(head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:

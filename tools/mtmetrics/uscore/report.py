@@ -225,13 +225,10 @@ def _results(files: Mapping[str, Any]) -> list[dict[str, Any]]:
         # The levels with the tuned weights stand after the parts and after the word level alone.
         name, value = [(name, value) for name, value in values["pearson"].items() if name.endswith(", tuned")][-1]
         if value is not None:
-            results.append(
-                {
-                    "task": {"type": "machine-translation-evaluation"},
-                    "dataset": {"name": file, "type": file},
-                    "metrics": [{"type": "pearsonr", "name": f"Pearson's r, {name}", "value": round(value, 3)}],
-                }
-            )
+            metric = {"type": "pearsonr", "name": f"Pearson's r, {name}", "value": round(value, 3)}
+            dataset = {"name": file, "type": file}
+            task = {"type": "machine-translation-evaluation"}
+            results.append({"task": task, "dataset": dataset, "metrics": [metric]})
     return results
 
 
