@@ -44,18 +44,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_damage_is_named(folder: Path) -> None:
-    assert list(verify("thing")) == []
-    (folder / "thing" / "a.bin").write_bytes(b"onf")
-    (folder / "thing" / "b.bin").unlink()
-    (folder / "thing" / "c.bin").write_bytes(b"new")
-    assert list(verify("thing")) == [
-        "thing/a.bin: damaged, its sha256 is not the catalog's",
-        "thing/b.bin: missing",
-        "thing/c.bin: not in the catalog",
-    ]
-
-
 def test_unknown_artifacts_and_a_broken_catalog(folder: Path) -> None:
     with pytest.raises(InputError, match="unknown artifact 'other'; there are: thing"):
         list(verify("other"))
@@ -73,9 +61,8 @@ def test_an_origin_instead_of_a_hub_repository(folder: Path) -> None:
     (folder / "catalog.toml").write_text(text + table + 'commit = "c0ffee"\n')
     assert catalog()["thing"].origin == Origin("https://example.org/raw", "c0ffee", "MIT")
     # Its checksums are git blob hashes, which the sha256 of these files are not.
-    assert list(verify("thing")) == [
-        f"thing/{name}.bin: damaged, its git blob hash is not the catalog's" for name in "ab"
-    ]
+    damaged = "damaged, its git blob hash is not the catalog's"
+    assert list(verify("thing")) == [f"thing/{name}.bin: {damaged}" for name in "ab"]
 
 
 ENTRY = CatalogEntry("two", "encoder", "org/two", "v1.0.1", True, {"b": "22", "a/c d": "33"})

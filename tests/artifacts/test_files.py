@@ -68,11 +68,8 @@ def test_git_blob_hashes() -> None:
 def test_safetensors_metadata_in_one_order() -> None:
     tensors = {"b": np.arange(6.0).reshape(2, 3), "a": np.ones(1, dtype=np.float32)}
     names = [letter * 3 for letter in "hgfedcbaäö"]
-    files = {
-        in_one_order(save(tensors, metadata={name: name.upper() for name in order}))
-        for order in (names, names[::-1], sorted(names))
-    }
-    (data,) = files
+    orders = (names, names[::-1], sorted(names))
+    [data] = {in_one_order(save(tensors, metadata={name: name.upper() for name in order})) for order in orders}
     read = load(data)
     assert all(np.array_equal(read[name], array) for name, array in tensors.items())
     header = data[8 : 8 + int.from_bytes(data[:8], "little")].decode()

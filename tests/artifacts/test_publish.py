@@ -9,10 +9,16 @@ import httpx2
 import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
-from mtmetrics.artifacts import publish, space
+from mtmetrics.artifacts import publish
 from mtmetrics.artifacts.catalog import catalog
-from mtmetrics.artifacts.publish import artifact_folder, artifact_kind, artifact_publication, published_files
-from mtmetrics.artifacts.space import build_wheel, space_publication
+from mtmetrics.artifacts.publish import (
+    artifact_folder,
+    artifact_kind,
+    artifact_publication,
+    build_wheel,
+    published_files,
+    space_publication,
+)
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.layout import bundled_artifacts
 
@@ -77,13 +83,13 @@ def test_a_wheel_needs_sources_and_a_build_that_works(tmp_path: Path, monkeypatc
         seen.update(epoch=env["SOURCE_DATE_EPOCH"], files=files, stale=list(tree.rglob("*.egg-info")))
         return subprocess.CompletedProcess(command, 1, "", "no setuptools\n")
 
-    monkeypatch.setattr(space.subprocess, "run", failing)
+    monkeypatch.setattr(publish.subprocess, "run", failing)
     with pytest.raises(MTMetricsError, match="the wheel cannot be built: no setuptools; pass --wheel FILE"):
         build_wheel(tmp_path / "scratch")
-    assert seen["files"] == set(space._SOURCES)
+    assert seen["files"] == set(publish._SOURCES)
     assert seen["stale"] == []
     assert int(seen["epoch"]) > 0
-    monkeypatch.setattr(space, "source_tree", lambda: None)
+    monkeypatch.setattr(publish, "source_tree", lambda: None)
     with pytest.raises(InputError, match="installed without its sources"):
         build_wheel(tmp_path / "other")
 

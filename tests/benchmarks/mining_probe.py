@@ -89,9 +89,7 @@ def main() -> None:
     means = [centroids(side.tokens) for side in sides]
     flat = nearest(*means, 20).rows
     with (
-        mock.patch.object(
-            neighbours, "_inverted_file", clock.timed("inverted file, building", neighbours._inverted_file)
-        ),
+        mock.patch.object(neighbours, "_index", clock.timed("inverted file, building", neighbours._index)),
         mock.patch.object(neighbours, "_propose", clock.timed("inverted file, search", neighbours._propose)),
     ):
         inverted = nearest(*means, 20, flat_limit=0).rows

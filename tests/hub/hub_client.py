@@ -23,38 +23,20 @@ for step in json.loads(sys.argv[1]):
 
 
 class Client:
-    """Starts processes that know only the loopback Hub, whatever the environment of the tests says.
-
-    Args:
-        hub: the server.
-        home: cache and login of the client.
-    """
+    """Starts processes that know only the loopback Hub and a home, whatever the environment of the tests says."""
 
     def __init__(self, hub: LoopbackHub, home: Path) -> None:
-        self.hub = hub
-        self.home = home
+        self.hub, self.home = hub, home
 
     def start(self, program: str, *argv: str, cwd: Path | None = None, **environment: str) -> subprocess.Popen:
         foreign = ("HF_", "HUGGING", "TRANSFORMERS_", "MTMETRICS_", "SENTENCE_")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        settings = {
-            "HF_ENDPOINT": self.hub.url,
-            "HF_HOME": str(self.home),
-            "HF_TOKEN": "hf_test",
-            "HF_HUB_DISABLE_XET": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "HF_UPDATE_DOWNLOAD_COUNTS": "0",
-            "NO_PROXY": "127.0.0.1",
-            "PYTHONPATH": str(SOURCE_ROOT),
-        }
-        return subprocess.Popen(
-            [sys.executable, "-c", program, *argv],
-            env=inherited | settings | environment,
-            cwd=cwd,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        settings = {"HF_ENDPOINT": self.hub.url, "HF_HOME": str(self.home), "HF_TOKEN": "hf_test"}
+        settings |= {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "HF_UPDATE_DOWNLOAD_COUNTS": "0"}
+        settings |= {"NO_PROXY": "127.0.0.1", "PYTHONPATH": str(SOURCE_ROOT)}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        command = [sys.executable, "-c", program, *argv]
+        return subprocess.Popen(command, env=inherited | settings | environment, cwd=cwd, **pipes)
 
     def run(self, program: str, *argv: str, cwd: Path | None = None, **environment: str) -> str:
         """What a program prints; it must not fail."""
@@ -67,9 +49,7 @@ class Client:
 
 
 def as_steps(*steps: list[str] | dict) -> str:
-    return json.dumps(
-        [step if isinstance(step, dict) else {"arguments": [str(argument) for argument in step]} for step in steps]
-    )
+    return json.dumps([step if isinstance(step, dict) else {"arguments": list(map(str, step))} for step in steps])
 
 
 def finished(process: subprocess.Popen) -> str:

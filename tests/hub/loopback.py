@@ -22,14 +22,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from mtmetrics.artifacts.files import git_blob_sha1
+
 TOKENS = {"hf_test": {"someone", "org"}}
 _KINDS = {"models": "", "datasets": "datasets/", "spaces": "spaces/"}
 _LARGE = (".safetensors", ".whl")
-
-
-def blob_id(data: bytes) -> str:
-    """Git's hash of a file of this content."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Content:
 
     @property
     def etag(self) -> str:
-        return self.sha256 or blob_id(self.data)
+        return self.sha256 or git_blob_sha1(self.data)
 
 
 @dataclass
@@ -63,9 +60,8 @@ class Repository:
         return oid
 
     def oid(self, revision: str) -> str | None:
-        return (
-            self.branches.get(revision) or self.tags.get(revision) or (revision if revision in self.commits else None)
-        )
+        own = revision if revision in self.commits else None
+        return self.branches.get(revision) or self.tags.get(revision) or own
 
     def files(self, revision: str = "main") -> dict[str, bytes]:
         return {path: content.data for path, content in self.commits[self.oid(revision)].items()}
@@ -75,30 +71,20 @@ class RefusedError(Exception):
     """An answer that is an error."""
 
     def __init__(self, status: int, message: str, code: str = "", **headers: str) -> None:
-        self.response = JSONResponse(
-            {"error": message}, status, headers | {"X-Error-Message": message, "X-Error-Code": code}
-        )
+        headers |= {"X-Error-Message": message, "X-Error-Code": code}
+        self.response = JSONResponse({"error": message}, status, headers)
 
 
 class LoopbackHub:
-    """The server.
-
-    Attributes:
-        repositories: by kind (``models``, ...) and name.
-        large: contents of large files that were uploaded, by sha256.
-        requests: method and path of each request.
-        stall: part of a path: an upload to it is never answered, a download from it stops half-way. None for no fault.
-        stalled: set when that has happened.
-        tampered: end of a path whose content is changed on its way out.
-    """
+    """The server."""
 
     def __init__(self) -> None:
-        self.repositories: dict[tuple[str, str], Repository] = {}
-        self.large: dict[str, bytes] = {}
-        self.requests: list[str] = []
-        self.stall: str | None = None
-        self.stalled = threading.Event()
-        self.tampered: str | None = None
+        self.repositories: dict[tuple[str, str], Repository] = {}  # by kind (``models``, ...) and name
+        self.large: dict[str, bytes] = {}  # contents of large files that were uploaded, by sha256
+        self.requests: list[str] = []  # method and path of each
+        self.stall: str | None = None  # part of a path: uploads to it get no answer, downloads from it stop half-way
+        self.stalled = threading.Event()  # set when that has happened
+        self.tampered: str | None = None  # end of a path whose content is changed on its way out
         self.url = ""
 
     def __getitem__(self, name: str) -> Repository:
@@ -119,10 +105,8 @@ class LoopbackHub:
     async def _route(self, request: Request, parts: list[str]) -> Response:
         match request.method, parts:
             case "GET", ["api", "whoami-v2"]:
-                names = self._writable(request)
-                return JSONResponse(
-                    {"type": "user", "name": "someone", "orgs": [{"name": name} for name in names - {"someone"}]}
-                )
+                orgs = [{"name": name} for name in self._writable(request) - {"someone"}]
+                return JSONResponse({"type": "user", "name": "someone", "orgs": orgs})
             case "POST", ["api", "validate-yaml"]:
                 return _validated((await request.json())["content"])
             case "POST", ["api", "repos", "create"]:
@@ -171,22 +155,14 @@ class LoopbackHub:
             case ["preupload", revision]:
                 _, files = self._commit(repository, revision)
                 rows = []
-                for asked in (await request.json())["files"]:
-                    content = files.get(asked["path"])
-                    mode = "lfs" if asked["path"].endswith(_LARGE) else "regular"
-                    rows.append(
-                        {
-                            "path": asked["path"],
-                            "uploadMode": mode,
-                            "shouldIgnore": False,
-                            "oid": content.etag if content else None,
-                        }
-                    )
+                for path in [asked["path"] for asked in (await request.json())["files"]]:
+                    mode = "lfs" if path.endswith(_LARGE) else "regular"
+                    oid = files[path].etag if path in files else None
+                    rows.append({"path": path, "uploadMode": mode, "shouldIgnore": False, "oid": oid})
                 return JSONResponse({"files": rows})
             case ["commit", revision]:
-                return self._commit_files(
-                    repository, revision, [json.loads(line) for line in (await request.body()).splitlines()]
-                )
+                lines = (await request.body()).splitlines()
+                return self._commit_files(repository, revision, list(map(json.loads, lines)))
             case ["tag", revision]:
                 oid, _ = self._commit(repository, revision)
                 name = (await request.json())["tag"]
@@ -203,9 +179,8 @@ class LoopbackHub:
         url = f"{self.url}/{_KINDS[kind]}{name}"
         if (kind, name) in self.repositories:
             return JSONResponse({"error": "You already created this repo", "url": url}, 409)
-        repository = self.repositories[kind, name] = Repository(
-            kind, name, private=asked.get("visibility") == "private"
-        )
+        private = asked.get("visibility") == "private"
+        repository = self.repositories[kind, name] = Repository(kind, name, private)
         repository.commit("main", {".gitattributes": Content(b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n")})
         return JSONResponse({"url": url})
 
@@ -250,14 +225,8 @@ class LoopbackHub:
 
     def _info(self, repository: Repository, revision: str) -> Response:
         oid, files = self._commit(repository, revision)
-        about = {
-            "id": repository.name,
-            "sha": oid,
-            "private": repository.private,
-            "tags": [],
-            "siblings": [{"rfilename": path} for path in files],
-        }
-        return JSONResponse(about)
+        about = {"id": repository.name, "sha": oid, "private": repository.private, "tags": []}
+        return JSONResponse(about | {"siblings": [{"rfilename": path} for path in files]})
 
     def _resolve(self, request: Request, repository: Repository, revision: str, path: str) -> Response:
         oid, files = self._commit(repository, revision)
@@ -265,12 +234,8 @@ class LoopbackHub:
             raise RefusedError(404, "Entry not found", "EntryNotFound", **{"X-Repo-Commit": oid})
         content = files[path]
         data = content.data
-        headers = {
-            "X-Repo-Commit": oid,
-            "ETag": f'"{content.etag}"',
-            "Accept-Ranges": "bytes",
-            "Content-Length": str(len(data)),
-        }
+        headers = {"X-Repo-Commit": oid, "ETag": f'"{content.etag}"', "Content-Length": str(len(data))}
+        headers["Accept-Ranges"] = "bytes"
         if content.sha256:
             headers |= {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(len(data))}
         if request.method == "HEAD":
@@ -315,9 +280,8 @@ class LoopbackHub:
     def _writable(self, request: Request) -> set[str]:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token not in TOKENS:
-            raise RefusedError(
-                401, "Invalid credentials in Authorization header" if token else "Invalid username or password."
-            )
+            wrong = "credentials in Authorization header" if token else "username or password."
+            raise RefusedError(401, f"Invalid {wrong}")
         return TOKENS[token]
 
 
@@ -332,13 +296,13 @@ def _validated(card: str) -> Response:
 
 
 def _tree_row(path: str, content: Content) -> dict:
-    row = {"type": "file", "path": path, "size": len(content.data), "oid": blob_id(content.data)}
+    row = {"type": "file", "path": path, "size": len(content.data), "oid": git_blob_sha1(content.data)}
     if content.sha256:
         # Git itself knows a large file by a pointer to it.
         size = len(content.data)
         about = f"version https://git-lfs.github.com/spec/v1\noid sha256:{content.sha256}\nsize {size}\n"
         large = {"oid": content.sha256, "size": size, "pointerSize": len(about)}
-        row |= {"oid": blob_id(about.encode()), "lfs": large}
+        row |= {"oid": git_blob_sha1(about.encode()), "lfs": large}
     return row
 
 

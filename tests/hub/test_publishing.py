@@ -28,7 +28,7 @@ def bundled() -> list[str]:
     return [name for name, entry in catalog().items() if entry.bundled]
 
 
-def test_every_artifact_and_every_space_is_pushed(published: LoopbackHub, wheel: Path) -> None:
+def test_every_artifact_and_every_space_is_pushed(published, wheel):
     for code, out, err in published.dry_run:
         assert code == 0
         assert "create, " in out
@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_only_what_changed_is_sent(client: Client, hub: LoopbackHub, folder: Path, tmp_path: Path) -> None:
+def test_only_what_changed_is_sent(client, hub, folder, tmp_path):
     push = ["artifacts", "push", folder, "--namespace", "org", "--private", "--execute"]
     shown = [*push, "--format", "json"]
     [(code, out, err), second] = client.commands(shown, shown)
@@ -85,10 +85,8 @@ def test_only_what_changed_is_sent(client: Client, hub: LoopbackHub, folder: Pat
     (folder / "lm" / "training.json").unlink()
     [(_, out, _), (code, again, _)] = client.commands([*push, "--catalog", tmp_path / "catalog.toml"], push)
     assert out.splitlines()[0] == "org/my-uscore (model, 8 files, v1.1.1): update, 0.0 MB to send"
-    assert out.splitlines()[1:] == [
-        f"  - lm/training.json  {len(repository.files('v1.1.0')['lm/training.json'])}",
-        "  ~ preset.toml  42",
-    ]
+    size = len(repository.files("v1.1.0")["lm/training.json"])
+    assert out.splitlines()[1:] == [f"  - lm/training.json  {size}", "  ~ preset.toml  42"]
     assert (code, again.splitlines()) == (0, ["org/my-uscore (model, 8 files, v1.1.1): nothing to do, 0.0 MB to send"])
     assert [request.split("/")[-2] for request in writes(hub)] == ["preupload", "commit", "tag"]
     assert "lm/training.json" not in repository.files("v1.1.1")
@@ -100,9 +98,7 @@ def start_push(client: Client, folder: Path, catalog_file: Path) -> subprocess.P
     return client.start(COMMANDS, as_steps([*push, "--catalog", catalog_file]))
 
 
-def test_an_interrupted_upload_leaves_nothing_and_goes_on(
-    client: Client, hub: LoopbackHub, folder: Path, tmp_path: Path
-) -> None:
+def test_an_interrupted_upload_leaves_nothing_and_goes_on(client, hub, folder, tmp_path):
     hub.stall = f"/lfs/{sha256_file(folder / 'lm' / 'model.safetensors')}"
     process = start_push(client, folder, tmp_path / "catalog.toml")
     assert hub.stalled.wait(60)
@@ -121,12 +117,11 @@ def test_an_interrupted_upload_leaves_nothing_and_goes_on(
     assert (tmp_path / "catalog-0.toml").read_text() == (tmp_path / "catalog-1.toml").read_text()
 
 
-def test_refusals(client: Client, hub: LoopbackHub, folder: Path) -> None:
+def test_refusals(client, hub, folder):
     asked = {"hf_wrong": "org", "": "org", "hf_test": "others"}
     push = ["artifacts", "push", str(folder), "--execute", "--namespace"]
-    results = client.commands(
-        *({"arguments": [*push, name], "environment": {"HF_TOKEN": token}} for token, name in asked.items())
-    )
+    steps = ({"arguments": [*push, name], "environment": {"HF_TOKEN": token}} for token, name in asked.items())
+    results = client.commands(*steps)
     assert [code for code, _, _ in results] == [1, 1, 1]
     unknown = "the Hub refused (401): it does not know the token, or there is none; log in by 'hf auth login'"
     assert unknown in results[0][2]
@@ -136,9 +131,7 @@ def test_refusals(client: Client, hub: LoopbackHub, folder: Path) -> None:
     assert hub.repositories == {}
 
 
-def test_an_incomplete_card_is_refused_before_the_hub_is_asked(
-    folder: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_incomplete_card_is_refused_before_the_hub_is_asked(folder, capsys, monkeypatch):
     from mtmetrics.cli.main import main
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)

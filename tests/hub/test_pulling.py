@@ -56,7 +56,7 @@ def on_hub() -> list[str]:
     return [name for name, entry in catalog().items() if entry.repository]
 
 
-def test_pull_verify_and_score(client: Client, bare_package: Path, tmp_path: Path) -> None:
+def test_pull_verify_and_score(client, bare_package, tmp_path):
     out = tmp_path / "artifacts"
     pull = ["artifacts", "pull", "--all", "--namespace", "org"]
     steps = ([*pull, "--out", out], [*pull, "--out", out], ["artifacts", "verify", out], pull)
@@ -75,9 +75,7 @@ def test_pull_verify_and_score(client: Client, bare_package: Path, tmp_path: Pat
     assert len({row.partition(" ")[2] for row in rows}) == 1
 
 
-def test_an_interrupted_download_goes_on_in_two_processes(
-    client: Client, published: LoopbackHub, tmp_path: Path
-) -> None:
+def test_an_interrupted_download_goes_on_in_two_processes(client, published, tmp_path):
     published.stall = "model.safetensors"
     published.stalled.clear()
     pull = ["artifacts", "pull", "mini-lm-en", "--namespace", "org"]
@@ -97,7 +95,7 @@ def test_an_interrupted_download_goes_on_in_two_processes(
     assert json.loads(again[1])["mini-lm-en"]["fetched"] == []
 
 
-def test_what_is_not_as_the_catalog_says_is_refused(client: Client, published: LoopbackHub) -> None:
+def test_what_is_not_as_the_catalog_says_is_refused(client, published):
     def pull(namespace: str) -> list[str]:
         return ["artifacts", "pull", "mini-lm-en", "--namespace", namespace]
 
@@ -167,7 +165,7 @@ print("evaluate:", abs(result["mean_score"] - own.system) < 1e-6, result["signat
 """
 
 
-def test_what_other_libraries_make_of_it(client: Client, published: LoopbackHub, tmp_path: Path) -> None:
+def test_what_other_libraries_make_of_it(client, published, tmp_path):
     """`AutoModel`, `SentenceTransformer` and `PyTorchModelHubMixin` there and back, and ``evaluate.load`` of a Space in
     an empty folder."""
     (tmp_path / "empty").mkdir()

@@ -1,6 +1,7 @@
 """The word level: pruning changes nothing, sentences are encoded once, what comes out is the best; aligned words."""
 
 import dataclasses
+import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -13,33 +14,14 @@ from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.align import align_words
 from mtmetrics.matching.transport import word_mover_distances
 from mtmetrics.mining import words
-from mtmetrics.mining.words import (
-    closest,
-    encode_side,
-    find_closest,
-    mine_words,
-    vectors_from_sentences,
-    vectors_from_words,
-    words_from_sentences,
-)
+from mtmetrics.mining.words import closest, encode_side, find_closest, mine_words
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
 
-GERMAN = [
-    "der hund schläft nicht",
-    "ich sehe die katze",
-    "das haus ist groß",
-    "ein baum steht dort",
-    "das haus ist klein",
-]
-ENGLISH = [
-    "a tree stands there",
-    "the cat sleeps",
-    "i see the dog",
-    "the house is small",
-    "the dog sleeps",
-    "a large house",
-]
+GERMAN = ["der hund schläft nicht", "ich sehe die katze", "das haus ist groß", "ein baum steht dort"]
+GERMAN += ["das haus ist klein"]
+ENGLISH = ["a tree stands there", "the cat sleeps", "i see the dog", "the house is small", "the dog sleeps"]
+ENGLISH += ["a large house"]
 
 
 @pytest.fixture
@@ -57,7 +39,7 @@ def packed(generator: np.random.Generator, lengths: list[int], dim: int = 5) -> 
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
-def test_pruning_gives_what_solving_all_gives(seed: int) -> None:
+def test_pruning_gives_what_solving_all_gives(seed):
     generator = np.random.default_rng(seed)
     x, y = (packed(generator, generator.integers(0, 7, count).tolist()) for count in (9, 12))
     candidates = np.array([generator.permutation(12)[:6] for _ in range(9)])
@@ -72,9 +54,8 @@ def test_pruning_gives_what_solving_all_gives(seed: int) -> None:
     assert found.solved + found.skipped == whole.solved
     assert whole.skipped == 0
     for source, row in enumerate(candidates):
-        values = word_mover_distances(
-            dataclasses.replace(x, index=np.full(6, source)), dataclasses.replace(y, index=y.index[row])
-        )
+        sides = dataclasses.replace(x, index=np.full(6, source)), dataclasses.replace(y, index=y.index[row])
+        values = word_mover_distances(*sides)
         if np.isnan(values).all():
             assert found.targets[source] == -1
             assert np.isnan(found.distances[source])
@@ -84,7 +65,7 @@ def test_pruning_gives_what_solving_all_gives(seed: int) -> None:
             assert values[row.tolist().index(found.targets[source])] == pytest.approx(np.nanmin(values), abs=1e-6)
 
 
-def test_threads_change_nothing() -> None:
+def test_threads_change_nothing():
     generator = np.random.default_rng(0)
     x, y = (packed(generator, generator.integers(1, 9, count).tolist()) for count in (300, 40))
     candidates = np.array([generator.permutation(40)[:10] for _ in range(300)])
@@ -95,9 +76,7 @@ def test_threads_change_nothing() -> None:
     assert one.skipped > one.solved
 
 
-def test_finds_the_lowest_distance_of_all_where_k_covers_all(
-    encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finds_the_lowest_distance_of_all_where_k_covers_all(encoder, monkeypatch):
     x, y = encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder)
     found = find_closest(x, y, k=99)
     for source in range(len(GERMAN)):
@@ -109,7 +88,7 @@ def test_finds_the_lowest_distance_of_all_where_k_covers_all(
     assert in_blocks.distances == pytest.approx(found.distances, abs=1e-6)
 
 
-def test_a_map_is_applied_to_the_sources_alone(encoder: TokenEncoder) -> None:
+def test_a_map_is_applied_to_the_sources_alone(encoder):
     sides = encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder)
     direction = np.random.default_rng(0).normal(size=encoder.dim)
     remapping = Remapping("umd", (direction / np.linalg.norm(direction),))
@@ -119,7 +98,7 @@ def test_a_map_is_applied_to_the_sources_alone(encoder: TokenEncoder) -> None:
     assert found.distances != pytest.approx(find_closest(*sides, k=3).distances, abs=1e-3)
 
 
-def test_every_sentence_is_encoded_once(encoder: TokenEncoder) -> None:
+def test_every_sentence_is_encoded_once(encoder):
     sides = [encode_side([*texts, texts[0], " "], encoder) for texts in (GERMAN, ENGLISH)]
     for _ in range(3):
         mined = mine_words(*sides, k=4, share=1.0)
@@ -130,9 +109,7 @@ def test_every_sentence_is_encoded_once(encoder: TokenEncoder) -> None:
     assert [len(mine_words(*sides, k=4, share=share).scores) for share in (0.2, 0.01)] == [1, 1]
 
 
-def test_vectors_beyond_the_bound_go_to_a_file(
-    encoder: TokenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_beyond_the_bound_go_to_a_file(encoder, tmp_path, monkeypatch):
     monkeypatch.setattr(words, "_ENCODED_AT_ONCE", 7)
     texts = [f"{first} {second}" for first in GERMAN for second in GERMAN]
     memory, disk = encode_side(texts, encoder), encode_side(texts, encoder, memory_bytes=0, folder=tmp_path)
@@ -143,16 +120,13 @@ def test_vectors_beyond_the_bound_go_to_a_file(
     assert not list(tmp_path.iterdir())
     with pytest.raises(MTMetricsError, match="cannot keep word vectors in .*none: No such file"):
         encode_side(texts, encoder, memory_bytes=0, folder=tmp_path / "none")
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
+    full = unittest.mock.Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(MTMetricsError, match="No space left on device; free disk space there"):
         encode_side(GERMAN, encoder, memory_bytes=0)
 
 
-def test_refusals(encoder: TokenEncoder) -> None:
+def test_refusals(encoder):
     with pytest.raises(InputError, match="there are no sentences to mine"):
         encode_side(["", " "], encoder)
     side = encode_side(GERMAN, encoder)
@@ -163,24 +137,24 @@ def test_refusals(encoder: TokenEncoder) -> None:
     with pytest.raises(InputError, match="no pairs were mined: 0 of 5 sources have no match, 5 are copies"):
         mine_words(side, side)
     with pytest.raises(InputError, match="no words could be aligned in 2 sentence pairs"):
-        vectors_from_sentences([("", "the house")] * 2, encoder, encoder)
+        words.vectors_from_sentences([("", "the house")] * 2, encoder, encoder)
     with pytest.raises(InputError, match="none of the 1 word pairs can be encoded"):
-        vectors_from_words([("", "house")], encoder)
+        words.vectors_from_words([("", "house")], encoder)
 
 
-def test_words_of_equal_sentences_are_aligned_with_themselves(encoder: TokenEncoder) -> None:
+def test_words_of_equal_sentences_are_aligned_with_themselves(encoder):
     """The vectors are sharpened so that each piece has one partner: itself."""
     encode = encoder.encode_words
-    encoder.encode_words = lambda sentences: encode(sentences).with_vectors(
-        lambda vectors: (100 * vectors).astype(np.float32)
-    )
+    encoder.encode_words = lambda sentences: encode(sentences).with_vectors(lambda vectors: np.float32(100) * vectors)
     sentences = [["the", "house", "xyz"], ["ich", "sehe"], [], ["the", "dog"]]
-    found = words_from_sentences([(sentence, sentence) for sentence in sentences], encoder)
+    found = words.words_from_sentences([(sentence, sentence) for sentence in sentences], encoder)
     assert found == [(word, word) for sentence in sentences for word in sentence]
 
 
-def test_words_are_those_of_the_alignment(encoder: TokenEncoder) -> None:
+def test_words_are_those_of_the_alignment(encoder):
     source, target = ["das", "haus", "schläft"], ["the", "house", "stands"]
     [aligned] = align_words(encoder.encode_words([source]), encoder.encode_words([target]))
     assert aligned
-    assert words_from_sentences([(source, target)] * 2, encoder) == [(source[a], target[b]) for a, b in aligned] * 2
+    assert (
+        words.words_from_sentences([(source, target)] * 2, encoder) == [(source[a], target[b]) for a, b in aligned] * 2
+    )

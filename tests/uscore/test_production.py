@@ -5,9 +5,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import unittest.mock
 from pathlib import Path
 
 import pytest
+from helpers import write
 from transformers import AutoTokenizer
 
 from mtmetrics.artifacts.cards import check_model_card
@@ -27,27 +29,27 @@ pytest.importorskip("accelerate", reason="needs the extra 'train'")
 
 NOUNS = {"haus": "house", "hund": "dog", "baum": "tree", "katze": "cat"}
 VERBS = {"schläft": "sleeps", "steht dort": "stands there", "ist klein": "is small", "ist groß": "is large"}
-SETTINGS = UScoreConfig(
-    remap_share=0.5,
-    contrastive_rounds=2,
-    contrastive_batch=4,
-    translation_epochs=1,
-    translation_share=0.5,
-    denoising_steps=10,
-)
+CHANGED = {"contrastive_rounds": 2, "contrastive_batch": 4, "translation_share": 0.5, "translation_epochs": 1}
+CHANGED |= {"denoising_steps": 10, "remap_share": 0.5}
+SETTINGS = UScoreConfig(**CHANGED)
+MEASURED = {"held_back": "de-en.jsonl", "judged": ["judged.jsonl", "other/judged.jsonl"]}
+BOTH = ["sentences", "translation"]
+SWAPPED = {"lang_pair": "en-de", "without": ["sentences"], "judged": MEASURED["judged"]}
+TRAINED = ["sentences-1-model", "sentences-2-pairs", "sentences-2-model"]
 
 
 def sentences(count, seed):
     generator = random.Random(seed)
     found = {}
     while len(found) < count:
-        nouns, verbs = generator.sample(list(NOUNS), 2), generator.sample(list(VERBS), 2)
-        german = f"der {nouns[0]} {verbs[0]} und der {nouns[1]} {verbs[1]} nicht {len(found)} ."
-        english = (
-            f"the {NOUNS[nouns[0]]} {VERBS[verbs[0]]} and the {NOUNS[nouns[1]]} not {VERBS[verbs[1]]} {len(found)} ."
-        )
-        found[german] = english
+        (a, b), (does, other) = generator.sample(list(NOUNS), 2), generator.sample(list(VERBS), 2)
+        english = f"the {NOUNS[a]} {VERBS[does]} and the {NOUNS[b]} not {VERBS[other]} {len(found)} ."
+        found[f"der {a} {does} und der {b} {other} nicht {len(found)} ."] = english
     return found
+
+
+def write_rows(path, rows):
+    write(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 @pytest.fixture(scope="module")
@@ -56,51 +58,37 @@ def folder(tmp_path_factory, tiny_encoder, tiny_lm):
     folder = tmp_path_factory.mktemp("uscore")
     pairs = sentences(40, 1)
     (folder / "de.txt").write_text("\n".join([*pairs, "", "kurz"]), encoding="utf-8")
-    (folder / "en.txt").write_text(
-        "\n".join(random.Random(2).sample(sorted(pairs.values()), len(pairs))), encoding="utf-8"
-    )
+    write(folder / "en.txt", "\n".join(random.Random(2).sample(sorted(pairs.values()), len(pairs))))
     held_back = [{"source": source, "target": target} for source, target in list(pairs.items())[:5]]
-    (folder / "de-en.jsonl").write_text("".join(json.dumps(row) + "\n" for row in held_back))
-    rows = [
-        {
-            "lp": "de-en",
-            "source": source,
-            "translation": target if number % 2 else "i see 1",
-            "human": number % 2 + number / 100,
-        }
-        for number, (source, target) in enumerate(list(pairs.items())[:8])
-    ]
-    (folder / "other").mkdir()
-    (folder / "judged.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "other" / "judged.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in [*rows[:6], {**rows[6], "human": None}])
-    )
+    write_rows(folder / "de-en.jsonl", held_back)
+    rows = []
+    for number, (source, target) in enumerate(list(pairs.items())[:8]):
+        translation, human = target if number % 2 else "i see 1", number % 2 + number / 100
+        rows.append({"lp": "de-en", "source": source, "translation": translation, "human": human})
+    write_rows(folder / "judged.jsonl", rows)
+    write_rows(folder / "other" / "judged.jsonl", [*rows[:6], {**rows[6], "human": None}])
     encoder = shutil.copytree(tiny_encoder, folder / "encoder")
     tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
     tokenizer.mask_token = "?"
     tokenizer.save_pretrained(encoder)
-    (folder / "preset").mkdir()
-    (folder / "preset" / "preset.toml").write_text(
-        f'metric = "uscore"\n[encoder]\nmodel = "{encoder}"\nlayer = 2\n[language_models.en]\nmodel = "{tiny_lm}"\n'
-        f'[start]\nsentences = "{tiny_encoder}"\ntranslation = "small"\n'
-    )
+    models = f'[encoder]\nmodel = "{encoder}"\nlayer = 2\n[language_models.en]\nmodel = "{tiny_lm}"\n'
+    start = f'[start]\nsentences = "{tiny_encoder}"\ntranslation = "small"\n'
+    write(folder / "preset" / "preset.toml", f'metric = "uscore"\n{models}{start}')
     return folder
 
 
-def produce(folder, out, config=SETTINGS, **options):
+def produce(folder, out, config=SETTINGS, lang_pair="de-en", identify=False, preset="preset", **options):
     files = {"source_text": folder / "de.txt", "target_text": folder / "en.txt"}
-    given = {
-        name: options.pop(name)
-        for name in ("source_text", "target_text", "parallel", "held_back", "judged")
-        if name in options
-    }
-    return produce_uscore(
-        out, "de-en", Material(**files | given), str(folder / "preset"), config=config, identify=False, **options
-    )
+    for field in {*Material.__annotations__} & {*options}:
+        given = options.pop(field)
+        files[field] = [folder / path for path in given] if isinstance(given, list) else folder / given
+    preset = str(folder / preset)
+    return produce_uscore(out, lang_pair, Material(**files), preset, config=config, identify=identify, **options)
 
 
-def judged(folder):
-    return [folder / "judged.jsonl", folder / "other" / "judged.jsonl"]
+def pairs_of(stage):
+    rows = (stage / "de-en.jsonl").read_text(encoding="utf-8").splitlines()
+    return [(row["source"], row["target"]) for row in map(json.loads, rows)]
 
 
 def logged(out):
@@ -110,7 +98,7 @@ def logged(out):
 @pytest.fixture(scope="module")
 def whole(folder):
     """A production with everything."""
-    return produce(folder, folder / "whole", held_back=folder / "de-en.jsonl", judged=judged(folder))
+    return produce(folder, folder / "whole", **MEASURED)
 
 
 def test_the_folder_is_a_preset_that_can_be_moved(whole, folder, tmp_path):
@@ -129,15 +117,13 @@ def test_the_folder_is_a_preset_that_can_be_moved(whole, folder, tmp_path):
 
 def test_no_text_leaves_the_work_folder(whole):
     for path in whole.rglob("*"):
-        if (
-            path.is_file()
-            and "work" not in path.relative_to(whole).parts
-            and path.suffix in (".json", ".md", ".toml", ".jsonl", ".csv")
-        ):
+        published = path.is_file() and "work" not in path.relative_to(whole).parts
+        if published and path.suffix in (".json", ".md", ".toml", ".jsonl", ".csv"):
             assert "stands there" not in path.read_text(encoding="utf-8").replace("##", ""), path
 
 
-def test_card_and_configuration_tell_what_was_made(whole):
+def test_card_and_configuration_tell_what_was_made_and_can_be_published(whole):
+    check_model_card(whole)
     config = json.loads((whole / "config.json").read_text())
     assert config["counts"]["prepare-de"]["too few tokens"] == 1
     assert config["counts"]["prepare-de"]["held back"] == 5
@@ -153,71 +139,58 @@ def test_card_and_configuration_tell_what_was_made(whole):
 
 
 def test_each_round_mines_with_the_map_of_the_one_before(folder, tmp_path):
-    settings = UScoreConfig(**{**vars(SETTINGS), "remap_rounds": 2, "map": "clp"})
-    out = produce(folder, tmp_path / "out", settings, without=["sentences", "translation"])
+    settings = UScoreConfig(**CHANGED | {"remap_rounds": 2, "map": "clp"})
+    work = produce(folder, tmp_path / "out", settings, without=BOTH) / "work"
     encoder = TokenEncoder(folder / "encoder", layer=2)
-    sides = [
-        encode_side((out / "work" / f"prepare-{language}" / "sentences.txt").read_text().splitlines(), encoder)
-        for language in ("de", "en")
-    ]
+    texts = [(work / f"prepare-{language}" / "sentences.txt").read_text() for language in ("de", "en")]
+    sides = [encode_side(text.splitlines(), encoder) for text in texts]
     pairs = []
     for number, maps in ((1, None), (2, "words-1-maps")):
-        remapping = maps and load_map(out / "work" / maps, "de-en", "clp", encoder)
-        rows = (out / "work" / f"words-{number}-pairs" / "de-en.jsonl").read_text().splitlines()
-        pairs.append([(row["source"], row["target"]) for row in map(json.loads, rows)])
+        remapping = maps and load_map(work / maps, "de-en", "clp", encoder)
+        pairs.append(pairs_of(work / f"words-{number}-pairs"))
         assert pairs[-1] == mine_words(*sides, remapping, k=20, share=0.5).pairs()
     assert pairs[0] != pairs[1]
 
 
-def test_the_folder_can_be_published(whole):
-    check_model_card(whole)
-
-
 def test_a_second_call_repeats_nothing(whole, folder):
     before = logged(whole)
-    produce(folder, whole, held_back=folder / "de-en.jsonl", judged=judged(folder))
+    produce(folder, whole, **MEASURED)
     assert logged(whole) == before
 
 
 @pytest.mark.parametrize(
     ("without", "changed", "repeated"),
     [
-        (
-            ["translation"],
-            {"contrastive_learning_rate": 1e-3},
-            ["sentences-1-model", "sentences-2-pairs", "sentences-2-model", "preset", "card"],
-        ),
-        (["sentences", "translation"], {"map": "clp"}, ["preset", "card"]),  # nothing was mined with a map
+        (["translation"], {"contrastive_learning_rate": 1e-3}, [*TRAINED, "preset", "card"]),
+        (BOTH, {"map": "clp"}, ["preset", "card"]),  # nothing was mined with a map
     ],
 )
 def test_a_changed_setting_repeats_what_depends_on_it(folder, tmp_path, without, changed, repeated):
     out = produce(folder, tmp_path / "out", without=without)
     first = logged(out)
-    produce(folder, out, UScoreConfig(**{**vars(SETTINGS), **changed}), without=without)
+    produce(folder, out, UScoreConfig(**CHANGED | changed), without=without)
     assert logged(out)[len(first) :] == repeated
 
 
 def test_what_is_no_longer_part_of_the_preset_leaves_the_folder(folder, tmp_path, monkeypatch):
     out = tmp_path / "out"
-    for name in ("sentences", "translation"):
-        (out / name).mkdir(parents=True)
-    for name in ("agreement-old.png", "LICENSE"):
-        (out / name).write_text("x")
-    produce(folder, out, without=["sentences", "translation"])
+    for name in ("sentences/x", "translation/x", "agreement-old.png", "LICENSE"):
+        write(out / name, "x")
+    produce(folder, out, without=BOTH)
     made = {"README.md", "config.json", "encoder", "language_model", "log.jsonl", "maps", "preset.toml", "work"}
     assert {path.name for path in out.iterdir()} == made | {"LICENSE"}
     preset = tomllib.loads((out / "preset.toml").read_text())
-    assert preset["score"]["without"] == ["sentences", "translation"]
+    assert preset["score"]["without"] == BOTH
     scorer = load_scorer("uscore", preset=str(out), lang_pair="de-en")
     assert "without:sentences+translation" in scorer.signature
-    monkeypatch.setattr("shutil.copytree", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr("shutil.copytree", unittest.mock.Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(MTMetricsError, match="out: No space left on device; finished stages are kept"):
-        produce(folder, out, without=["sentences", "translation"])
+        produce(folder, out, without=BOTH)
     assert not (out / "preset.toml").exists()
 
 
 def test_parallel_text_is_learnt_from_at_the_end(folder, tmp_path):
-    out = produce(folder, tmp_path / "out", parallel=folder / "de-en.jsonl")
+    out = produce(folder, tmp_path / "out", parallel="de-en.jsonl")
     assert tomllib.loads((out / "preset.toml").read_text())["maps"]["kind"] == "clp"
     assert {"parallel-maps", "parallel-sentences-model", "parallel-translation-model"} <= set(logged(out))
 
@@ -234,46 +207,41 @@ def test_a_second_translation_model_learns_from_the_translations_of_the_first(fo
             return [Translation(text, False) for text in (texts[0], "", *turned[2:])]
 
     monkeypatch.setattr(ModelPool, "translator", lambda *_, **__: FixedTranslator())
-    settings = UScoreConfig(**{**vars(SETTINGS), "translation_rounds": 2})
-    out = produce(folder, tmp_path / "out", settings, without=["sentences"])
-    rows = [json.loads(line) for line in (out / "work/translation-2-pairs/de-en.jsonl").read_text().splitlines()]
-    assert {row["source"]: row["target"] for row in rows} == made
-    assert len(rows) == 38
+    out = produce(folder, tmp_path / "out", UScoreConfig(**CHANGED | {"translation_rounds": 2}), without=["sentences"])
+    pairs = pairs_of(out / "work" / "translation-2-pairs")
+    assert dict(pairs) == made
+    assert len(pairs) == 38
     assert logged(out)[-4:] == ["translation-2-pairs", "translation-2-model", "preset", "card"]
 
 
-def test_bad_input(folder, tmp_path):
-    (tmp_path / "empty.txt").write_text("")
+def test_text_that_is_of_no_use(folder, tmp_path):
     with pytest.raises(InputError, match=r"empty\.txt: empty"):
-        produce(folder, tmp_path / "out", target_text=tmp_path / "empty.txt")
+        produce(folder, tmp_path / "out", target_text=write(tmp_path / "empty.txt", ""))
     assert logged(tmp_path / "out") == ["prepare-de"]
-    (tmp_path / "giant.txt").write_text("ein haus " * 5000)
     with pytest.raises(InputError, match="none of its 1 lines can be used"):
-        produce(folder, tmp_path / "out2", source_text=tmp_path / "giant.txt")
-    with pytest.raises(InputError, match="without 'pseudo': must be one of sentences, translation"):
-        produce(folder, tmp_path / "out3", without=["pseudo"])
-    with pytest.raises(InputError, match="remap_rounds 0: must be"):
-        produce(folder, tmp_path / "out3", UScoreConfig(remap_rounds=0))
-    with pytest.raises(InputError, match="translation_share 5.0: must be above 0 and at most 1"):
-        produce(folder, tmp_path / "out3", UScoreConfig(translation_share=5.0))
-    with pytest.raises(InputError, match=r"none\.txt: no such file"):
-        produce(folder, tmp_path / "out3", target_text=tmp_path / "none.txt")
-    with pytest.raises(InputError, match="empty"):
-        produce(folder, tmp_path / "out3", parallel=tmp_path / "empty.txt")
-    material = Material(folder / "de.txt", folder / "en.txt", judged=judged(folder))
-    with pytest.raises(InputError, match="its language pair is de-en, not en-de"):
-        produce_uscore(tmp_path / "out3", "en-de", material, str(folder / "preset"), without=["sentences"])
-    assert not (tmp_path / "out3" / "log.jsonl").exists()
-    with pytest.raises(InputError, match="'xx': py3langid does not know it"):
-        produce_uscore(
-            tmp_path / "out4", "de-xx", Material(folder / "de.txt", folder / "en.txt"), str(folder / "preset")
-        )
-    assert not (tmp_path / "out4" / "log.jsonl").exists()
-    with pytest.raises(InputError, match="two different languages"):
-        produce_uscore(tmp_path / "o", "de-de", Material(folder / "de.txt", folder / "en.txt"), str(folder / "preset"))
-    (tmp_path / "preset.toml").write_text('metric = "uscore"\n[encoder]\nmodel = "mini-encoder"\n')
-    with pytest.raises(ArtifactError, match=r"\[start\] names no model for 'sentences'"):
-        produce_uscore(tmp_path / "o", "de-en", Material(folder / "de.txt", folder / "en.txt"), str(tmp_path))
+        produce(folder, tmp_path / "out2", source_text=write(tmp_path / "giant.txt", "ein haus " * 5000))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"without": ["pseudo"]}, "without 'pseudo': must be one of sentences, translation"),
+        ({"config": UScoreConfig(remap_rounds=0)}, "remap_rounds 0: must be"),
+        ({"config": UScoreConfig(translation_share=5.0)}, "translation_share 5.0: must be above 0 and at most 1"),
+        ({"target_text": "none.txt"}, r"none\.txt: no such file"),
+        ({"parallel": "empty.txt"}, "empty"),
+        (SWAPPED, "its language pair is de-en, not en-de"),
+        ({"lang_pair": "de-xx", "identify": True}, "'xx': py3langid does not know it"),
+        ({"lang_pair": "de-de"}, "two different languages"),
+        ({"preset": "no-start"}, r"\[start\] names no model for 'sentences'"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, options, message):
+    write(folder / "no-start" / "preset.toml", 'metric = "uscore"\n[encoder]\nmodel = "mini-encoder"\n')
+    write(folder / "empty.txt", "")
+    with pytest.raises((InputError, ArtifactError), match=message):
+        produce(folder, tmp_path / "out", **options)
+    assert not (tmp_path / "out" / "log.jsonl").exists()
 
 
 def test_a_missing_package_is_told_before_the_work(folder, tmp_path, monkeypatch):
@@ -297,24 +265,21 @@ def test_command(folder, tmp_path, capsys):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
 def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
-    options = "--contrastive-rounds 2 --contrastive-batch 4 --translation-share 0.5 --translation-epochs 1"
-    options += " --denoising-steps 10 --threads 1"
+    options = "".join(f"--{name.replace('_', '-')} {value} " for name, value in CHANGED.items()) + "--threads 1"
     outs = {kills: tmp_path / f"killed-{kills}" for kills in (0, 3)}
     for kills, out in outs.items():
         driver = [sys.executable, str(Path(__file__).with_name("kill_driver.py")), str(kills), "7"]
-        process = subprocess.run(
-            [*driver, *command(folder, out, *options.split())],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+        driver += command(folder, out, *options.split())
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        process = subprocess.run(driver, env=environment, capture_output=True, text=True, timeout=600)
         assert process.returncode == 0, process.stderr[-2000:]
     stages = logged(outs[3])
     assert len(stages) == len(set(stages)), "a finished stage was repeated"
-    whole, resumed = (
-        {path.relative_to(out): path for path in sorted(out.rglob("*")) if path.is_file()} for out in outs.values()
-    )
+
+    def files(out):
+        return {path.relative_to(out): path for path in sorted(out.rglob("*")) if path.is_file()}
+
+    whole, resumed = map(files, outs.values())
     kinds, with_times = (".safetensors", ".jsonl", ".json", ".toml", ".txt", ".md"), ("log.jsonl", "state.json")
     compared = [name for name in whole if name.suffix in kinds and name.name not in with_times]
     assert len(compared) > 20

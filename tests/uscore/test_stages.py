@@ -1,5 +1,6 @@
 import contextlib
 import json
+import shutil
 
 import pytest
 
@@ -8,54 +9,37 @@ from mtmetrics.uscore.stages import Stages
 
 
 class Production:
-    """Two texts, their lengths, and the sum of the lengths; it counts what it computes."""
+    """Two texts, their lengths, and the sum of the lengths times a factor; it notes what it computes."""
 
     def __init__(self, folder):
-        self.folder = folder
-        self.ran = []
+        self.folder, self.ran = folder, []
 
     def stages(self):
         return contextlib.closing(Stages(self.folder / "work", self.folder / "log.jsonl"))
 
-    def run(self, first="a.txt", second="b.txt", unit="letters", factor=1, broken=None):
+    def run(self, first="a.txt", second="b.txt", factor=1, broken=None):
+        def number(name, value, **depends):
+            def produce(folder):
+                self.ran.append(name)
+                (folder / "half").write_text("half")
+                if name == broken:
+                    raise InputError("broken")
+                (folder / "half").rename(folder / "number").write_text(str(value()))
+                return {name: value()}
+
+            return stages.run(name, produce, **depends)
+
+        def length(name, file):
+            return number(name, lambda: len(file.read_text()), files=[file])
+
         with self.stages() as stages:
-            return self._run(stages, first, second, unit, factor, broken)
+            lengths = [length("first", self.folder / first), length("second", self.folder / second)]
+            sums = number("total", lambda: factor * sum(map(read, lengths)), settings={"factor": factor}, after=lengths)
+            return read(sums)
 
-    def _run(self, stages, first, second, unit, factor, broken):
-        lengths = [
-            stages.run(
-                name, self._length(name, file, unit, broken), settings={"unit": unit}, files=[self.folder / file]
-            )
-            for name, file in (("first", first), ("second", second))
-        ]
-        total = stages.run("total", self._total(lengths, factor, broken), settings={"factor": factor}, after=lengths)
-        return int((total.folder / "total.txt").read_text())
 
-    def _length(self, name, file, unit, broken):
-        def produce(folder):
-            self._begin(name, folder, broken)
-            text = (self.folder / file).read_text()
-            length = len(text if unit == "letters" else text.split())
-            (folder / "length.txt").write_text(str(length))
-            return {unit: length}
-
-        return produce
-
-    def _total(self, lengths, factor, broken):
-        def produce(folder):
-            self._begin("total", folder, broken)
-            value = factor * sum(int((stage.folder / "length.txt").read_text()) for stage in lengths)
-            (folder / "total.txt").write_text(str(value))
-            return {"total": value}
-
-        return produce
-
-    def _begin(self, name, folder, broken):
-        self.ran.append(name)
-        (folder / "half").write_text("half")
-        if name == broken:
-            raise InputError("broken")
-        (folder / "half").unlink()
+def read(stage):
+    return int((stage.folder / "number").read_text())
 
 
 @pytest.fixture
@@ -99,8 +83,7 @@ def test_a_change_invalidates_what_depends_on_it(production, second, options, va
 
 def test_a_stage_without_its_folder_is_repeated(production):
     production.run()
-    (production.folder / "work" / "second" / "length.txt").unlink()
-    (production.folder / "work" / "second").rmdir()
+    shutil.rmtree(production.folder / "work" / "second")
     production.ran.clear()
     assert production.run() == 12
     assert production.ran == ["second"]

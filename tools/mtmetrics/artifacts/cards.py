@@ -12,29 +12,16 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}|multilingual")
 
 
 def check_model_card(folder: Path) -> dict[str, Any]:
-    """Reads the metadata of an artifact's card, and refuses it where something is missing.
-
-    Needed are ``license`` (with ``license_name`` where that is ``other``), ``language``, ``library_name``, ``tags``,
-    ``base_model`` (``[]`` for a model that was trained from scratch), ``datasets``, ``metrics``, and a ``model-index``
-    with the measured correlations.
-
-    Raises:
-        ArtifactError: no card, no metadata, or something in them is missing or malformed; the message names all of it.
-    """
+    """The metadata of an artifact's card; an ArtifactError names all that is missing or malformed in them."""
     return _checked(folder / "README.md", _model_problems)
 
 
 def check_space_card(folder: Path) -> dict[str, Any]:
-    """Reads the metadata of a metric's card, which configures its Space, and refuses it where something is missing.
-
-    Raises:
-        ArtifactError: as `check_model_card`.
-    """
+    """As `check_model_card`, of a metric's card, which configures its Space."""
     return _checked(folder / "README.md", _space_problems)
 
 
 def _checked(path: Path, problems: Callable[[dict[str, Any]], Iterator[str]]) -> dict[str, Any]:
-    """The YAML between the first two lines of ``---`` of a card, without problems."""
     import yaml
 
     try:
@@ -67,9 +54,8 @@ def _model_problems(data: dict[str, Any]) -> Iterator[str]:
 
 
 def _space_problems(data: dict[str, Any]) -> Iterator[str]:
-    yield from _text(
-        data, "title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "python_version", "app_file", "license"
-    )
+    looks = ("title", "emoji", "colorFrom", "colorTo")
+    yield from _text(data, *looks, "sdk", "sdk_version", "python_version", "app_file", "license")
     yield from _texts(data, "tags")
     if data.get("sdk") not in (None, "gradio"):
         yield f"sdk is {data['sdk']!r}, not 'gradio'"
@@ -79,7 +65,6 @@ def _space_problems(data: dict[str, Any]) -> Iterator[str]:
 
 
 def _index_problems(index: Any) -> Iterator[str]:
-    """What is wrong with the measured results; see the Hub's documentation of the ``model-index``."""
     models = [model for model in _listed(index) if isinstance(model, dict) and "name" in model]
     results = [result for model in models for result in _listed(model.get("results"))]
     if not results:
@@ -114,9 +99,7 @@ def _text(data: dict[str, Any], *keys: str) -> Iterator[str]:
             yield f"{key} is {value!r}, not a text (numbers need quotes)"
 
 
-def _texts(
-    data: dict[str, Any], *keys: str, valid: Callable[[str], object] = bool, empty: bool = False
-) -> Iterator[str]:
+def _texts(data: dict[str, Any], *keys: str, valid: Callable[[str], Any] = bool, empty: bool = False) -> Iterator[str]:
     for key in keys:
         if key not in data or data[key] is None:
             yield f"{key} is missing{' ([] where there is none)' if empty else ''}"

@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from mtmetrics.artifacts.files import git_blob_file, sha256_file, write_atomic
 from mtmetrics.errors import ArtifactError, InputError
@@ -15,13 +14,7 @@ from mtmetrics.layout import bundled_artifacts
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """Where the authors of an artifact published it themselves; a file is served at ``URL/COMMIT/FILE``.
-
-    Attributes:
-        url: address of their repository's raw files.
-        commit: the commit that the catalog describes.
-        licence: licence that they state.
-    """
+    """Where the authors of an artifact published it themselves; a file is served at ``URL/COMMIT/FILE``."""
 
     url: str
     commit: str
@@ -30,16 +23,9 @@ class Origin:
 
 @dataclasses.dataclass(frozen=True)
 class CatalogEntry:
-    """One artifact.
+    """One artifact, whose folder has its name where it is bundled.
 
-    Attributes:
-        name: its name, and its folder's under ``hub_artifacts`` where it is bundled.
-        kind: ``encoder``, ``language-model``, ``maps``, ...
-        repository: Hub repository; None where there is an `origin` instead.
-        revision: Hub revision; None where there is an `origin` instead.
-        bundled: whether it ships with the package.
-        files: file name -> sha256, or git blob hash where there is an `origin`.
-        origin: where it lies if not on the Hub.
+    `files` maps names to sha256. What has an `origin` is in no Hub repository, and `files` holds git blob hashes.
     """
 
     name: str
@@ -60,16 +46,15 @@ def catalog() -> dict[str, CatalogEntry]:
     path = bundled_artifacts() / "catalog.toml"
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {name: _entry(name, entry) for name, entry in table.items()}
+        entries = {}
+        for name, entry in table.items():
+            place = (None, None) if "origin" in entry else (entry["repository"], entry["revision"])
+            origin = Origin(**entry["origin"]) if "origin" in entry else None
+            files = dict(entry.get("files", {}))
+            entries[name] = CatalogEntry(name, entry["kind"], *place, entry["bundled"], files, origin)
+        return entries
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: the artifact catalog cannot be read ({error!r})") from error
-
-
-def _entry(name: str, table: dict[str, Any]) -> CatalogEntry:
-    files = dict(table.get("files", {}))
-    if "origin" in table:
-        return CatalogEntry(name, table["kind"], None, None, table["bundled"], files, Origin(**table["origin"]))
-    return CatalogEntry(name, table["kind"], table["repository"], table["revision"], table["bundled"], files)
 
 
 def entry_toml(entry: CatalogEntry) -> str:
@@ -82,19 +67,7 @@ def entry_toml(entry: CatalogEntry) -> str:
 
 
 def update_catalog(path: Path, entry: CatalogEntry) -> bool:
-    """Replaces the entry of that name in a catalog, or adds it; all else, comments too, stays as it is.
-
-    Args:
-        path: the catalog; made if it is not there.
-        entry: of a Hub repository.
-
-    Returns:
-        Whether anything changed.
-
-    Raises:
-        ArtifactError: the file cannot be read, or is not laid out as this package does it.
-        MTMetricsError: it cannot be written.
-    """
+    """Replaces the entry of that name in a catalog, or adds it; all else stays. Returns whether anything changed."""
     try:
         text = path.read_text(encoding="utf-8").rstrip() + "\n" if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
@@ -113,19 +86,14 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
     try:
         tomllib.loads(changed)
     except tomllib.TOMLDecodeError as error:
-        raise ArtifactError(
-            f"{path}: the entry {entry.name} cannot be replaced there ({error}); write it by hand:\n{new}"
-        ) from error
+        what = f"the entry {entry.name} cannot be replaced there ({error})"
+        raise ArtifactError(f"{path}: {what}; write it by hand:\n{new}") from error
     write_atomic(path, changed)
     return True
 
 
 def record_checksum(path: Path) -> None:
-    """Puts the checksum of a bundled file that was changed on purpose into ``catalog.toml``.
-
-    Raises:
-        ArtifactError: the catalog does not list the file.
-    """
+    """Puts the checksum of a bundled file that was changed on purpose into ``catalog.toml``, which must list it."""
     folder = bundled_artifacts()
     name, _, file = path.relative_to(folder).as_posix().partition("/")
     entry = catalog()[name]
@@ -139,7 +107,7 @@ def verify(name: str, folder: Path | None = None) -> Iterator[str]:
 
     Args:
         name: an artifact of the catalog.
-        folder: where its files lie, under the names of the catalog; None for the bundled folder.
+        folder: where its files lie; None for the bundled folder.
 
     Raises:
         InputError: the catalog has no such artifact.

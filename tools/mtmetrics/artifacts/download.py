@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtmetrics.artifacts.files import atomic_path, git_blob_sha1
 from mtmetrics.errors import ArtifactError
@@ -26,49 +26,35 @@ def is_offline(local_files_only: bool = False) -> bool:
 
 
 def assets_folder(group: str, name: str) -> Path:
-    """A folder of the assets cache of `huggingface_hub`, for what is fetched from elsewhere than the Hub.
-
-    Raises:
-        ArtifactError: it cannot be made.
-    """
+    """A folder of the assets cache of `huggingface_hub`, for what is fetched from elsewhere than the Hub."""
     from huggingface_hub import cached_assets_path
 
     try:
         return cached_assets_path("mtmetrics", group, name)
     except (OSError, ValueError) as error:
-        raise ArtifactError(
-            f"the cache for {group} cannot be made ({error}); set HF_HOME to a folder that can be written"
-        ) from error
+        advice = "set HF_HOME to a folder that can be written"
+        raise ArtifactError(f"the cache for {group} cannot be made ({error}); {advice}") from error
 
 
 def http_client() -> "httpx2.Client":
-    """A client for `fetch` that keeps its connections open and uses the proxies of the environment; to be closed.
-
-    Raises:
-        ArtifactError: the proxy settings of the environment cannot be used.
-    """
+    """A client for `fetch` that keeps its connections open and uses the proxies of the environment; to be closed."""
     import httpx2
 
     try:
         return httpx2.Client(timeout=httpx2.Timeout(30, connect=10), follow_redirects=True)
     except (ImportError, ValueError) as error:
-        raise ArtifactError(
-            f"the proxy settings of the environment (HTTPS_PROXY, ALL_PROXY) cannot be used: {error}"
-        ) from error
+        settings = "the proxy settings of the environment (HTTPS_PROXY, ALL_PROXY)"
+        raise ArtifactError(f"{settings} cannot be used: {error}") from error
 
 
 def fetch(client: "httpx2.Client", url: str, git_blob: str) -> bytes:
-    """Fetches one file into memory, with a few attempts where the network fails, and checks its content.
-
-    Args:
-        client: from `http_client`.
-        url: where the file is served.
-        git_blob: the hash that git gives to its content, see `mtmetrics.artifacts.files.git_blob_sha1`.
+    """Fetches one file into memory, with a few attempts where the network fails, and checks its git blob hash.
 
     Raises:
         ArtifactError: it could not be fetched, or is not the file that was expected.
     """
-    advice = f"try again later, or get {_name(url)} in another way and pass it to 'mtmetrics artifacts import'"
+    name = url.rpartition("/")[2]
+    advice = f"try again later, or get {name} in another way and pass it to 'mtmetrics artifacts import'"
     data = _attempted(client, url, lambda response: response.read(), advice)
     found = git_blob_sha1(data)
     if found != git_blob:
@@ -82,25 +68,22 @@ def fetch_file(
     path: Path,
     sha256: str | None = None,
     *,
-    on_bytes: Callable[[int], object] = lambda _: None,
+    on_bytes: Callable[[int], Any] = lambda _: None,
 ) -> str:
-    """Fetches one file to disk as `fetch` does; it is whole or absent.
+    """Fetches one file to disk as `fetch` does, where it is whole or absent, and returns its hexadecimal sha256.
 
     Args:
         client: from `http_client`.
         url: where the file is served.
         path: where to write it.
-        sha256: hexadecimal sha256 of its content; None where it is not known, and whatever is no web page is taken.
+        sha256: of its content; None where it is not known, and whatever is no web page is taken.
         on_bytes: called with the number of bytes of every piece that arrives.
-
-    Returns:
-        The hexadecimal sha256 of what came.
 
     Raises:
         ArtifactError: it could not be fetched, or is not the file that was expected.
         MTMetricsError: the place cannot be written.
     """
-    advice = f"try again later, or get {_name(url)} in another way"
+    advice = f"try again later, or get {url.rpartition('/')[2]} in another way"
 
     def receive(response: "httpx2.Response") -> str:
         digest, start, size = hashlib.sha256(), b"", 0
@@ -149,7 +132,3 @@ def _unexpected(url: str, start: bytes, what: str, advice: str) -> ArtifactError
 
 def _is_web_page(start: bytes) -> bool:
     return start[:_START].lstrip().lower().startswith((b"<!doctype", b"<html"))
-
-
-def _name(url: str) -> str:
-    return url.rsplit("/", 1)[-1]

@@ -32,22 +32,16 @@ def _sha256_of_state(path: str, size: int, changed: int) -> str:
 
 
 def git_blob_sha1(data: bytes) -> str:
-    """Hexadecimal hash by which git knows a file of this content: the sha1 of ``blob SIZE``, a zero byte, and the
-    content."""
+    """Hexadecimal hash by which git knows a file: the sha1 of ``blob SIZE``, a zero byte, and the content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def git_blob_file(path: str | Path) -> str:
-    """`git_blob_sha1` of a file."""
     return git_blob_sha1(Path(path).read_bytes())
 
 
 def in_one_order(data: bytes) -> bytes:
-    """A safetensors file with its metadata in alphabetical order; the library writes them in another order each time.
-
-    Args:
-        data: content of the file: the length of its header, the header, and the tensors.
-    """
+    """The bytes of a safetensors file with its metadata sorted; the library writes them in another order each time."""
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     if "__metadata__" in header:
@@ -58,21 +52,13 @@ def in_one_order(data: bytes) -> bytes:
 
 
 def write_atomic(path: str | Path, data: str | bytes) -> None:
-    """Writes `data` beside `path` and renames it into place, so that a reader never sees half of it.
-
-    Raises:
-        MTMetricsError: the folder is missing, not writable, or the disk is full.
-    """
+    """Writes `data` beside `path` and renames it into place, so that a reader never sees half of it."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
 
 
 def make_folder(path: str | Path) -> None:
-    """Makes a folder and its parents where they are missing.
-
-    Raises:
-        MTMetricsError: it cannot be made.
-    """
+    """Makes a folder and its parents where they are missing; an MTMetricsError says why it cannot."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -81,11 +67,7 @@ def make_folder(path: str | Path) -> None:
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yields a temporary name beside `path` that becomes `path` on success and vanishes otherwise.
-
-    Raises:
-        MTMetricsError: the file cannot be written.
-    """
+    """Yields a temporary name beside `path` that becomes `path` on success and vanishes otherwise."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
@@ -100,10 +82,6 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def new_folder(target: str | Path, overwrite: bool = False) -> Iterator[Path]:
     """Yields a temporary folder beside `target` that becomes `target` on success and vanishes otherwise.
-
-    Args:
-        target: the folder to make; its parents are made too.
-        overwrite: replace an existing folder instead of refusing it.
 
     Raises:
         InputError: `target` exists and `overwrite` is not set.

@@ -1,5 +1,4 @@
-"""Where artifacts are looked for (a path, the folder MTMETRICS_ARTIFACTS, what is bundled, the Hub at a pinned
-revision), and getting them from the Hub."""
+"""Where artifacts are looked for (a path, MTMETRICS_ARTIFACTS, the package, the Hub at a pinned revision)."""
 
 import contextlib
 import dataclasses
@@ -22,13 +21,7 @@ REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 @dataclasses.dataclass(frozen=True)
 class HubSource:
-    """A repository on the Hub at a revision.
-
-    Attributes:
-        repository: its name, with the namespace.
-        revision: branch, tag or commit; None for the main branch.
-        files: file -> sha256, where the catalog pins them; empty where it does not.
-    """
+    """A repository on the Hub at a revision (None: main), and the sha256 of the files that the catalog pins."""
 
     repository: str
     revision: str | None
@@ -61,10 +54,7 @@ def hub_source(name: str | Path, revision: str | None = None, namespace: str | N
     Args:
         name: an artifact of the catalog, or a repository.
         revision: another revision than the pinned one; nothing is known about its files.
-        namespace: replaces the namespace of an artifact of the catalog; None takes that of the environment, if any.
-
-    Raises:
-        ArtifactError: the catalog cannot be read.
+        namespace: replaces that of an artifact of the catalog; None takes that of the environment, if any.
     """
     entry = catalog().get(str(name))
     if entry is None or entry.repository is None:
@@ -76,8 +66,8 @@ def hub_source(name: str | Path, revision: str | None = None, namespace: str | N
 
 
 def is_on_hub(name: str, kind: str) -> bool:
-    """Whether a name that is nowhere on this machine is worth asking the Hub for: an artifact of the catalog that is of
-    this kind, or ``ORG/NAME`` where there is no such file or folder."""
+    """Whether a name that is nowhere on this machine is worth asking the Hub for: an artifact of the catalog of this
+    kind, or ``ORG/NAME``."""
     entry = catalog().get(name)
     if entry is not None:
         return entry.repository is not None and entry.kind == kind
@@ -95,8 +85,7 @@ def download(source: HubSource, patterns: list[str] | None = None, *, local_file
         local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
     Raises:
-        ArtifactError: they are not in the cache and cannot be fetched; or one is not what the catalog says: it is
-            removed.
+        ArtifactError: they cannot be had; or one is not what the catalog says, and was removed.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import filter_repo_objects, tqdm
@@ -117,11 +106,7 @@ def download(source: HubSource, patterns: list[str] | None = None, *, local_file
 
 
 def download_file(source: HubSource, file: str, *, local_files_only: bool = False) -> Path:
-    """One file of a repository, as `download` does it.
-
-    Raises:
-        ArtifactError: as `download`; or the catalog pins the files of the repository, and this is none of them.
-    """
+    """One file of a repository, as `download`; where the catalog pins files, only one of these."""
     from huggingface_hub import hf_hub_download
 
     if source.files and file not in source.files:
@@ -135,8 +120,6 @@ def download_file(source: HubSource, file: str, *, local_files_only: bool = Fals
 
 
 def _require(path: Path, source: HubSource, file: str) -> None:
-    """Refuses a file that is absent or is not what the catalog says; in the cache it would pass for good, so it is
-    removed there."""
     if not path.is_file():
         raise ArtifactError(f"{source} does not hold {file}, which the catalog lists")
     found = sha256_unchanged(path)
@@ -156,8 +139,7 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> tuple[Path, l
     Args:
         name: an artifact of the catalog.
         source: where it lies, see `hub_source`.
-        out: folder of artifacts, such as `MTMETRICS_ARTIFACTS` names; the artifact becomes the folder `name` in it.
-            None keeps it in the cache of the Hub.
+        out: folder in which the artifact becomes the folder `name`; None keeps it in the cache of the Hub.
 
     Returns:
         The folder that holds the files, and which of them were not there before.
@@ -165,7 +147,6 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> tuple[Path, l
     Raises:
         InputError: `out` holds a folder of that name already, and it is not what the catalog says.
         ArtifactError: it cannot be fetched, or is not what the catalog says.
-        MTMetricsError: `out` cannot be written.
     """
     from huggingface_hub import try_to_load_from_cache
 
@@ -187,19 +168,14 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> tuple[Path, l
             if not target.exists():
                 raise  # else another process was faster
     for problem in verify(name, target):
-        raise InputError(
-            f"{target} exists already and is not the artifact ({problem}); remove it or choose another --out"
-        )
+        found = f"exists already and is not the artifact ({problem})"
+        raise InputError(f"{target} {found}; remove it or choose another --out")
     return target, []
 
 
 @contextlib.contextmanager
 def hub_errors(wanted: str) -> Iterator[None]:
-    """Turns what the Hub's client raises into one message about `wanted`; no token is ever part of it.
-
-    Raises:
-        ArtifactError: the Hub cannot be asked, lacks it, or refuses.
-    """
+    """Turns what the Hub's client raises into one ArtifactError about `wanted`; no token is ever part of it."""
     import httpx2
     from huggingface_hub import constants, errors
 

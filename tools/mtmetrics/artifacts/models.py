@@ -40,7 +40,9 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
     if Path(name).is_dir():
         raise ArtifactError(f"{name}: the folder holds no config.json, so it is no model")
     if str(name) in _PACKAGED:
-        return _packaged_folder(str(name))
+        package, extra = _PACKAGED[str(name)]
+        require_extra(extra, f"model {name}")
+        return Path(importlib.util.find_spec(package).origin).parent / "model"
     source = hub_source(name, revision)
     try:
         return download(source, _PATTERNS, local_files_only=local_files_only)
@@ -52,11 +54,11 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
 
 
 def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any, Any]:
-    """Loads tokenizer and weights of a folder, safetensors only, with an explicit dtype.
+    """Loads tokenizer and weights of a folder, safetensors only.
 
     Args:
         auto_class: name of an Auto class of `transformers`, such as ``"AutoModel"``.
-        folder: a folder with config.json, weights and tokenizer files.
+        folder: holds config.json, weights and tokenizer files.
         dtype: number format to load into; without it `transformers` would take the stored one.
 
     Raises:
@@ -65,28 +67,16 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
     import transformers
 
     if not any(folder.glob("*.safetensors")):
-        raise ArtifactError(
-            f"{folder}: no *.safetensors weights; other formats are not loaded, since they may run code"
-        )
+        advice = "other formats are not loaded, since they may run code"
+        raise ArtifactError(f"{folder}: no *.safetensors weights; {advice}")
+    options: dict[str, Any] = {"local_files_only": True, "dtype": dtype, "use_safetensors": True}
     with loading(folder, auto_class):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        network = getattr(transformers, auto_class).from_pretrained(
-            folder, local_files_only=True, dtype=dtype, use_safetensors=True
-        )
-    return tokenizer, network
+        return tokenizer, getattr(transformers, auto_class).from_pretrained(folder, **options)
 
 
 def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
-    """Loads a folder as a sentence-transformers model; an encoder without pooling gets mean pooling.
-
-    Args:
-        folder: see `model_folder`.
-        device: a torch device.
-        dtype: number format to load into.
-
-    Raises:
-        ArtifactError: a file is missing, damaged, or not of the kind.
-    """
+    """Loads a folder as a sentence-transformers model; an encoder without pooling gets mean pooling."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -95,23 +85,9 @@ def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
         return SentenceTransformer(str(folder), device=device, local_files_only=True, model_kwargs=options)
 
 
-def _packaged_folder(name: str) -> Path:
-    package, extra = _PACKAGED[name]
-    require_extra(extra, f"model {name}")
-    return Path(importlib.util.find_spec(package).origin).parent / "model"
-
-
 @contextlib.contextmanager
 def loading(folder: Path, kind: str) -> Iterator[None]:
-    """Silences the weight-loading progress bar of `transformers`, and turns what goes wrong into one message.
-
-    Args:
-        folder: what is being loaded.
-        kind: as what.
-
-    Raises:
-        ArtifactError: a file is missing, damaged, or not of the kind.
-    """
+    """Silences the progress bar of `transformers`, and turns what goes wrong into an ArtifactError about `folder`."""
     import safetensors
     from transformers.utils import logging
 
@@ -121,9 +97,7 @@ def loading(folder: Path, kind: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
-        raise ArtifactError(
-            f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_first_line(error)})"
-        ) from error
+        raise ArtifactError(f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_said(error)})") from error
     finally:
         logging.set_verbosity(level)
         if shown:
@@ -131,31 +105,24 @@ def loading(folder: Path, kind: str) -> Iterator[None]:
 
 
 def model_size(folder: Path) -> tuple[int, int]:
-    """Width of a model's vectors and number of its layers, as its configuration states them.
-
-    Raises:
-        ArtifactError: the configuration is damaged or states neither.
-    """
+    """Width of a model's vectors and number of its layers, as its configuration states them."""
     import transformers
 
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         return int(config.hidden_size), int(config.num_hidden_layers)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(
-            f"{folder}: config.json does not state width and layers of an encoder ({_first_line(error)})"
-        ) from error
+        wrong = f"config.json does not state width and layers of an encoder ({_said(error)})"
+        raise ArtifactError(f"{folder}: {wrong}") from error
 
 
 def model_label(name: str | Path) -> str:
-    """How signatures and maps call a model: the name of a folder or file without the path to it, else the name as
-    given."""
+    """How signatures and maps call a model: the last part of a path that exists, else the name as given."""
     return Path(name).resolve().name if Path(name).exists() else str(name)
 
 
 def model_fingerprint(folder: Path) -> str:
-    """The `fingerprint` of the files of a model folder that decide its numbers: weights, configuration, tokenizer,
-    modules of a sentence encoder."""
+    """The `fingerprint` of the files of a model folder that decide its numbers."""
     modules = ("modules.json", "sentence_*_config.json", "[0-9]*/config.json", "[0-9]*/*.safetensors")
     patterns = ("config.json", "*.safetensors", *_TOKENIZER, *modules)
     return fingerprint(sorted({path for pattern in patterns for path in folder.glob(pattern)}))
@@ -169,5 +136,5 @@ def fingerprint(files: Iterable[Path]) -> str:
     return whole.hexdigest()[:8]
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def _said(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

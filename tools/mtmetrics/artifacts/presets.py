@@ -3,7 +3,7 @@
 import dataclasses
 import tomllib
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.hub import download, hub_source, is_on_hub, local_folder
@@ -14,14 +14,7 @@ _FOLDER = Path(__file__).parent / "presets"
 
 @dataclasses.dataclass(frozen=True)
 class Preset:
-    """A preset as read from its TOML file.
-
-    Attributes:
-        name: name, or the folder that was passed.
-        metric: the metric that it is for.
-        folder: where paths inside it start.
-        settings: the tables of the file, see the card of the metric.
-    """
+    """A preset as read from its TOML file: its tables (see the metric's card), and the folder where paths start."""
 
     name: str
     metric: str
@@ -29,8 +22,7 @@ class Preset:
     settings: dict[str, Any]
 
     def path(self, name: str) -> str:
-        """A model or map named in the preset: a path inside the preset's folder where there is one, else the name
-        itself."""
+        """A model or map named in the preset: a path inside its folder where there is one, else the name itself."""
         inside = self.folder / name
         return str(inside) if inside.exists() else name
 
@@ -38,44 +30,39 @@ class Preset:
         """Refuses keys that nothing reads, so that a misspelt setting does not pass silently.
 
         Args:
-            tables: the keys that each table of the metric may hold; a name that ends in ``.*`` stands for one table per
-                language.
+            tables: the keys that each table of the metric may hold; ``NAME.*`` stands for one table per language.
 
         Raises:
             ArtifactError: there is another table or key.
         """
         known = {"metric", "description", "languages", "lang_pair", *(name.removesuffix(".*") for name in tables)}
+        self._refuse_others("table or key", "", self.settings, known)
         for name, value in self.settings.items():
-            if name not in known:
-                self._refuse(f"unknown table or key {name!r}", known)
             if name in tables:
-                self._refuse_keys(name, value, tables[name])
+                self._refuse_others("key", name, value, tables[name])
             elif f"{name}.*" in tables:
                 for language, table in value.items():
-                    self._refuse_keys(f"{name}.{language}", table, tables[f"{name}.*"])
+                    self._refuse_others("key", f"{name}.{language}", table, tables[f"{name}.*"])
 
-    def _refuse_keys(self, name: str, table: Any, known: set[str]) -> None:
+    def _refuse_others(self, what: str, name: str, table: Any, known: set[str]) -> None:
         if not isinstance(table, dict):
             raise ArtifactError(f"preset {self.name}: {name} must be a table, [{name}]")
         for key in table:
             if key not in known:
-                self._refuse(f"unknown key {key!r} in [{name}]", known)
-
-    def _refuse(self, what: str, known: set[str]) -> NoReturn:
-        raise ArtifactError(f"preset {self.name}: {what}; known are: {', '.join(sorted(known))}")
+                place = f" in [{name}]" if name else ""
+                listed = ", ".join(sorted(known))
+                raise ArtifactError(f"preset {self.name}: unknown {what} {key!r}{place}; known are: {listed}")
 
 
 def preset_names(metric: str) -> list[str]:
-    """Names of the presets of a metric, sorted: its own, and bundled artifacts that are presets, such as
-    ``uscore-mini-de-en``."""
+    """Names of the presets of a metric, sorted: its own, and bundled artifacts such as ``uscore-mini-de-en``."""
     own = [path.stem for path in (_FOLDER / metric).glob("*.toml")]
     presets = [entry.name for entry in catalog().values() if entry.kind == "preset" and entry.bundled]
     return sorted([*own, *(name for name in presets if name.startswith(f"{metric}-"))])
 
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
-    """Reads a preset by name, or an artifact that holds a ``preset.toml``, found in the order of
-    `mtmetrics.artifacts.hub`.
+    """Reads a preset, or an artifact that holds a ``preset.toml``, found in the order of `mtmetrics.artifacts.hub`.
 
     Args:
         metric: name of the metric.
@@ -95,10 +82,8 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
         folder = download(hub_source(name), local_files_only=local_files_only)
     path = (folder or Path(preset)) / "preset.toml"
     if not path.is_file():
-        raise InputError(
-            f"unknown preset {name!r} for metric {metric}; there are: {', '.join(preset_names(metric))}; "
-            f"or pass a folder that holds a preset.toml"
-        )
+        there = f"there are: {', '.join(preset_names(metric))}; or pass a folder that holds a preset.toml"
+        raise InputError(f"unknown preset {name!r} for metric {metric}; {there}")
     settings = _read(path)
     if settings.get("metric", metric) != metric:
         raise ArtifactError(f"{path}: a preset for metric {settings['metric']!r}, not {metric!r}")

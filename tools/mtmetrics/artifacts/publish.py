@@ -1,20 +1,23 @@
-"""Publishing: artifact folders as repositories on the Hub that hold given files and have a version tag; what is there
-already is not sent again."""
+"""Publishing: artifacts and Spaces as repositories on the Hub with a version tag; what is there is not sent again."""
 
 import dataclasses
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from packaging.version import InvalidVersion, Version
 
-from mtmetrics.artifacts.cards import check_model_card
+from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
-from mtmetrics.artifacts.files import git_blob_file, sha256_unchanged
+from mtmetrics.artifacts.files import git_blob_file, sha256_file, sha256_unchanged, write_atomic
 from mtmetrics.artifacts.hub import hub_errors
-from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.layout import bundled_artifacts
+from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
+from mtmetrics.layout import bundled_artifacts, metric_path, source_tree
 from mtmetrics.version import __version__
 
 if TYPE_CHECKING:
@@ -29,14 +32,15 @@ _CODE = {".bin", ".ckpt", ".joblib", ".npy", ".npz", ".pickle", ".pkl", ".pt", "
 _KEPT = {".gitattributes"}
 _ATTEMPTS = 5  # against other pushes to the same repository
 _FIRST = Version("1.0.0")
+# What a wheel is built from.
+_SOURCES = ("LICENSE", "README.md", "hub_artifacts", "metrics", "pyproject.toml", "setup.cfg", "tools")
+_EPOCH = "315532800"  # 1980-01-01, the first day that a wheel can name
 
 _KINDS: dict[str, Callable[[Path], bool]] = {
     "preset": lambda folder: (folder / "preset.toml").is_file(),
     "maps": lambda folder: any(folder.glob("*.clp.safetensors")) or any(folder.glob("*.umd.safetensors")),
     "regressor": lambda folder: "encoder_fingerprint" in _config(folder),
-    "language-model": lambda folder: any(
-        name.endswith("LMHeadModel") for name in _config(folder).get("architectures", [])
-    ),
+    "language-model": lambda folder: any(it.endswith("LMHeadModel") for it in _config(folder).get("architectures", [])),
     "encoder": lambda folder: (folder / "config.json").is_file() or (folder / "modules.json").is_file(),
 }
 
@@ -59,16 +63,8 @@ class Change(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a push would do, or has done.
-
-    Attributes:
-        publication: what is wanted.
-        head: the commit on the main branch that this was compared with; None where there is no repository.
-        changes: files that differ; none where the repository is as wanted.
-        tag: version tag that the result has.
-        tagged: whether it has it already.
-        created: whether there was no repository before.
-    """
+    """What a push would do, or has done: `changes` against the commit `head` of the main branch (None where there is no
+    repository), and the version tag that the result has, or is to have."""
 
     publication: Publication
     head: str | None
@@ -79,16 +75,11 @@ class Plan:
 
     @property
     def size(self) -> int:
-        """Bytes to send, or sent."""
         return sum(change.size for change in self.changes if change.action != "delete")
 
 
 def artifact_folder(name: str) -> Path:
-    """The folder that is published under a name: that of a bundled artifact, or one that is given by its path.
-
-    Raises:
-        InputError: neither of the two.
-    """
+    """The folder that is published under a name: that of a bundled artifact, or one given by its path."""
     bundled = [entry.name for entry in catalog().values() if entry.bundled]
     folder = bundled_artifacts() / name if name in bundled else Path(name)
     if not folder.is_dir():
@@ -97,27 +88,18 @@ def artifact_folder(name: str) -> Path:
 
 
 def artifact_publication(folder: Path, namespace: str) -> Publication:
-    """An artifact's folder as a repository; hidden files and the folder ``work`` stay here.
-
-    Raises:
-        ArtifactError: its card is missing or incomplete, or a file is of a format that is not published.
-    """
+    """An artifact's folder as a repository; its card is checked, and code in it refused."""
     check_model_card(folder)
     files = published_files(folder)
     code = [path for path in files if Path(path).suffix.lower() in _CODE]
     if code:
-        raise ArtifactError(
-            f"{folder}: {', '.join(code)}: formats that may run code are not published; store weights as safetensors"
-        )
+        refused = f"{', '.join(code)}: formats that may run code are not published"
+        raise ArtifactError(f"{folder}: {refused}; store weights as safetensors")
     return Publication(f"{namespace}/{folder.name}", "model", files)
 
 
 def published_files(folder: Path) -> dict[str, Path]:
-    """The files of a folder that are published, by their path in it.
-
-    Raises:
-        ArtifactError: one is a link to a file elsewhere, whose content would be published.
-    """
+    """The files of a folder by their path in it, but hidden ones and ``work``; links to elsewhere are refused."""
     files = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         inner = path.relative_to(folder)
@@ -125,35 +107,25 @@ def published_files(folder: Path) -> dict[str, Path]:
             files[inner.as_posix()] = path
     links = [name for name, path in files.items() if not path.resolve().is_relative_to(folder.resolve())]
     if links:
-        raise ArtifactError(
-            f"{folder}: {', '.join(links)}: links to files elsewhere are not published; put copies there"
-        )
+        refused = f"{', '.join(links)}: links to files elsewhere are not published"
+        raise ArtifactError(f"{folder}: {refused}; put copies there")
     return files
 
 
 def published_entry(folder: Path, plan: Plan) -> CatalogEntry:
-    """The entry of the catalog for a folder that was pushed.
-
-    Raises:
-        ArtifactError: it cannot be told what kind of artifact it is.
-    """
+    """The entry of the catalog for a folder that was pushed."""
     files = {path: sha256_unchanged(file) for path, file in plan.publication.files.items()}
     bundled = folder.parent == bundled_artifacts().resolve()
     return CatalogEntry(folder.name, artifact_kind(folder), plan.publication.repository, plan.tag, bundled, files)
 
 
 def artifact_kind(folder: Path) -> str:
-    """What an artifact's folder holds, as the catalog calls it.
-
-    Raises:
-        ArtifactError: none of the kinds there are.
-    """
+    """What an artifact's folder holds, as the catalog calls it."""
     for kind, holds in _KINDS.items():
         if holds(folder):
             return kind
-    raise ArtifactError(
-        f"{folder}: neither preset.toml, maps (XX-YY.clp.safetensors) nor config.json, so it is no artifact"
-    )
+    needed = "neither preset.toml, maps (XX-YY.clp.safetensors) nor config.json"
+    raise ArtifactError(f"{folder}: {needed}, so it is no artifact")
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -165,31 +137,17 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def plan(publication: Publication) -> Plan:
-    """Compares a repository with what it is to hold; changes nothing.
-
-    Raises:
-        ArtifactError: the Hub cannot be asked, or refuses.
-    """
+    """Compares a repository with what it is to hold; changes nothing."""
     with hub_errors(publication.repository):
         return _compared(_api(), publication)
 
 
 def push(publication: Publication, *, private: bool = False) -> Plan:
-    """Creates the repository if there is none, sends what differs as one commit, and tags it.
+    """Creates the repository if there is none, sends what differs as one commit, tags it, and tells what was done.
 
     Versions are counted up from ``v1.0.0``, or the version of this package where that is higher. An interrupted push
     leaves the repository as it was; the next one goes on with the files that are there. Of pushes at the same time each
-    gets a commit of its own or finds nothing to do.
-
-    Args:
-        publication: what is wanted.
-        private: create a private repository; one that exists stays as it is.
-
-    Returns:
-        What was done; `Plan.head` is the new commit.
-
-    Raises:
-        ArtifactError: the Hub cannot be asked, or refuses, for want of a token or a right.
+    gets a commit of its own or finds nothing to do. A repository that exists stays private or public as it is.
     """
     name, kind, _ = publication
     with hub_errors(name):
@@ -232,7 +190,6 @@ def _compared(api: "HfApi", publication: Publication) -> Plan:
 
 
 def _same(file: Path, remote: Any) -> bool:
-    """Whether a file here has the content of one there, whose sha256 (large ones) or git blob hash is known."""
     if file.stat().st_size != remote.size:
         return False
     return sha256_unchanged(file) == remote.lfs.sha256 if remote.lfs else git_blob_file(file) == remote.blob_id
@@ -249,7 +206,6 @@ def _refs(api: "HfApi", publication: Publication) -> tuple[str, dict[str, str]]:
 
 
 def _version(tag: str) -> Version:
-    """The version that a tag names; 0 where it names none."""
     try:
         return Version(tag.removeprefix("v") if tag.startswith("v") else "0")
     except InvalidVersion:
@@ -257,14 +213,12 @@ def _version(tag: str) -> Version:
 
 
 def _next_tag(tags: dict[str, str]) -> str:
-    """The tag for a new commit: the version of the package, or the one after the last tag."""
     lowest = max(_FIRST, Version(Version(__version__).base_version))
     last = _version([*tags][-1]) if tags else None
     return f"v{lowest}" if last is None or last < lowest else f"v{last.major}.{last.minor}.{last.micro + 1}"
 
 
 def _settled(repository: str, attempt: Callable[[], T]) -> T:
-    """What `attempt` returns, tried again where another push was faster."""
     from huggingface_hub.errors import HfHubHTTPError
 
     for _ in range(_ATTEMPTS):
@@ -277,24 +231,20 @@ def _settled(repository: str, attempt: Callable[[], T]) -> T:
 
 
 def _committed(api: "HfApi", publication: Publication) -> Plan:
-    """Sends what differs as one commit upon the head that it was compared with."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     name, kind, files = publication
     wanted = _compared(api, publication)
     if not wanted.changes:
         return wanted
-    operations = [
-        CommitOperationAdd(path, files[path]) if path in files else CommitOperationDelete(path)
-        for _, path, _ in wanted.changes
-    ]
+    paths = [change.path for change in wanted.changes]
+    operations = [CommitOperationAdd(it, files[it]) if it in files else CommitOperationDelete(it) for it in paths]
     message = f"{wanted.tag} (mtmetrics {__version__})"
     options: dict[str, Any] = {"commit_message": message, "repo_type": kind, "parent_commit": wanted.head}
     return dataclasses.replace(wanted, head=api.create_commit(name, operations, **options).oid)
 
 
 def _tagged(api: "HfApi", publication: Publication, head: str) -> str:
-    """The version tag of a commit, made if it has none."""
     _, tags = _refs(api, publication)
     own = [tag for tag, commit in tags.items() if commit == head]
     if own:
@@ -302,3 +252,45 @@ def _tagged(api: "HfApi", publication: Publication, head: str) -> str:
     tag = _next_tag(tags)
     api.create_tag(publication.repository, tag=tag, revision=head, repo_type=publication.kind)
     return tag
+
+
+def space_publication(name: str, namespace: str, wheel: Path, scratch: Path) -> Publication:
+    """The Space of a metric, `mtmetrics` in its requirements taken from the wheel in it by its sha256; `scratch` must
+    stay until it is pushed."""
+    from huggingface_hub import constants
+
+    if not (wheel.is_file() and wheel.name.startswith("mtmetrics-") and wheel.suffix == ".whl"):
+        raise InputError(f"--wheel {wheel}: a wheel of this package, mtmetrics-VERSION-py3-none-any.whl, is needed")
+    folder = Path(metric_path(name))
+    check_space_card(folder)
+    url = f"{constants.ENDPOINT}/spaces/{namespace}/{name}/resolve/main/{wheel.name}#sha256={sha256_file(wheel)}"
+    requirements = scratch / f"{name}.requirements.txt"
+    write_atomic(requirements, f"mtmetrics[app] @ {url}\n")
+    made = {"requirements.txt": requirements, wheel.name: wheel}
+    return Publication(f"{namespace}/{name}", "space", published_files(folder) | made)
+
+
+def build_wheel(scratch: Path) -> Path:
+    """Builds the wheel of the checkout that this package runs from; equal sources give equal wheels."""
+    root = source_tree()
+    if root is None:
+        raise InputError("mtmetrics is installed without its sources, so its wheel cannot be built; pass --wheel FILE")
+    tree, out = scratch / "tree", scratch / "wheel"
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(tree)]
+    try:
+        # A copy, since setuptools would mix in what earlier builds left in the tree.
+        tree.mkdir(parents=True)
+        for source in (root / name for name in _SOURCES):
+            if source.is_dir():
+                shutil.copytree(source, tree / source.name, ignore=ignored)
+            else:
+                shutil.copyfile(source, tree / source.name)
+        environment = os.environ | {"SOURCE_DATE_EPOCH": _EPOCH}
+        built = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise MTMetricsError(f"the wheel cannot be built in {scratch}: {error.strerror or error}") from error
+    wheels = list(out.glob("mtmetrics-*.whl"))
+    if built.returncode or not wheels:
+        raise MTMetricsError(f"the wheel cannot be built: {' '.join(built.stderr.split())[-500:]}; pass --wheel FILE")
+    return wheels[0]

@@ -7,13 +7,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, update_catalog, verify
+from mtmetrics.artifacts.files import make_folder
+from mtmetrics.artifacts.hub import hub_source, pull
 from mtmetrics.cli.io import print_table
 from mtmetrics.cli.options import progress
 from mtmetrics.cli.space import add_push_options, pushed
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.inputs import language_pair
+from mtmetrics.layout import bundled_artifacts, source_tree
 
 if TYPE_CHECKING:
-    from mtmetrics.artifacts.catalog import CatalogEntry
     from mtmetrics.maps.published import PublishedMap
     from mtmetrics.maps.remapping import Remapping
 
@@ -34,18 +38,13 @@ def add_parser(subparsers: Any) -> None:
         description="Compares files with the checksums of the catalog, and prints a line per problem; the exit code is "
         "1 if there is one.",
     )
-    verified.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME|DIR",
-        help="artifacts, or a folder of artifacts that were pulled (default: all that are bundled)",
-    )
+    text = "artifacts, or a folder of artifacts that were pulled (default: all that are bundled)"
+    verified.add_argument("names", nargs="*", metavar="NAME|DIR", help=text)
     verified.add_argument("--folder", metavar="DIR", help="where the files of the one NAME lie, if not in the package")
     verified.set_defaults(run=run_verify)
     for action in (shown, verified):
-        action.add_argument(
-            "--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)"
-        )
+        text = "output format (default: %(default)s)"
+        action.add_argument("--format", choices=("table", "json"), default="table", help=text)
     _add_pull(actions)
     _add_import(actions)
     _add_push(actions)
@@ -60,21 +59,14 @@ def _add_pull(actions: Any) -> None:
         "them. Prints as JSON what was fetched and what was there already. Scoring fetches what it needs by itself, "
         "and takes what is bundled first.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="artifacts")
-    parser.add_argument("--all", action="store_true", help="all artifacts that are on the Hub")
-    parser.add_argument(
-        "--namespace",
-        metavar="ORG",
-        help="user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)",
-    )
-    parser.add_argument(
-        "--lp", nargs="+", metavar="XX-YY", help="published maps: only these language pairs (default: all)"
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        help="write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR (published maps: to DIR/layer-N/)",
-    )
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="artifacts")
+    add("--all", action="store_true", help="all artifacts that are on the Hub")
+    text = "user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)"
+    add("--namespace", metavar="ORG", help=text)
+    add("--lp", nargs="+", metavar="XX-YY", help="published maps: only these language pairs (default: all)")
+    text = "write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR (published maps: to DIR/layer-N/)"
+    add("--out", metavar="DIR", help=text)
     parser.set_defaults(run=run_pull)
 
 
@@ -85,16 +77,13 @@ def _add_import(actions: Any) -> None:
         description="Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. What a file "
         "is, is known by its content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the options override that.",
     )
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="*.BAM, *.GBDD, or a map made of one, to bind it with --encoder"
-    )
-    parser.add_argument(
-        "--encoder", metavar="MODEL", help="folder or Hub repository of the model that the maps are for"
-    )
-    parser.add_argument("--layer", type=int, metavar="N", help="layer of the encoder")
-    parser.add_argument("--lp", metavar="XX-YY", help="language pair")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the maps; other maps in it stay")
-    parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="*.BAM, *.GBDD, or a map made of one, to bind it with --encoder")
+    add("--encoder", metavar="MODEL", help="folder or Hub repository of the model that the maps are for")
+    add("--layer", type=int, metavar="N", help="layer of the encoder")
+    add("--lp", metavar="XX-YY", help="language pair")
+    add("--out", required=True, metavar="DIR", help="folder for the maps; other maps in it stay")
+    add("--overwrite", action="store_true", help="replace maps of the same name")
     parser.set_defaults(run=run_import)
 
 
@@ -106,25 +95,23 @@ def _add_push(actions: Any) -> None:
         "tags it, from v1.0.0 up. The card's metadata must be complete. Without --execute it prints what would be "
         "done.",
     )
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME|DIR", help="bundled artifacts, or folders; a folder 'work' in one is left out"
-    )
-    parser.add_argument("--all", action="store_true", help="all bundled artifacts")
-    parser.add_argument(
+    add = parser.add_argument
+    text = "bundled artifacts, or folders; a folder 'work' in one is left out"
+    add("names", nargs="*", metavar="NAME|DIR", help=text)
+    add("--all", action="store_true", help="all bundled artifacts")
+    add(
         "--catalog",
         metavar="FILE",
         help="catalog to record what was published in (default: that of the checkout, for bundled artifacts; else the "
         "entry is printed)",
     )
-    parser.add_argument("--private", action="store_true", help="create private repositories")
+    add("--private", action="store_true", help="create private repositories")
     add_push_options(parser)
     parser.set_defaults(run=run_push)
 
 
 def run_list(args: argparse.Namespace) -> int:
     """Prints the catalog."""
-    from mtmetrics.artifacts.catalog import catalog
-
     rows = [_row(entry) for entry in catalog().values()]
     if args.format == "json":
         print(json.dumps({"artifacts": rows}, indent=1))
@@ -139,9 +126,7 @@ def run_list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(entry: "CatalogEntry") -> dict[str, Any]:
-    from mtmetrics.layout import bundled_artifacts
-
+def _row(entry: CatalogEntry) -> dict[str, Any]:
     present = [path for file in entry.files if (path := bundled_artifacts() / entry.name / file).is_file()]
     size = sum(path.stat().st_size for path in present) if entry.bundled else None
     return dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size}
@@ -149,8 +134,6 @@ def _row(entry: "CatalogEntry") -> dict[str, Any]:
 
 def run_verify(args: argparse.Namespace) -> int:
     """Prints what is missing or damaged."""
-    from mtmetrics.artifacts.catalog import catalog, verify
-
     entries = catalog()
     if args.folder is None:
         names = args.names or [name for name, entry in entries.items() if entry.bundled]
@@ -172,10 +155,8 @@ def run_verify(args: argparse.Namespace) -> int:
     return 0 if whole else 1
 
 
-def _folders(given: str, entries: "dict[str, CatalogEntry]") -> dict[str, Path]:
-    """The artifacts that an argument of ``verify`` names, a bundled one or a folder of them, and where they lie."""
-    from mtmetrics.layout import bundled_artifacts
-
+def _folders(given: str, entries: dict[str, CatalogEntry]) -> dict[str, Path]:
+    """Where the artifacts lie that an argument of ``verify`` names, a bundled one or a folder of them."""
     if given in entries:
         if not entries[given].bundled:
             raise InputError(f"artifact {given!r} is not bundled; pass --folder DIR with its files")
@@ -190,8 +171,6 @@ def _folders(given: str, entries: "dict[str, CatalogEntry]") -> dict[str, Path]:
 
 def run_pull(args: argparse.Namespace) -> int:
     """Fetches, and prints what was done."""
-    from mtmetrics.artifacts.catalog import catalog
-
     entries = catalog()
     if args.all == bool(args.names):
         raise InputError("pass the NAMEs of artifacts, or --all")
@@ -204,24 +183,21 @@ def run_pull(args: argparse.Namespace) -> int:
     if args.lp and others:
         raise InputError(f"--lp: only for published maps, which {', '.join(others)} does not hold")
     out = Path(args.out) if args.out else None
-    done = {
-        name: _pull_maps(entries[name], maps[name], out) if name in maps else _pull(name, args.namespace, out)
-        for name in names
-    }
+    done = {}
+    for name in names:
+        done[name] = _pull_maps(entries[name], maps[name], out) if name in maps else _pull(name, args.namespace, out)
     print(json.dumps(done, indent=1))
     return 0
 
 
 def _pull(name: str, namespace: str | None, out: Path | None) -> dict[str, Any]:
-    from mtmetrics.artifacts.hub import hub_source, pull
-
     source = hub_source(name, namespace=namespace)
     folder, fetched = pull(name, source, out)
     place = {"folder": str(folder), "repository": source.repository, "revision": source.revision}
     return place | {"fetched": fetched, "present": sorted(source.files.keys() - fetched)}
 
 
-def _wanted_maps(entry: "CatalogEntry", pairs: list[str] | None) -> "list[PublishedMap]":
+def _wanted_maps(entry: CatalogEntry, pairs: list[str] | None) -> "list[PublishedMap]":
     from mtmetrics.maps.published import published_maps
 
     maps = list(published_maps(entry).values())
@@ -232,7 +208,7 @@ def _wanted_maps(entry: "CatalogEntry", pairs: list[str] | None) -> "list[Publis
     return [item for item in maps if pairs is None or item.lang_pair in pairs]
 
 
-def _pull_maps(entry: "CatalogEntry", maps: "list[PublishedMap]", out: Path | None) -> dict[str, Any]:
+def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None) -> dict[str, Any]:
     from mtmetrics.artifacts.download import http_client, is_offline
     from mtmetrics.maps.files import cache_folder, layered_file
 
@@ -242,9 +218,8 @@ def _pull_maps(entry: "CatalogEntry", maps: "list[PublishedMap]", out: Path | No
     missing = {path: item for path, item in targets.items() if path not in present}
     for path in missing:
         if path.exists() and out:
-            raise InputError(
-                f"{path} exists already and is not the published map, or damaged; remove it or choose another --out"
-            )
+            found = "exists already and is not the published map, or damaged"
+            raise InputError(f"{path} {found}; remove it or choose another --out")
     if missing and is_offline():
         lacking = f"{len(missing)} of {len(maps)} maps are not in {folder}"
         raise ArtifactError(f"{entry.name}: {lacking}, and HF_HUB_OFFLINE forbids to fetch them")
@@ -258,8 +233,6 @@ def _pull_maps(entry: "CatalogEntry", maps: "list[PublishedMap]", out: Path | No
 
 def run_import(args: argparse.Namespace) -> int:
     """Converts matrices and prints what was written."""
-    from mtmetrics.artifacts.files import make_folder
-    from mtmetrics.inputs import language_pair
     from mtmetrics.maps.files import map_file_name
     from mtmetrics.maps.published import import_map
 
@@ -314,7 +287,6 @@ def _check_size(file: str, remapping: "Remapping", encoder: str, width: int, lay
 
 def run_push(args: argparse.Namespace) -> int:
     """Plans or pushes, and records what was pushed."""
-    from mtmetrics.artifacts.catalog import catalog
     from mtmetrics.artifacts.publish import artifact_folder, artifact_publication, published_entry
 
     if args.all == bool(args.names):
@@ -328,10 +300,7 @@ def run_push(args: argparse.Namespace) -> int:
     return 0
 
 
-def _record(entry: "CatalogEntry", path: str | None) -> None:
-    from mtmetrics.artifacts.catalog import entry_toml, update_catalog
-    from mtmetrics.layout import bundled_artifacts, source_tree
-
+def _record(entry: CatalogEntry, path: str | None) -> None:
     own = bundled_artifacts() / "catalog.toml" if entry.bundled and source_tree() else None
     target = Path(path) if path else own
     if target is None:

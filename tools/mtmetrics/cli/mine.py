@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.cli.options import add_model_options, model_pool, progress
-from mtmetrics.errors import InputError
+from mtmetrics.errors import InputError, require_extra
+from mtmetrics.inputs import choice, language_pair, positive
 
 
 def add_parser(subparsers: Any) -> None:
@@ -21,31 +22,24 @@ def add_parser(subparsers: Any) -> None:
         "(word) or by the ratio margin of sentence vectors (sentence). Writes source, target and score as JSON Lines, "
         "best first; prints what was read, left out and kept.",
     )
-    parser.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
-    parser.add_argument(
-        "--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line"
-    )
-    parser.add_argument("--target-text", required=True, metavar="FILE", help="sentences of the target language")
-    parser.add_argument("--out", required=True, metavar="FILE", help="the pairs, as JSON Lines")
-    parser.add_argument("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
-    parser.add_argument("--layer", type=int, help="hidden state of the encoder (default: last)")
-    parser.add_argument(
-        "--level", choices=("word", "sentence"), default="word", help="what is compared (default: %(default)s)"
-    )
-    parser.add_argument("--k", type=int, help="nearest neighbours to look at (default: 20 with word, 5 with sentence)")
-    parser.add_argument("--share", type=float, help="word: pairs to keep, as a share of the sources (default: 0.05)")
-    parser.add_argument("--limit", type=int, help="sentence: pairs to keep (default: 100000)")
-    parser.add_argument("--map", help="word: map of the source side, clp or umd (default: none)")
-    parser.add_argument("--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact")
-    text = parser.add_argument_group("text")
-    text.add_argument(
-        "--sentences", type=int, default=40_000, help="sentences to draw from each file (default: %(default)s)"
-    )
-    text.add_argument("--seed", type=int, default=1, help="of the draw (default: %(default)s)")
-    text.add_argument("--prepared", action="store_true", help="the files hold clean sentences: do not filter them")
-    text.add_argument(
-        "--no-language-filter", action="store_true", help="keep sentences that seem to be of another language"
-    )
+    add = parser.add_argument
+    add("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
+    add("--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line")
+    add("--target-text", required=True, metavar="FILE", help="sentences of the target language")
+    add("--out", required=True, metavar="FILE", help="the pairs, as JSON Lines")
+    add("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
+    add("--layer", type=int, help="hidden state of the encoder (default: last)")
+    add("--level", choices=("word", "sentence"), default="word", help="what is compared (default: %(default)s)")
+    add("--k", type=int, help="nearest neighbours to look at (default: 20 with word, 5 with sentence)")
+    add("--share", type=float, help="word: pairs to keep, as a share of the sources (default: 0.05)")
+    add("--limit", type=int, help="sentence: pairs to keep (default: 100000)")
+    add("--map", help="word: map of the source side, clp or umd (default: none)")
+    add("--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact")
+    add = parser.add_argument_group("text").add_argument
+    add("--sentences", type=int, default=40_000, help="sentences to draw from each file (default: %(default)s)")
+    add("--seed", type=int, default=1, help="of the draw (default: %(default)s)")
+    add("--prepared", action="store_true", help="the files hold clean sentences: do not filter them")
+    add("--no-language-filter", action="store_true", help="keep sentences that seem to be of another language")
     add_model_options(parser)
     parser.set_defaults(run=run)
 
@@ -67,8 +61,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> tuple[str, str]:
     """The two languages; refuses before the work what would fail after it."""
-    from mtmetrics.errors import require_extra
-    from mtmetrics.inputs import choice, language_pair, positive
     from mtmetrics.maps.remapping import KINDS
 
     require_extra("mining", "mtmetrics mine")
@@ -76,9 +68,8 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
     if languages[0] == languages[1]:
         raise InputError(f"--lp {args.lp}: two different languages are needed")
     if args.source_text == args.target_text:
-        raise InputError(
-            f"--source-text and --target-text: both are {args.source_text}; text of two languages is needed"
-        )
+        both = f"both are {args.source_text}; text of two languages is needed"
+        raise InputError(f"--source-text and --target-text: {both}")
     for option in {"word": ("limit",), "sentence": ("share", "map", "maps")}[args.level]:
         if getattr(args, option) is not None:
             raise InputError(f"--{option} has no effect with --level {args.level}; leave it out")
@@ -97,7 +88,6 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
 
 
 def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
-    """What mines, its models loaded."""
     from mtmetrics.maps.files import load_map
     from mtmetrics.mining.sentences import mine_sentences
     from mtmetrics.mining.words import encode_side, mine_words
@@ -112,9 +102,8 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     remapping = None
     if args.maps is not None:
         remapping = load_map(args.maps, args.lp, args.map, words, local_files_only=args.local_files_only)
-    return lambda *sides: mine_words(
-        *(encode_side(side, words, wrap=encoding) for side in sides), remapping, **given, wrap=mining
-    )
+    encode = functools.partial(encode_side, encoder=words, wrap=encoding)
+    return lambda *sides: mine_words(*map(encode, sides), remapping, **given, wrap=mining)
 
 
 def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list[str], dict[str, int]]:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError
+from mtmetrics.inputs import choice, language_pair, positive
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from mtmetrics.maps.remapping import Remapping
+    from mtmetrics.mining.words import Vectors
     from mtmetrics.models.packed import Encoder
     from mtmetrics.scorers.pool import ModelPool
 
@@ -29,60 +29,37 @@ def add_parser(subparsers: Any) -> None:
         description="Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the sentence "
         "pairs themselves. Writes one safetensors file per map.",
     )
-    parser.add_argument("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
-    parser.add_argument("--layer", type=int, help="layer to remap (default: last)")
-    parser.add_argument(
-        "--level",
-        choices=("word", "sentence"),
-        default="word",
-        help="word vectors, for --similarity mover, or sentence vectors, for --similarity cosine "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--lp", required=True, metavar="XX-YY", help="language pair, such as de-en; the map is for the source side"
-    )
-    words = parser.add_mutually_exclusive_group(required=True)
-    words.add_argument(
-        "--parallel", nargs="+", metavar="FILE", help="parallel text: JSONL (source, target, origin) or TSV"
-    )
-    words.add_argument("--word-pairs", metavar="FILE", help="TSV of words and their translations")
-    parser.add_argument(
-        "--exclude-origin",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="origins of --parallel to leave out; NAME* is a prefix",
-    )
-    parser.add_argument(
-        "--sentences", type=int, default=2000, help="sentence pairs to draw from --parallel (default: %(default)s)"
-    )
-    parser.add_argument("--align-layer", type=int, help="layer that aligns words (default: --layer)")
-    parser.add_argument(
-        "--threshold", type=float, default=1e-3, help="alignment probability, both directions (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--map", nargs="+", default=["clp", "umd"], metavar="KIND", help="clp, umd, clp+umd, umd+clp (default: clp umd)"
-    )
-    parser.add_argument("--out", metavar="DIR", help="folder for the maps; maps of other pairs in it stay")
-    parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
-    parser.add_argument("--seed", type=int, default=1, help="of the choice of sentences (default: %(default)s)")
-    curve = parser.add_argument_group(
-        "curve (Fig. 4 of Zhao et al., 2020): correlation against the number of sentence pairs"
-    )
-    curve.add_argument(
-        "--curve", metavar="N,N,...", help="numbers of sentence pairs, e.g. 500,1000,2000; needs --data, writes no maps"
-    )
-    curve.add_argument("--data", nargs="+", metavar="FILE", help="segments with human scores (JSONL)")
-    curve.add_argument(
-        "--preset", default="mini", help="preset of xmoverscore that the maps are used in (default: %(default)s)"
-    )
+    add = parser.add_argument
+    add("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
+    add("--layer", type=int, help="layer to remap (default: last)")
+    text = "word vectors, for --similarity mover, or sentence vectors, for --similarity cosine (default: %(default)s)"
+    add("--level", choices=("word", "sentence"), default="word", help=text)
+    add("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en; the map is for the source side")
+    add_words = parser.add_mutually_exclusive_group(required=True).add_argument
+    add_words("--parallel", nargs="+", metavar="FILE", help="parallel text: JSONL (source, target, origin) or TSV")
+    add_words("--word-pairs", metavar="FILE", help="TSV of words and their translations")
+    text = "origins of --parallel to leave out; NAME* is a prefix"
+    add("--exclude-origin", nargs="+", default=[], metavar="NAME", help=text)
+    add("--sentences", type=int, default=2000, help="sentence pairs to draw from --parallel (default: %(default)s)")
+    add("--align-layer", type=int, help="layer that aligns words (default: --layer)")
+    add("--threshold", type=float, default=1e-3, help="alignment probability, both directions (default: %(default)s)")
+    text = "clp, umd, clp+umd, umd+clp (default: clp umd)"
+    add("--map", nargs="+", default=["clp", "umd"], metavar="KIND", help=text)
+    add("--out", metavar="DIR", help="folder for the maps; maps of other pairs in it stay")
+    add("--overwrite", action="store_true", help="replace maps of the same name")
+    add("--seed", type=int, default=1, help="of the choice of sentences (default: %(default)s)")
+    curve = "curve (Fig. 4 of Zhao et al., 2020): correlation against the number of sentence pairs"
+    add = parser.add_argument_group(curve).add_argument
+    text = "numbers of sentence pairs, e.g. 500,1000,2000; needs --data, writes no maps"
+    add("--curve", metavar="N,N,...", help=text)
+    add("--data", nargs="+", metavar="FILE", help="segments with human scores (JSONL)")
+    add("--preset", default="mini", help="preset of xmoverscore that the maps are used in (default: %(default)s)")
     add_model_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Fits and writes the maps, or prints the curve."""
-    from mtmetrics.inputs import choice, language_pair, positive
     from mtmetrics.maps.files import map_file_name, map_meta
     from mtmetrics.maps.remapping import KINDS, Remapping
 
@@ -131,9 +108,8 @@ def _curve_sizes(args: argparse.Namespace) -> list[int]:
     except ValueError:
         sizes = []
     if not sizes or sizes[0] < 1:
-        raise InputError(
-            f"--curve {args.curve!r}: whole numbers of at least 1 joined by commas are needed, e.g. 500,1000,2000"
-        )
+        needed = "whole numbers of at least 1 joined by commas are needed, e.g. 500,1000,2000"
+        raise InputError(f"--curve {args.curve!r}: {needed}")
     return sizes
 
 
@@ -152,7 +128,6 @@ def _check_files(args: argparse.Namespace, files: Sequence[Path]) -> None:
 
 
 def _pairs(args: argparse.Namespace, wanted: int) -> tuple[list[tuple[str, str]], str]:
-    """Sentence or word pairs, and the names of the files that they are from."""
     if args.word_pairs:
         from mtmetrics.textio import iter_table
 
@@ -170,10 +145,7 @@ def _pairs(args: argparse.Namespace, wanted: int) -> tuple[list[tuple[str, str]]
     return [(row.source, row.target) for row in rows], " ".join(short_name(path) for path in args.parallel)
 
 
-def _vectors(
-    args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "ModelPool"
-) -> "tuple[np.ndarray, np.ndarray, np.ndarray, Encoder]":
-    """Vectors of both sides, the pair that each row is from, and the encoder that they are for."""
+def _vectors(args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "ModelPool") -> "tuple[*Vectors, Encoder]":
     import numpy as np
 
     from mtmetrics.mining.words import vectors_from_sentences, vectors_from_words
@@ -195,7 +167,7 @@ def _print_curve(
     sizes: Sequence[int],
     pool: "ModelPool",
     encoder: "Encoder",
-    fit: "Callable[[str, int], Remapping]",
+    fit: "Callable[..., Remapping]",
 ) -> int:
     from mtmetrics.evaluation.correlation import pearson
     from mtmetrics.evaluation.data import read_judged_segments
@@ -205,10 +177,8 @@ def _print_curve(
     wrong = [file.file for file in files if file.lang_pair != args.lp]
     if wrong:
         raise InputError(f"--data {wrong[0]}: its language pair is not {args.lp}")
-    similarity = "cosine" if args.level == "sentence" else "mover"
-    scorer = XMoverScore.from_preset(
-        args.preset, lang_pair=args.lp, pool=pool, map="none", layer=args.layer, similarity=similarity
-    )
+    options = {"layer": args.layer, "similarity": "cosine" if args.level == "sentence" else "mover"}
+    scorer = XMoverScore.from_preset(args.preset, lang_pair=args.lp, pool=pool, map="none", **options)
     if scorer.encoder.fingerprint != encoder.fingerprint:
         raise InputError(f"--preset {args.preset}: its encoder is {scorer.encoder.name}, not {args.encoder}")
     rows = [("none", 0), *((kind, size) for size in sizes for kind in args.map)]

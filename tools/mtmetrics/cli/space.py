@@ -16,9 +16,8 @@ _SIGNS = {"add": "+", "update": "~", "delete": "-"}
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command to the parser."""
-    parser = subparsers.add_parser(
-        "space", help="publish metrics as Spaces", description="Metrics as Spaces on the Hub."
-    )
+    about = "Metrics as Spaces on the Hub."
+    parser = subparsers.add_parser("space", help="publish metrics as Spaces", description=about)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     push = actions.add_parser(
         "push",
@@ -34,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run_push(args: argparse.Namespace) -> int:
     """Plans or pushes the Spaces."""
-    from mtmetrics.artifacts.space import build_wheel, space_publication
+    from mtmetrics.artifacts.publish import build_wheel, space_publication
 
     with tempfile.TemporaryDirectory(prefix="mtmetrics-space-") as folder:
         scratch = Path(folder)
@@ -48,26 +47,21 @@ def add_push_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of a push."""
     parser.add_argument("--namespace", required=True, metavar="ORG", help="user or organisation on the Hub")
     parser.add_argument("--execute", action="store_true", help="do it; otherwise what would be done is printed")
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)"
-    )
+    text = "output format (default: %(default)s)"
+    parser.add_argument("--format", choices=("table", "json"), default="table", help=text)
 
 
-def pushed(
-    publications: "Iterable[Publication]", args: argparse.Namespace, *, private: bool = False
-) -> "Iterator[Plan]":
+def pushed(wanted: "Iterable[Publication]", args: argparse.Namespace, *, private: bool = False) -> "Iterator[Plan]":
     """Plans or pushes one publication after the other, and shows each, as ``--execute`` and ``--format`` say."""
     from mtmetrics.artifacts.publish import plan, push
 
-    for publication in publications:
+    for publication in wanted:
         done = push(publication, private=private) if args.execute else plan(publication)
         print(_as_json(done, args.execute) if args.format == "json" else _as_text(done), flush=True)
         yield done
     if not args.execute:
-        print(
-            "mtmetrics: nothing was sent; --execute does it, with the token of 'hf auth login' or HF_TOKEN",
-            file=sys.stderr,
-        )
+        advice = "--execute does it, with the token of 'hf auth login' or HF_TOKEN"
+        print(f"mtmetrics: nothing was sent; {advice}", file=sys.stderr)
 
 
 def _as_text(plan: "Plan") -> str:
@@ -79,10 +73,6 @@ def _as_text(plan: "Plan") -> str:
 
 def _as_json(plan: "Plan", executed: bool) -> str:
     repository, kind, _ = plan.publication
-    row = {
-        "repository": repository,
-        "kind": kind,
-        "tag": plan.tag,
-        "changes": [item._asdict() for item in plan.changes],
-    }
-    return json.dumps(row | {"bytes": plan.size, "executed": executed})
+    row = {"repository": repository, "kind": kind, "tag": plan.tag}
+    changes = [item._asdict() for item in plan.changes]
+    return json.dumps(row | {"changes": changes, "bytes": plan.size, "executed": executed})

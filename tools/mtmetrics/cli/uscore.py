@@ -22,43 +22,23 @@ def add_parser(subparsers: Any) -> None:
         "stage. Run again after an interruption, it goes on where it was; mined and translated text stays in OUT/work, "
         "which may be removed at the end.",
     )
-    data = parser.add_argument_group("data")
-    data.add_argument("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
-    data.add_argument(
-        "--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line"
-    )
-    data.add_argument("--target-text", required=True, metavar="FILE", help="sentences of the target language")
-    data.add_argument(
-        "--parallel",
-        metavar="FILE",
-        help="sentences and their translations (JSON Lines or TSV), to learn from at the end",
-    )
-    data.add_argument(
-        "--held-back",
-        metavar="FILE",
-        help="sentences and their translations, to measure precision after each round; not learnt from",
-    )
-    data.add_argument(
-        "--judged",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="judged segments of the pair, to measure the agreement with",
-    )
-    data.add_argument(
-        "--no-language-filter", action="store_true", help="keep sentences that seem to be of another language"
-    )
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--preset", default="paper", metavar="NAME|DIR", help="preset whose models to start from (default: %(default)s)"
-    )
-    output.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
-    output.add_argument("--without", nargs="+", default=[], metavar="PART", help="do not make: sentences, translation")
-    output.add_argument(
-        "--translation-start",
-        metavar="MODEL|small",
-        help="translation model to start from; small makes one from the encoder",
-    )
+    add = parser.add_argument_group("data").add_argument
+    add("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
+    add("--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line")
+    add("--target-text", required=True, metavar="FILE", help="sentences of the target language")
+    text = "sentences and their translations (JSON Lines or TSV), to learn from at the end"
+    add("--parallel", metavar="FILE", help=text)
+    text = "sentences and their translations, to measure precision after each round; not learnt from"
+    add("--held-back", metavar="FILE", help=text)
+    text = "judged segments of the pair, to measure the agreement with"
+    add("--judged", nargs="+", default=[], metavar="FILE", help=text)
+    add("--no-language-filter", action="store_true", help="keep sentences that seem to be of another language")
+    to = parser.add_argument_group("output").add_argument
+    to("--preset", default="paper", metavar="NAME|DIR", help="preset whose models to start from (default: %(default)s)")
+    to("--out", required=True, metavar="DIR", help="the folder to make")
+    to("--without", nargs="+", default=[], metavar="PART", help="do not make: sentences, translation")
+    text = "translation model to start from; small makes one from the encoder"
+    to("--translation-start", metavar="MODEL|small", help=text)
     settings = parser.add_argument_group("settings")
     settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
     settings.add_argument("--threads", type=int, help="solver threads (default: all cores)")
@@ -76,19 +56,8 @@ def run(args: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     material = Material(args.source_text, args.target_text, args.parallel, args.held_back, args.judged)
     config = UScoreConfig(**{field.name: getattr(args, field.name) for field in dataclasses.fields(UScoreConfig)})
-    folder = produce_uscore(
-        args.out,
-        args.lp,
-        material,
-        args.preset,
-        without=args.without,
-        translation=args.translation_start,
-        config=config,
-        seed=args.seed,
-        identify=not args.no_language_filter,
-        pool=model_pool(args),
-        threads=positive("threads", args.threads or os.cpu_count() or 1),
-        progress=progress,
-    )
-    print(folder)
+    options = {"without": args.without, "translation": args.translation_start, "config": config, "seed": args.seed}
+    options |= {"identify": not args.no_language_filter, "pool": model_pool(args), "progress": progress}
+    threads = positive("threads", args.threads or os.cpu_count() or 1)
+    print(produce_uscore(args.out, args.lp, material, args.preset, threads=threads, **options))
     return 0

@@ -16,8 +16,7 @@ _SHARD = 4_000_000
 
 
 class Neighbours(NamedTuple):
-    """For each of N queries its k nearest rows, nearest first: (N, k) int64 numbers, and (N, k) float64 distances or
-    cosines."""
+    """For each query its k nearest rows, nearest first: (N, k) int64 numbers, (N, k) float64 distances or cosines."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -81,7 +80,7 @@ def _best(rows: np.ndarray, distances: np.ndarray, k: int) -> Neighbours:
 def _search(queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap: Wrap) -> Neighbours:
     k = min(k, len(base))
     flat = len(base) <= flat_limit
-    index = _flat(base) if flat else _inverted_file(base)
+    index = _index(base, flat)
     wanted = k if flat else min(4 * k, len(base))
     rows, values = np.zeros((len(queries), k), dtype=np.int64), np.zeros((len(queries), k))
     for block in blocks(len(queries), _BLOCK, wrap):
@@ -93,33 +92,25 @@ def _search(queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap
     return Neighbours(rows, values)
 
 
-def _flat(base: np.ndarray) -> Any:
-    import faiss
-
-    index = faiss.IndexFlatL2(base.shape[1])
-    index.add(base)
-    return index
-
-
 def inverted_file_size(rows: int) -> tuple[int, int]:
-    """Into how many lists an inverted file sorts so many rows, and how many of these lists a query looks into."""
+    """Into how many lists an inverted file sorts so many rows, and how many of them a query looks into."""
     lists = round(4 * math.sqrt(rows))
     return lists, max(8, round(math.sqrt(lists)))
 
 
-def _inverted_file(base: np.ndarray) -> Any:
+def _index(base: np.ndarray, flat: bool) -> Any:
     import faiss
 
     lists, probes = inverted_file_size(len(base))
-    index = faiss.index_factory(base.shape[1], f"IVF{lists},SQ8")
-    index.train(base[:: max(1, len(base) // (64 * lists))])
+    index = faiss.index_factory(base.shape[1], "Flat" if flat else f"IVF{lists},SQ8")
+    if not flat:
+        index.train(base[:: max(1, len(base) // (64 * lists))])
+        index.nprobe = probes
     index.add(base)
-    index.nprobe = probes
     return index
 
 
 def _propose(index: Any, queries: np.ndarray, wanted: int) -> np.ndarray:
-    """(n, wanted) int64 rows; lists of an inverted file that hold too few rows are made up for by more lists."""
     rows = index.search(queries, wanted)[1]
     while (rows < 0).any():
         index.nprobe = min(2 * index.nprobe, index.nlist)

@@ -16,14 +16,8 @@ _LEAST_DIFFERENCE = 0.5
 
 @dataclass(frozen=True)
 class MinedPairs:
-    """Pairs of sentences that are taken for translations of each other, best first.
-
-    Attributes:
-        scores: (P,) float64; higher is better.
-        sources: P sentences.
-        targets: P sentences, no two of them equal.
-        counts: what was searched, left out and kept, in this order.
-    """
+    """Sentences taken for translations of each other, best first, no two targets equal: (P,) float64 scores, and counts
+    of what was searched, left out and kept."""
 
     scores: np.ndarray
     sources: list[str]
@@ -35,22 +29,11 @@ class MinedPairs:
         return list(zip(self.sources, self.targets, strict=True))
 
     def write(self, path: str | Path) -> None:
-        """Writes the pairs with their scores, see `write_pairs`."""
         write_pairs(path, self.pairs(), "mined", self.scores)
 
 
 def write_pairs(path: str | Path, pairs: Sequence[tuple[str, str]], origin: str, scores: Iterable[float] = ()) -> None:
-    """Writes sentences and their translations as JSON Lines, which trainings and `mtmetrics remap` read.
-
-    Args:
-        path: the file, which is whole or absent.
-        pairs: sentences and their translations.
-        origin: where they are from.
-        scores: of the pairs, where there are any.
-
-    Raises:
-        MTMetricsError: the file cannot be written.
-    """
+    """Writes sentences, their translations and scores as JSON Lines, which trainings and `mtmetrics remap` read."""
     rows: list[dict[str, Any]] = [{"source": source, "target": target, "origin": origin} for source, target in pairs]
     for row, score in zip(rows, scores, strict=False):
         row["score"] = round(float(score), 6)
@@ -58,10 +41,8 @@ def write_pairs(path: str | Path, pairs: Sequence[tuple[str, str]], origin: str,
 
 
 def is_copy(source: str, target: str) -> bool:
-    """Whether the Levenshtein distance of characters is at most half the longer length.
-
-    Appendix B of Belouadi and Eger (2023): such pairs are proper names and untranslated text.
-    """
+    """Whether the Levenshtein distance of characters is at most half the longer length: names and untranslated text
+    (Appendix B of Belouadi and Eger, 2023)."""
     from rapidfuzz.distance import Levenshtein
 
     return Levenshtein.normalized_distance(source, target) <= _LEAST_DIFFERENCE
@@ -70,18 +51,7 @@ def is_copy(source: str, target: str) -> bool:
 def select(
     scores: np.ndarray, found: np.ndarray, sources: Sequence[str], targets: Sequence[str], limit: int
 ) -> MinedPairs:
-    """The best pairs that are no copies, each target in the best of its pairs only.
-
-    Args:
-        scores: (N,) score of each source and what was found for it; NaN where nothing was.
-        found: (N,) number of the target found for each source.
-        sources: N sentences.
-        targets: the sentences that `found` counts.
-        limit: pairs to keep.
-
-    Raises:
-        InputError: no pair is left.
-    """
+    """The best `limit` pairs, each target in one only, of N sources, the (N,) targets found and scores (NaN: none)."""
     kept: list[int] = []
     used: set[int] = set()
     reasons = ("unmatched", "copies", "repeated targets", "beyond the limit")
@@ -100,9 +70,7 @@ def select(
             used.add(target)
             kept.append(source)
     if not kept:
-        raise InputError(
-            f"no pairs were mined: {counts['unmatched']} of {len(sources)} sources have no match, "
-            f"{counts['copies']} are copies"
-        )
+        unmatched = f"{counts['unmatched']} of {len(sources)} sources have no match"
+        raise InputError(f"no pairs were mined: {unmatched}, {counts['copies']} are copies")
     chosen = [sources[number] for number in kept], [targets[int(found[number])] for number in kept]
     return MinedPairs(scores[kept], *chosen, {**counts, "kept": len(kept)})

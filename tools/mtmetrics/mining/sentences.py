@@ -15,8 +15,7 @@ _SENTENCES_PER_BLOCK = 4096
 
 
 class Margins(NamedTuple):
-    """For each of N sentences the (N,) int64 number of its best partner and the (N,) float64 ratio margin of the
-    two."""
+    """For each of N sentences the (N,) int64 number of its best partner and the (N,) float64 margin of the two."""
 
     targets: np.ndarray
     margins: np.ndarray
@@ -28,7 +27,7 @@ def mine_sentences(
     encoder: Encoder,
     *,
     k: int = 5,
-    limit: int = 100_000,
+    limit: int = 10**5,
     wrap: Wrap = iter,
 ) -> MinedPairs:
     """Pairs of the highest ratio margin (Sec. 3.2 of Belouadi and Eger, 2023); a score is a margin, around 1.
@@ -55,18 +54,10 @@ def mine_sentences(
 
 
 def ratio_margins(sources: np.ndarray, targets: np.ndarray, k: int = 5) -> Margins:
-    """The best partner of each source among its k nearest targets (Eq. 5 of Belouadi and Eger, 2023).
+    """The best partner of each of N sources among its k nearest of M targets (Eq. 5 of Belouadi and Eger, 2023).
 
     ``margin(x, y) = cos(x, y) / (sum_z cos(x, z) / 2k + sum_z cos(y, z) / 2k)``, z over the k nearest of the other
-    language.
-
-    Args:
-        sources: (N, d) sentence vectors.
-        targets: (M, d) sentence vectors.
-        k: neighbours on either side; all where there are fewer.
-
-    Raises:
-        InputError: `k` is below 1.
+    language; both sides are (N, d) and (M, d) sentence vectors.
     """
     forward = nearest(sources, targets, k, measure="cosine")
     around = nearest(targets, sources, k, measure="cosine").values.mean(axis=1)

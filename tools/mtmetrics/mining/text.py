@@ -1,5 +1,4 @@
-"""Monolingual text for mining: which lines are one clean sentence of a language (Appendix B of Belouadi and Eger, 2023,
-and their code)."""
+"""Monolingual text for mining: which lines are one clean sentence (Appendix B of Belouadi and Eger, 2023)."""
 
 import hashlib
 import itertools
@@ -24,12 +23,7 @@ _MOSES = "bg ca cs da de el en es et fi fr ga hr hu is it lt lv nl no pl pt ro r
 
 
 class Prepared(NamedTuple):
-    """Sentences that passed all filters, in the order of the input, and what became of every line.
-
-    Attributes:
-        sentences: distinct sentences.
-        counts: ``lines`` read, what each filter removed, and ``kept``.
-    """
+    """Distinct sentences that passed all filters, and counts: ``lines`` read, removed by each filter, ``kept``."""
 
     sentences: list[str]
     counts: dict[str, int]
@@ -53,8 +47,7 @@ def prepare(
         identify: remove sentences of other languages.
 
     Raises:
-        InputError: no sentence is left, most sentences are of one other language, or py3langid does not know the
-            language.
+        InputError: no sentence is left, most are of one other language, or py3langid does not know the language.
     """
     tokens = tokeniser(language)
     identified = language_identifier(language) if identify else lambda _: language
@@ -64,7 +57,8 @@ def prepare(
     kept: list[str] = []
     for line in lines:
         sentence = " ".join(line.split())
-        reason = _flaw(sentence) or _repetition(sentence, seen) or _length(len(tokens(sentence)), least, most)
+        reason = next((reason for reason, found in _FLAWS.items() if found(sentence)), "")
+        reason = reason or _repetition(sentence, seen) or _length(len(tokens(sentence)), least, most)
         if not reason:
             found = identified(sentence)
             languages[found] += 1
@@ -105,10 +99,6 @@ _FLAWS = {
 _REASONS = (*_FLAWS, "repeated", "too few tokens", "too many tokens", "of another language")
 
 
-def _flaw(sentence: str) -> str:
-    return next((reason for reason, found in _FLAWS.items() if found(sentence)), "")
-
-
 def _repetition(sentence: str, seen: set[bytes]) -> str:
     key = hashlib.blake2b(sentence.encode(), digest_size=8).digest()
     if key in seen:
@@ -128,11 +118,7 @@ def draw(sentences: Sequence[str], size: int, seed: int = 1) -> list[str]:
 
 
 def distinct_sentences(texts: Iterable[str]) -> list[str]:
-    """The different texts that are not blank, in order of first appearance.
-
-    Raises:
-        InputError: there are none.
-    """
+    """The different texts that are not blank, in order of first appearance; an InputError where there are none."""
     distinct = list(dict.fromkeys(text for text in texts if text.strip()))
     if not distinct:
         raise InputError("there are no sentences to mine, or blank ones only")
@@ -140,12 +126,7 @@ def distinct_sentences(texts: Iterable[str]) -> list[str]:
 
 
 def tokeniser(language: str) -> Callable[[str], list[str]]:
-    """Splits a sentence into tokens: Moses' rules for European languages, jieba for Chinese, `words_and_marks` for all
-    others.
-
-    Args:
-        language: ISO 639 code.
-    """
+    """Splits a sentence into tokens: Moses' rules for European languages, jieba for Chinese, else `words_and_marks`."""
     if language == "zh":
         import logging
 
@@ -162,7 +143,7 @@ def tokeniser(language: str) -> Callable[[str], list[str]]:
 
 
 def words_and_marks(sentence: str) -> list[str]:
-    """The fallback tokeniser: runs of letters, digits and what joins or modifies them, and every other mark alone.
+    """Runs of letters, digits and what joins or modifies them, and every other mark alone.
 
     A character of a script that is written without spaces (Thai, Japanese) counts as a token of its own.
 
@@ -184,20 +165,11 @@ def _belongs_to_word(character: str) -> bool:
 
 
 def language_identifier(language: str) -> Callable[[str], str]:
-    """Tells the ISO 639 code of a sentence's language, by py3langid.
-
-    Args:
-        language: the language that is wanted.
-
-    Raises:
-        InputError: it is none of those that py3langid knows.
-    """
+    """Tells the ISO 639 code of a sentence's language, by py3langid, which must know the one that is wanted."""
     import py3langid
 
     known = sorted({code for code, _ in py3langid.rank("")})
     if language not in known:
-        raise InputError(
-            f"language {language!r}: py3langid does not know it, so do without the language filter; "
-            f"it knows: {' '.join(known)}"
-        )
+        advice = f"so do without the language filter; it knows: {' '.join(known)}"
+        raise InputError(f"language {language!r}: py3langid does not know it, {advice}")
     return lambda sentence: py3langid.classify(sentence)[0]

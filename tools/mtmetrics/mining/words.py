@@ -1,5 +1,4 @@
-"""The word level: mines parallel sentences by Word Mover's Distance, exact where a bound allows the best, and takes the
-word pairs to fit a remapping on from sentences."""
+"""The word level: mines parallel sentences by Word Mover's Distance, and takes aligned words from sentences."""
 
 import dataclasses
 import tempfile
@@ -22,6 +21,9 @@ from mtmetrics.mining.text import distinct_sentences
 from mtmetrics.models.packed import PackedTokens, WordEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 
+Pairs = Sequence[tuple[str, str]]
+Words = tuple[list[str], list[str]]
+Vectors = tuple[np.ndarray, np.ndarray, np.ndarray]
 _ENCODED_AT_ONCE, _COMPARED_AT_ONCE, _ALIGNED_AT_ONCE = 4096, 2048, 256
 _SOURCES_PER_TASK = 64
 _MEMORY_BYTES = 4 * 2**30
@@ -29,13 +31,8 @@ _NOISE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class EncodedSide:
-    """The distinct sentences of one language and their words.
-
-    Attributes:
-        texts: S distinct sentences in order of first appearance.
-        tokens: their words, L2-normalised, not remapped; input s is sentence s.
-    """
+class Side:
+    """S distinct sentences of one language and their words, L2-normalised, not remapped; input s is sentence s."""
 
     texts: list[str]
     tokens: PackedTokens
@@ -58,9 +55,8 @@ def encode_side(
     memory_bytes: int = _MEMORY_BYTES,
     folder: str | Path | None = None,
     wrap: Wrap = iter,
-) -> EncodedSide:
-    """Encodes every distinct sentence once; punctuation and word continuations are left out (see
-    `mtmetrics.models.words.word_table`).
+) -> Side:
+    """Encodes every distinct sentence once; punctuation and word continuations are left out.
 
     Args:
         texts: sentences; blank ones are left out.
@@ -83,7 +79,7 @@ def encode_side(
         found.append((tokens.lengths, tokens.weights, tokens.token_ids, tokens.words, tokens.truncated))
     lengths, weights, token_ids, words, truncated = (np.concatenate(parts) for parts in zip(*found, strict=True))
     offsets, index = np.concatenate([[0], np.cumsum(lengths)]), np.arange(len(distinct))
-    return EncodedSide(distinct, PackedTokens(rows.array(), offsets, weights, token_ids, words, index, truncated))
+    return Side(distinct, PackedTokens(rows.array(), offsets, weights, token_ids, words, index, truncated))
 
 
 class _Rows:
@@ -106,21 +102,19 @@ class _Rows:
                 block.tofile(self._file)
             self._file.flush()
         except OSError as error:
-            raise MTMetricsError(
-                f"cannot keep word vectors in {self._place}: {error.strerror or error}; free disk space there"
-            ) from error
+            reason = f"{error.strerror or error}; free disk space there"
+            raise MTMetricsError(f"cannot keep word vectors in {self._place}: {reason}") from error
         self._blocks.clear()
 
     def array(self) -> np.ndarray:
-        """All (T, d) float32 rows."""
         if self._file is None:
             return np.concatenate(self._blocks)
         return np.memmap(self._file, dtype=np.float32, mode="r").reshape(-1, self._dim)
 
 
 def mine_words(
-    sources: EncodedSide,
-    targets: EncodedSide,
+    sources: Side,
+    targets: Side,
     remapping: Remapping | None = None,
     *,
     k: int = 20,
@@ -128,8 +122,7 @@ def mine_words(
     threads: int = 1,
     wrap: Wrap = iter,
 ) -> MinedPairs:
-    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus a distance, 0
-    to -4.
+    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus it, 0 to -4.
 
     Args:
         sources: sentences of the source language.
@@ -155,14 +148,8 @@ def mine_words(
 
 
 class Closest(NamedTuple):
-    """What was found for each of N texts.
-
-    Attributes:
-        targets: (N,) int64 number of the closest candidate; -1 where the text or all its candidates are empty.
-        distances: (N,) float64 Word Mover's Distances; NaN there.
-        solved: transport problems that were solved.
-        skipped: candidates that a lower bound ruled out.
-    """
+    """For each of N texts the (N,) int64 number of the closest candidate, -1 where it or all candidates are empty, and
+    the (N,) float64 Word Mover's Distance, NaN there; transport problems solved, and skipped by a lower bound."""
 
     targets: np.ndarray
     distances: np.ndarray
@@ -171,25 +158,20 @@ class Closest(NamedTuple):
 
 
 def find_closest(
-    sources: EncodedSide,
-    targets: EncodedSide,
+    sources: Side,
+    targets: Side,
     remapping: Remapping | None = None,
     *,
     k: int = 20,
     threads: int = 1,
     wrap: Wrap = iter,
 ) -> Closest:
-    """For each source the target of the lowest Word Mover's Distance among the k of the nearest centroids; options as
-    `mine_words`.
-
-    Raises:
-        InputError: `k` is below 1.
-    """
+    """For each source the closest of the k targets of the nearest centroids; options as `mine_words`."""
     candidates = nearest(sources.centroids(remapping), targets.centroids(None), k, wrap=wrap).rows
-    found = [
-        closest(sources.block(block, remapping), targets.tokens, candidates[block], threads=threads)
-        for block in blocks(len(sources.texts), _COMPARED_AT_ONCE, wrap)
-    ]
+    found = []
+    for block in blocks(len(sources.texts), _COMPARED_AT_ONCE, wrap):
+        mapped = sources.block(block, remapping)
+        found.append(closest(mapped, targets.tokens, candidates[block], threads=threads))
     numbers, distances, solved, skipped = zip(*found, strict=True)
     return Closest(np.concatenate(numbers), np.concatenate(distances), sum(solved), sum(skipped))
 
@@ -244,13 +226,8 @@ def closest(sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray
 
 
 def vectors_from_sentences(
-    pairs: Sequence[tuple[str, str]],
-    encoder: TokenEncoder,
-    aligner: TokenEncoder,
-    *,
-    threshold: float = 1e-3,
-    wrap: Wrap = iter,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    pairs: Pairs, encoder: TokenEncoder, aligner: TokenEncoder, *, threshold: float = 1e-3, wrap: Wrap = iter
+) -> Vectors:
     """Vectors of the words that are aligned in parallel sentences.
 
     Args:
@@ -261,8 +238,7 @@ def vectors_from_sentences(
         wrap: wraps the iteration over batches, for a progress bar.
 
     Returns:
-        Two (k, d) float32 matrices, one row per aligned word pair, and the (k,) number of the sentence pair that each
-        row is from.
+        Two (k, d) float32 matrices, one row per aligned word pair, and the (k,) number of each row's sentence pair.
 
     Raises:
         InputError: not a single word pair was aligned.
@@ -274,23 +250,14 @@ def vectors_from_sentences(
         origins = np.repeat(np.arange(len(pairs))[block], [len(words) for words in alignments])
         found.append((*word_pair_vectors(*(encoder.encode(side) for side in sides), alignments), origins))
     if not sum(len(origins) for _, _, origins in found):
-        raise InputError(
-            f"no words could be aligned in {len(pairs)} sentence pairs; check that the two sides are translations"
-        )
+        what = f"no words could be aligned in {len(pairs)} sentence pairs"
+        raise InputError(f"{what}; check that the two sides are translations")
     source, target, origins = (np.concatenate(column) for column in zip(*found, strict=True))
     return source, target, origins
 
 
-def words_from_sentences(
-    pairs: Sequence[tuple[list[str], list[str]]], aligner: TokenEncoder, *, wrap: Wrap = iter
-) -> list[tuple[str, str]]:
-    """The words that are aligned in parallel sentences, one pair per occurrence.
-
-    Args:
-        pairs: the words of parallel sentences.
-        aligner: encoder at the layer that aligns.
-        wrap: wraps the iteration over batches, for a progress bar.
-    """
+def words_from_sentences(pairs: Sequence[Words], aligner: TokenEncoder, *, wrap: Wrap = iter) -> list[tuple[str, str]]:
+    """The words that are aligned in parallel sentences, given as words, one pair per occurrence."""
     found = []
     for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
         alignments = align_words(*(aligner.encode_words([pair[side] for pair in pairs[block]]) for side in (0, 1)))
@@ -299,14 +266,8 @@ def words_from_sentences(
     return found
 
 
-def vectors_from_words(
-    pairs: Sequence[tuple[str, str]], encoder: TokenEncoder
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def vectors_from_words(pairs: Pairs, encoder: TokenEncoder) -> Vectors:
     """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the special tokens.
-
-    Args:
-        pairs: words and their translations.
-        encoder: encoder at the layer to remap.
 
     Returns:
         As `vectors_from_sentences`; pairs of which a side has no pieces are left out.

@@ -1,5 +1,4 @@
-"""The preset that a production starts from, and the folder of the one that it makes: models, maps, preset.toml and
-config.json."""
+"""The preset that a production starts from, and the folder of the one that it makes."""
 
 import dataclasses
 import json
@@ -24,18 +23,7 @@ _OPTIONAL = ("encoder", "language_model", *_MADE, "precision.png", "agreement-*.
 
 
 def read_start(preset: str, lang_pair: str, without: Sequence[str], translation: str | None = None) -> Start:
-    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``.
-
-    Args:
-        preset: name of a preset of uscore, or a folder with one.
-        lang_pair: such as ``"de-en"``.
-        without: what is not made: ``"sentences"``, ``"translation"``.
-        translation: translation model to start from instead of the preset's, or ``"small"``.
-
-    Raises:
-        InputError: no such preset or language pair, or an unknown name in `without`.
-        ArtifactError: the preset names no model for something that is to be made.
-    """
+    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``."""
     for name in without:
         choice("--without", name, _MADE)
     bundle = load_preset("uscore", preset)
@@ -49,28 +37,17 @@ def read_start(preset: str, lang_pair: str, without: Sequence[str], translation:
         if name in without:
             continue
         if given[name] is None:
-            raise ArtifactError(
-                f"preset {preset}: [start] names no model for {name!r}; choose another preset, or do --without {name}"
-            )
+            advice = f"choose another preset, or do --without {name}"
+            raise ArtifactError(f"preset {preset}: [start] names no model for {name!r}; {advice}")
         models[name] = bundle.path(given[name])
     lm = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
     tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in (encoder, lm)]
     return Start(str(preset), tables[0], start.get("aligner_layer"), tables[1], **models)
 
 
-def assembled(
-    job: Job, maps: Finished, kind: str, sentences: Finished | None, translation: Finished | None
-) -> Finished:
-    """The stage that holds all of the preset but its card.
-
-    Args:
-        job: the production.
-        maps: the stage that fitted the maps.
-        kind: the map that the metric uses.
-        sentences: the stage that trained the sentence encoder, or None.
-        translation: the stage that trained the translation model, or None.
-    """
-    models = {name: stage for name, stage in zip(_MADE, (sentences, translation), strict=True) if stage is not None}
+def assembled(job: Job, maps: Finished, kind: str, *trained: Finished | None) -> Finished:
+    """The stage that holds all of the preset but its card, from those that fitted maps and trained both models."""
+    models = {name: stage for name, stage in zip(_MADE, trained, strict=True) if stage is not None}
 
     def assemble(folder: Path) -> dict[str, Any]:
         name = map_file_name(job.lang_pair, kind)
@@ -87,24 +64,14 @@ def assembled(
         return {}
 
     copied = [table["model"] for table in (job.start.encoder, job.start.language_model) if table]
-    settings = {
-        "kind": kind,
-        "start": dataclasses.asdict(job.start),
-        "copied": [known_by(model) for model in copied if Path(model).is_dir()],
-        "config": dataclasses.asdict(job.config),
-        "seed": job.seed,
-        "text": job.files,
-    }
+    known = [known_by(model) for model in copied if Path(model).is_dir()]
+    start, config = dataclasses.asdict(job.start), dataclasses.asdict(job.config)
+    settings = {"kind": kind, "start": start, "copied": known, "config": config, "seed": job.seed, "text": job.files}
     return job.stages.run("preset", assemble, settings=settings, after=[*job.texts, maps, *models.values()])
 
 
 def install(stages: Sequence[Finished], out: Path) -> None:
-    """Copies the files of stages into the folder of the production; preset.toml comes last, so that it never stands for
-    half a preset.
-
-    Raises:
-        MTMetricsError: the folder cannot be written.
-    """
+    """Copies the files of stages to `out`; preset.toml comes last, so that it never stands for half a preset."""
     paths = [path for stage in stages for path in sorted(stage.folder.iterdir())]
     try:
         (out / _PRESET).unlink(missing_ok=True)
@@ -130,7 +97,6 @@ def _remove(path: Path) -> None:
 
 
 def _tables(job: Job, folder: Path, kind: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The tables of preset.toml; models that lie in folders of the user's are copied."""
     tables: dict[str, dict[str, Any]] = {
         "encoder": _own(folder, "encoder", job.start.encoder),
         "maps": {"artifact": "maps", "kind": kind},
@@ -155,25 +121,12 @@ def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _record(job: Job, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """What config.json says: what the preset was made of, and how."""
     start = job.start
-    return {
-        "kind": "preset",
-        "metric": "uscore",
-        "lang_pair": job.lang_pair,
-        "preset": tables,
-        "start": {
-            "preset": start.preset,
-            "encoder": known_by(start.encoder["model"], start.encoder.get("revision")),
-            "sentences": known_by(start.sentences),
-            "translation": start.translation,
-        },
-        "text": job.files,
-        "seed": job.seed,
-        "config": dataclasses.asdict(job.config),
-        "counts": job.stages.counts(),
-        "versions": versions(),
-    }
+    encoder, sentences = known_by(start.encoder["model"], start.encoder.get("revision")), known_by(start.sentences)
+    began = {"preset": start.preset, "encoder": encoder, "sentences": sentences, "translation": start.translation}
+    made = {"kind": "preset", "metric": "uscore", "lang_pair": job.lang_pair, "preset": tables, "text": job.files}
+    config, counts = dataclasses.asdict(job.config), job.stages.counts()
+    return made | {"start": began, "seed": job.seed, "config": config, "counts": counts, "versions": versions()}
 
 
 def _toml(head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:

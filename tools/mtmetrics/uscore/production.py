@@ -30,7 +30,7 @@ from mtmetrics.training.settings import ContrastiveConfig, DenoisingConfig, Tran
 from mtmetrics.training.translation import train_denoising, train_translation
 from mtmetrics.uscore import UScoreConfig
 from mtmetrics.uscore.preset import assembled, install, read_start
-from mtmetrics.uscore.report import Rounds, agreement, described, precision
+from mtmetrics.uscore.report import agreement, described, precision
 from mtmetrics.uscore.stages import MODEL, SENTENCES, Finished, Job, Stages, known_by
 
 WORK, LOG = "work", "log.jsonl"
@@ -41,16 +41,8 @@ _HELD_BACK = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Material:
-    """The files of a production.
-
-    Attributes:
-        source_text: sentences of the source language, one per line.
-        target_text: sentences of the target language.
-        parallel: sentences and their translations, to learn from at the end (Appendix C of the paper), or None.
-        held_back: sentences and their translations, to measure precision on; 1,000 are used, and what the text shares
-            with them is left out of it. None measures nothing.
-        judged: segments with human judgements, to measure the agreement with.
-    """
+    """The files of a production: text of both languages, one sentence per line; sentences and their translations to
+    learn from at the end (Appendix C of the paper), and 1,000 others to measure precision on; judged segments."""
 
     source_text: str | Path
     target_text: str | Path
@@ -83,7 +75,7 @@ def produce_uscore(
         out: the folder to make.
         lang_pair: such as ``"de-en"``.
         material: text to learn from and to measure with.
-        preset: preset of uscore whose models the production starts from, see `mtmetrics.uscore.preset.read_start`.
+        preset: preset of uscore whose models the production starts from.
         without: what is not made: ``"sentences"``, ``"translation"``.
         translation: translation model to start from instead of the preset's, or ``"small"``.
         config: settings.
@@ -92,9 +84,6 @@ def produce_uscore(
         pool: loaded models to share, and how they are run.
         threads: solver threads.
         progress: wraps an iteration, with a description.
-
-    Returns:
-        The folder.
 
     Raises:
         InputError: files or settings cannot be used.
@@ -119,13 +108,13 @@ def produce_uscore(
         job = Job(stages, lang_pair, start, config, seed, pool or ModelPool(), names, threads, progress)
         parallel = _parallel_pairs(job, material.parallel) if material.parallel else None
         job.texts = _prepared(job, material, held_back, identify)
-        preset, rounds = _made(job, parallel)
+        preset = _made(job, parallel)
         measured = {}
         if held_back:
-            measured["precision"] = precision(job, rounds, held_back)
+            measured["precision"] = precision(job, held_back)
         if material.judged:
             metric = UScore.from_preset(str(preset.folder), lang_pair=lang_pair, pool=job.pool, threads=threads)
-            measured["agreement"] = agreement(job, rounds, metric, material.judged, [preset])
+            measured["agreement"] = agreement(job, metric, material.judged, preset)
         card = described(job, preset, measured)
         stages.forget_others()
         install([preset, card], out)
@@ -160,8 +149,6 @@ def _pairs(path: str | Path) -> list[tuple[str, str]]:
 
 
 def _parallel_pairs(job: Job, path: str | Path) -> Finished:
-    """The stage that keeps parallel text as pairs."""
-
     def keep(folder: Path) -> dict[str, int]:
         pairs = _pairs(path)
         write_pairs(job.pairs_file(folder), pairs, "parallel")
@@ -170,19 +157,14 @@ def _parallel_pairs(job: Job, path: str | Path) -> Finished:
     return job.stages.run("parallel-pairs", keep, settings={"lp": job.lang_pair}, files=[path])
 
 
-def _prepared(
-    job: Job, material: Material, held_back: Sequence[tuple[str, str]], identify: bool
-) -> tuple[Finished, ...]:
-    """The stages that clean the text of either side, see `mtmetrics.mining.text.prepare`."""
+def _prepared(job: Job, material: Material, held_back: list[tuple[str, str]], identify: bool) -> tuple[Finished, ...]:
     languages = language_pair(job.lang_pair)
     if identify:
         for language in languages:
             language_identifier(language)  # refuses the second language before the work on the first
     files = (material.source_text, material.target_text)
-    return tuple(
-        _clean(job, file, language, [pair[side] for pair in held_back], identify)
-        for side, (file, language) in enumerate(zip(files, languages, strict=True))
-    )
+    held = [[pair[side] for pair in held_back] for side in (0, 1)]
+    return tuple(_clean(job, *side, identify) for side in zip(files, languages, held, strict=True))
 
 
 def _clean(job: Job, file: str | Path, language: str, held_back: Sequence[str], identify: bool) -> Finished:
@@ -198,54 +180,46 @@ def _clean(job: Job, file: str | Path, language: str, held_back: Sequence[str], 
     return job.stages.run(f"prepare-{language}", clean, settings=settings, files=[file])
 
 
-def _made(job: Job, parallel: Finished | None) -> tuple[Finished, Rounds]:
-    """The stage that put the preset together, and the rounds before it."""
-    maps = _word_rounds(job)
-    sentences = _sentence_rounds(job) if job.start.sentences else []
-    rounds = Rounds(maps, list(sentences), job.config.map)
-    last, kind, translation = maps[-1], job.config.map, None
+def _made(job: Job, parallel: Finished | None) -> Finished:
+    job.maps = _word_rounds(job)
+    job.models = _sentence_rounds(job) if job.start.sentences else []
+    maps, kind, sentences, translation = job.maps[-1], job.config.map, next(reversed(job.models), None), None
     if job.start.translation:
-        translation = _translation_rounds(job, last)
+        translation = _translation_rounds(job, maps)
     if parallel:
-        last, kind = _fitted(job, "parallel-maps", parallel, job.files[-1]), "clp"
+        maps, kind = _fitted(job, "parallel-maps", parallel, job.files[-1]), "clp"
         if sentences:
-            start = job.sentence_encoder(sentences)
-            sentences.append(_sentence_model(job, "parallel-sentences-model", parallel, start))
+            start = str(sentences.folder / MODEL)
+            sentences = _sentence_model(job, "parallel-sentences-model", parallel, start)
         if translation:
             start = str(translation.folder / MODEL)
             translation = _translation_model(job, "parallel-translation-model", [parallel], start)
-    return assembled(job, last, kind, sentences[-1] if sentences else None, translation), rounds
+    return assembled(job, maps, kind, sentences, translation)
 
 
 def _word_rounds(job: Job) -> list[Finished]:
-    """The stages that fitted the maps: pairs are mined, maps are fitted on their words, and the better metric mines
-    again (Fig. 3 of the paper)."""
+    """Pairs are mined, maps are fitted on their words, and the better metric mines again (Fig. 3 of the paper)."""
     maps: list[Finished] = []
     for turn in range(1, job.config.remap_rounds + 1):
-        settings = job.settings("remap_sentences", "remap_candidates", "remap_share", *(["map"] if maps else []))
-        size, k, share = job.config.remap_sentences, job.config.remap_candidates, job.config.remap_share
-        pairs = _word_pairs(job, f"words-{turn}-pairs", maps[-1:], size, k, share, settings)
+        pairs = _word_pairs(job, f"words-{turn}-pairs", maps[-1:], "remap_sentences", "remap")
         maps.append(_fitted(job, f"words-{turn}-maps", pairs, f"mined, round {turn}"))
     return maps
 
 
-def _word_pairs(
-    job: Job, name: str, maps: Sequence[Finished], size: int, k: int, share: float, settings: dict[str, Any]
-) -> Finished:
-    """The stage that mines by Word Mover's Distance, with a map where there is one."""
+def _word_pairs(job: Job, name: str, maps: Sequence[Finished], sentences: str, use: str) -> Finished:
+    names = sentences, f"{use}_candidates", f"{use}_share"
+    size, k, share = (getattr(job.config, setting) for setting in names)
 
     def mine(folder: Path) -> dict[str, Any]:
-        remapping = job.remapping(maps[-1], job.config.map) if maps else None
         options = {"k": k, "share": share, "threads": job.threads, "wrap": job.wrap("mining")}
-        mined = mine_words(*job.encoded(size), remapping, **options)
+        mined = mine_words(*job.encoded(size), job.remapping(maps), **options)
         return job.keep_pairs(folder, mined)
 
-    return job.stages.run(name, mine, settings={**settings, **job.word_settings()}, after=[*job.texts, *maps])
+    settings = {**job.settings(*names, *(["map"] if maps else [])), **job.word_settings()}
+    return job.stages.run(name, mine, settings=settings, after=[*job.texts, *maps])
 
 
 def _fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
-    """The stage that fits both maps on the words of pairs."""
-
     def fit(folder: Path) -> dict[str, Any]:
         sentences = list(map(tuple, iter_table(job.pairs_file(pairs.folder), ("source", "target"))))
         wrap = job.wrap("aligning")
@@ -259,11 +233,7 @@ def _fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
     return job.stages.run(name, fit, settings=settings, after=[pairs])
 
 
-def _trained(
-    job: Job, name: str, train: Callable[[Run], Any], settings: dict[str, Any], after: Sequence[Finished]
-) -> Finished:
-    """The stage of a training."""
-
+def _trained(job: Job, name: str, train: Callable[[Run], Any], settings: dict, after: Sequence[Finished]) -> Finished:
     def produce(folder: Path) -> dict[str, Any]:
         run = Run(folder / MODEL, seed=job.seed, work=folder / "checkpoints")
         train(run)
@@ -274,16 +244,11 @@ def _trained(
 
 
 def _sentence_rounds(job: Job) -> list[Finished]:
-    """The stages that trained the sentence encoder: pairs are mined with one encoder, and a fresh one learns from them,
-    round after round (Sec. 3.2 of the paper)."""
+    """Pairs are mined with one encoder, and a fresh one learns from them (Sec. 3.2 of the paper)."""
     models: list[Finished] = []
     for turn in range(1, job.config.contrastive_rounds + 1):
-        settings = {
-            **job.settings("train_sentences", "contrastive_neighbours", "contrastive_pairs"),
-            "dtype": job.pool.dtype,
-            "seed": job.seed,
-            "start": known_by(job.start.sentences),
-        }
+        settings = job.settings("train_sentences", "contrastive_neighbours", "contrastive_pairs")
+        settings |= {"dtype": job.pool.dtype, "seed": job.seed, "start": known_by(job.start.sentences)}
         mine = functools.partial(_mine_sentences, job=job, encoder=job.sentence_encoder(models))
         after = [*job.texts, *models[-1:]]
         pairs = job.stages.run(f"sentences-{turn}-pairs", mine, settings=settings, after=after)
@@ -292,32 +257,22 @@ def _sentence_rounds(job: Job) -> list[Finished]:
 
 
 def _mine_sentences(folder: Path, *, job: Job, encoder: str) -> dict[str, Any]:
-    mined = mine_sentences(
-        *job.sentences(job.config.train_sentences),
-        job.pool.sentence_encoder(encoder),
-        k=job.config.contrastive_neighbours,
-        limit=job.config.contrastive_pairs,
-        wrap=job.wrap("encoding"),
-    )
-    return job.keep_pairs(folder, mined)
+    sides, model = job.sentences(job.config.train_sentences), job.pool.sentence_encoder(encoder)
+    k, limit = job.config.contrastive_neighbours, job.config.contrastive_pairs
+    return job.keep_pairs(folder, mine_sentences(*sides, model, k=k, limit=limit, wrap=job.wrap("encoding")))
 
 
 def _sentence_model(job: Job, name: str, pairs: Finished, start: str) -> Finished:
-    """The stage that trains a sentence encoder on pairs, from the model `start`."""
-    config = ContrastiveConfig(
-        pairs_per_step=job.config.contrastive_batch, learning_rate=job.config.contrastive_learning_rate
-    )
+    batch, rate = job.config.contrastive_batch, job.config.contrastive_learning_rate
+    config = ContrastiveConfig(pairs_per_step=batch, learning_rate=rate)
     file = job.pairs_file(pairs.folder)
     settings = {**job.settings("contrastive_batch", "contrastive_learning_rate"), "start": known_by(start)}
     return _trained(job, name, lambda run: train_contrastive(run, [file], start, config=config), settings, [pairs])
 
 
 def _translation_rounds(job: Job, maps: Finished) -> Finished:
-    """The stage that trained the translation model last: it learns from mined pairs, then from its own translations
-    too (Sec. 3.1 of the paper)."""
-    size, k, share = job.config.train_sentences, job.config.translation_candidates, job.config.translation_share
-    settings = job.settings("train_sentences", "translation_candidates", "translation_share")
-    pairs = [_word_pairs(job, "translation-pairs", [maps], size, k, share, {**settings, "kind": job.config.map})]
+    """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
+    pairs = [_word_pairs(job, "translation-pairs", [maps], "train_sentences", "translation")]
     start = str(job.start.translation)
     if start == _SMALL:
         start = str(_small_translator(job).folder / MODEL)
@@ -332,22 +287,20 @@ def _translation_rounds(job: Job, maps: Finished) -> Finished:
 
 
 def _small_translator(job: Job) -> Finished:
-    """The stage that makes a small model from the encoder, which learns to restore sentences of both languages."""
+    """A small model from the encoder, which learns to restore sentences of both languages."""
     encoder, steps = job.start.encoder, job.config.denoising_steps
     config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10, checkpoint_every=steps)
     texts = [str(text.folder / SENTENCES) for text in job.texts]
     settings = {**job.settings("denoising"), "encoder": known_by(encoder["model"], encoder.get("revision"))}
-    return _trained(
-        job,
-        "translation-start",
-        lambda run: train_denoising(run, texts, encoder["model"], config=config),
-        settings,
-        job.texts,
-    )
+
+    def train(run: Run) -> None:
+        train_denoising(run, texts, encoder["model"], config=config)
+
+    return _trained(job, "translation-start", train, settings, job.texts)
 
 
 def _translate(folder: Path, *, job: Job, model: Finished) -> dict[str, Any]:
-    """Sentences of the source language and their machine translations; what has none, or equals it, is left out."""
+    """Keeps what the model translates; what has no translation, or equals it, is left out."""
     sources, _ = job.sentences(job.config.train_sentences)
     translator = job.pool.translator(str(model.folder / MODEL), lang_pair=job.lang_pair)
     found = [(text, made.text) for text, made in zip(sources, translator.translate(sources), strict=True)]
@@ -357,18 +310,12 @@ def _translate(folder: Path, *, job: Job, model: Finished) -> dict[str, Any]:
 
 
 def _translation_model(job: Job, name: str, pairs: Sequence[Finished], start: str) -> Finished:
-    """The stage that trains a translation model on pairs, from the model `start`."""
-    config = TranslationConfig(
-        epochs=job.config.translation_epochs,
-        pairs_per_step=job.config.translation_batch,
-        learning_rate=job.config.translation_learning_rate,
-    )
+    epochs, batch, rate = (getattr(job.config, f"translation_{name}") for name in ("epochs", "batch", "learning_rate"))
+    config = TranslationConfig(epochs=epochs, pairs_per_step=batch, learning_rate=rate)
     files = [job.pairs_file(stage.folder) for stage in pairs]
     settings = job.settings("translation_epochs", "translation_batch", "translation_learning_rate")
-    return _trained(
-        job,
-        name,
-        lambda run: train_translation(run, files, start, job.lang_pair, config=config),
-        {**settings, "start": known_by(start)},
-        list(pairs),
-    )
+
+    def train(run: Run) -> None:
+        train_translation(run, files, start, job.lang_pair, config=config)
+
+    return _trained(job, name, train, {**settings, "start": known_by(start)}, pairs)

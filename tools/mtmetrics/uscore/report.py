@@ -1,7 +1,5 @@
-"""What a production of UScore measures of itself, stage after stage, and the model card that tells it: matching of
-held-back sentences and agreement with human judgements."""
+"""What a production of UScore measures of itself, stage after stage, and the model card that tells it."""
 
-import dataclasses
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +16,6 @@ from mtmetrics.evaluation.data import Judged, read_judged_segments
 from mtmetrics.evaluation.figures import save_figure
 from mtmetrics.evaluation.plots import draw_curves
 from mtmetrics.evaluation.table_styles import markdown
-from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.neighbours import nearest
 from mtmetrics.mining.words import encode_side, find_closest
 from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights, weighted_sum
@@ -27,46 +24,22 @@ from mtmetrics.uscore.stages import Finished, Job, known_by
 
 _FILE = "measured.json"
 _LEVELS = ("words", "sentences")
-_MODELS = {
-    "encoder": "words",
-    "maps": "map of the source side",
-    "sentences": "sentence encoder",
-    "translation": "pseudo-references",
-}
+_MODELS = {"encoder": "words", "sentences": "sentence encoder", "translation": "pseudo-references"}
 log = logging.getLogger("mtmetrics")
 
 
-@dataclasses.dataclass(frozen=True)
-class Rounds:
-    """The stages that can be compared.
-
-    Attributes:
-        maps: of the word level, one per round.
-        sentences: models of the sentence level, one per round.
-        kind: the map that is used.
-    """
-
-    maps: list[Finished]
-    sentences: list[Finished]
-    kind: str
-
-    def until(self, stages: list[Finished]) -> dict[str, list[Finished]]:
-        """Name -> the stages of a level up to a round, from none at all to the last."""
-        return {f"round {turn}" if turn else "start": stages[:turn] for turn in range(len(stages) + 1)}
-
-
-def precision(job: Job, rounds: Rounds, pairs: Sequence[tuple[str, str]]) -> Finished:
+def precision(job: Job, pairs: Sequence[tuple[str, str]]) -> Finished:
     """The stage that measures P@1 of matching held-back sentences with their translations, after each round."""
 
     def measure(folder: Path) -> dict[str, Any]:
         sides = [encode_side([pair[number] for pair in pairs], job.encoder) for number in (0, 1)]
         k, threads = job.config.remap_candidates, job.threads
         found: dict[str, dict[str, float]] = {level: {} for level in _LEVELS}
-        for name, maps in rounds.until(rounds.maps).items():
-            numbers = find_closest(*sides, _remapping(job, rounds, maps), k=k, threads=threads).targets
+        for name, maps in _until(job.maps).items():
+            numbers = find_closest(*sides, job.remapping(maps), k=k, threads=threads).targets
             matched = [(source, sides[1].texts[target]) for source, target in zip(sides[0].texts, numbers, strict=True)]
             found["words"][name] = precision_at_1(matched, pairs)
-        for name, models in rounds.until(rounds.sentences).items() if job.start.sentences else ():
+        for name, models in _until(job.models).items() if job.start.sentences else ():
             model = job.pool.sentence_encoder(job.sentence_encoder(models))
             encoded = [model.encode([pair[number] for pair in pairs]) for number in (0, 1)]
             numbers = nearest(*(side.vectors[side.index] for side in encoded), 1, measure="cosine").rows[:, 0]
@@ -75,38 +48,18 @@ def precision(job: Job, rounds: Rounds, pairs: Sequence[tuple[str, str]]) -> Fin
         write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
         return {"pairs": len(pairs)}
 
-    settings = {
-        "pairs": [list(pair) for pair in pairs],
-        "kind": rounds.kind,
-        **job.settings("remap_candidates"),
-        **_models(job),
-    }
-    return job.stages.run("precision", measure, settings=settings, after=[*rounds.maps, *rounds.sentences])
+    settings = {"pairs": [list(pair) for pair in pairs], **job.settings("map", "remap_candidates"), **_models(job)}
+    return job.stages.run("precision", measure, settings=settings, after=[*job.maps, *job.models])
 
 
 def precision_at_1(found: Sequence[tuple[str, str]], pairs: Iterable[tuple[str, str]]) -> float:
-    """Share of sentences whose closest target is a translation of theirs (parallel sentence matching), 0 to 1.
-
-    Args:
-        found: sentences and the targets that were found for them.
-        pairs: sentences and their translations, of which a sentence may have several.
-    """
+    """Share of (sentence, closest target) that are among the translations (parallel sentence matching)."""
     translations = set(pairs)
     return sum(pair in translations for pair in found) / len(found)
 
 
-def agreement(
-    job: Job, rounds: Rounds, final: UScore, judged: Sequence[str | Path], after: Sequence[Finished]
-) -> Finished:
-    """The stage that measures Pearson's r with human judgements, of each round and of the metric that comes of them.
-
-    Args:
-        job: the production.
-        rounds: its rounds.
-        final: the metric.
-        judged: segments with human judgements, see `mtmetrics.evaluation.data`.
-        after: the stages that `final` comes of.
-    """
+def agreement(job: Job, final: UScore, judged: Sequence[str | Path], preset: Finished) -> Finished:
+    """The stage that measures Pearson's r with human judgements, of each round and of the metric that comes of them."""
 
     def measure(folder: Path) -> dict[str, Any]:
         found = {}
@@ -114,48 +67,44 @@ def agreement(
             segments = read_judged_segments(path)
             human = segments.judgements["human"]
             values: dict[str, float | None] = {}
-            for column, scores in _columns(job, rounds, final, segments).items():
-                correlation = pearson(segments.take(scores), human)
-                values[column] = correlation.known
+            for column, scores in _columns(job, final, segments).items():
+                values[column] = pearson(segments.take(scores), human).known
             found[name] = {"lp": segments.lang_pair, "segments": len(human), "pearson": values}
         write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
         return {"files": len(found)}
 
     names = _names(judged)
-    settings = {"kind": rounds.kind, "names": list(names), "signature": final.signature, **_models(job)}
-    stages = [*rounds.maps, *rounds.sentences, *after]
+    settings = {**job.settings("map"), "names": list(names), "signature": final.signature, **_models(job)}
+    stages = [*job.maps, *job.models, preset]
     return job.stages.run("agreement", measure, settings=settings, files=judged, after=stages)
+
+
+def _until(stages: Sequence[Finished]) -> dict[str, Sequence[Finished]]:
+    """Name -> the stages up to a round, from none at all to the last."""
+    return {f"round {turn}" if turn else "start": stages[:turn] for turn in range(len(stages) + 1)}
 
 
 def _models(job: Job) -> dict[str, Any]:
     return {**job.word_settings(), "sentences": known_by(job.start.sentences)}
 
 
-def _remapping(job: Job, rounds: Rounds, maps: Sequence[Finished]) -> Remapping | None:
-    return job.remapping(maps[-1], rounds.kind) if maps else None
-
-
 def _names(paths: Sequence[str | Path]) -> dict[str, str | Path]:
     """A name for each file: its own, or that of its folder too where several files have the same."""
     stems = {path: Path(path).name.removesuffix(".gz").removesuffix(".jsonl") for path in paths}
     twice = {stem for stem in stems.values() if list(stems.values()).count(stem) > 1}
-    return {
-        f"{Path(path).resolve().parent.name}-{stem}" if stem in twice else stem: path for path, stem in stems.items()
-    }
+    parents = {path: f"{Path(path).resolve().parent.name}-" if stem in twice else "" for path, stem in stems.items()}
+    return {parents[path] + stem: path for path, stem in stems.items()}
 
 
-def _columns(job: Job, rounds: Rounds, final: UScore, segments: Judged) -> dict[str, np.ndarray]:
-    """The scores of each round, the parts of the metric, and both levels with each set of weights."""
-
+def _columns(job: Job, final: UScore, segments: Judged) -> dict[str, np.ndarray]:
     def scores(scorer: Any) -> Any:
         return scorer.score(segments.sources, segments.predictions)
 
     columns: dict[str, np.ndarray] = {}
-    for name, maps in rounds.until(rounds.maps).items():
-        remapping = _remapping(job, rounds, maps)
-        words = XMoverScore(job.encoder, variant="uscore", remapping=remapping, threads=job.threads)
+    for name, maps in _until(job.maps).items():
+        words = XMoverScore(job.encoder, variant="uscore", remapping=job.remapping(maps), threads=job.threads)
         columns[f"words, {name}"] = scores(words).parts["mover"]
-    for name, models in rounds.until(rounds.sentences).items() if job.start.sentences else ():
+    for name, models in _until(job.models).items() if job.start.sentences else ():
         sentences = UScore(sentences=job.pool.sentence_encoder(job.sentence_encoder(models)), parts="snt")
         columns[f"sentences, {name}"] = scores(sentences).segments
     parts = scores(final).parts
@@ -174,20 +123,21 @@ def described(job: Job, preset: Finished, measures: Mapping[str, Finished]) -> F
     """The stage that writes the card, and draws what was measured."""
 
     def describe(folder: Path) -> dict[str, Any]:
-        found = {
-            name: json.loads((stage.folder / _FILE).read_text(encoding="utf-8")) for name, stage in measures.items()
-        }
+        found = {name: _read(stage.folder / _FILE) for name, stage in measures.items()}
         plots = _draw(folder, job.lang_pair, found)
-        config = json.loads((preset.folder / "config.json").read_text(encoding="utf-8"))
+        config = _read(preset.folder / "config.json")
         write_atomic(folder / "README.md", _card(config, found, plots))
         return {}
 
     return job.stages.run("card", describe, after=[preset, *measures.values()])
 
 
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def _draw(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[str, str]:
-    """Draws what was measured after each round: file name -> what the plot shows. Without matplotlib, says how to get
-    it and goes on."""
+    """File name -> what the plot shows. Without matplotlib, says how to get it and goes on."""
     try:
         require_extra("plot", "the plots of the rounds")
     except MTMetricsError as error:
@@ -205,7 +155,7 @@ def _draw(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[str, s
         shown[f"agreement-{file}.png"] = f"Pearson's r with human judgements of {file}", rounds
     for name, (label, levels) in shown.items():
         lines = {
-            level: {turn: float("nan") if value is None else value for turn, value in enumerate(rounds.values())}
+            level: dict(enumerate(np.array([*rounds.values()], dtype=float)))
             for level, rounds in levels.items()
             if rounds
         }
@@ -216,7 +166,6 @@ def _draw(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[str, s
 
 
 def _card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[str, str]) -> str:
-    """The text of README.md; `config` is what config.json holds."""
     lang_pair = config["lang_pair"]
     source, target = lang_pair.split("-")
     stages = [["stage", "counts"]]
@@ -250,7 +199,6 @@ def _card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[st
 
 
 def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """The metadata that the Hub reads; `mtmetrics.artifacts.cards` says which are needed."""
     import yaml
 
     model = config["preset"]["encoder"]["model"]
@@ -270,19 +218,16 @@ def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any]) -> str:
 
 
 def _results(files: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One result of a model-index per file of judged segments: the agreement of the metric with its usual weights."""
+    """One result of a model-index per file of judged segments: the metric with its usual weights."""
     results = []
     for file, values in files.items():
         # The levels with the tuned weights stand after the parts and after the word level alone.
         name, value = [(name, value) for name, value in values["pearson"].items() if name.endswith(", tuned")][-1]
         if value is not None:
-            results.append(
-                {
-                    "task": {"type": "machine-translation-evaluation"},
-                    "dataset": {"name": file, "type": file},
-                    "metrics": [{"type": "pearsonr", "name": f"Pearson's r, {name}", "value": round(value, 3)}],
-                }
-            )
+            metric = {"type": "pearsonr", "name": f"Pearson's r, {name}", "value": round(value, 3)}
+            dataset = {"name": file, "type": file}
+            task = {"type": "machine-translation-evaluation"}
+            results.append({"task": task, "dataset": dataset, "metrics": [metric]})
     return results
 
 
@@ -292,7 +237,7 @@ def _held(config: Mapping[str, Any]) -> list[str]:
         if "model" in table:
             rows.append([_MODELS.get(name, "fluency"), f"`{table['model']}`"])
         elif name == "maps":
-            rows.append([_MODELS[name], table["kind"].upper()])
+            rows.append(["map of the source side", table["kind"].upper()])
     left_out = ", ".join(config["preset"].get("score", {}).get("without", []))
     note = f"Left out by name: {left_out}; the weights of what remains are scaled up."
     return [markdown(rows, ()), *([note] if left_out else [])]

@@ -1,5 +1,4 @@
-"""The stages of a long production: each one's result stays until something that it depends on changes; and what the
-stages of UScore share, models and prepared text."""
+"""The stages of a long production, each kept until what it depends on changes; and what those of UScore share."""
 
 import dataclasses
 import functools
@@ -21,7 +20,7 @@ from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.pairs import MinedPairs
 from mtmetrics.mining.text import draw
-from mtmetrics.mining.words import EncodedSide, encode_side
+from mtmetrics.mining.words import Side, encode_side
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.textio import iter_lines
@@ -34,14 +33,7 @@ log = logging.getLogger("mtmetrics")
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """A stage whose result is there.
-
-    Attributes:
-        name: of the stage.
-        folder: holds its files.
-        counts: what it counted and measured.
-        digest: hash over its files and counts, by which later stages notice a change.
-    """
+    """A stage whose result is in `folder`; `digest`, a hash over files and counts, tells later stages of a change."""
 
     name: str
     folder: Path
@@ -50,18 +42,11 @@ class Finished:
 
 
 class Stages:
-    """The stages of one production, in one work folder.
+    """The stages of one production, in one work folder, in which one process at a time works.
 
     ``state.json`` there says for each finished stage what it depended on: settings, files, and the results of other
     stages. A stage that depends on the same things again is not repeated; one that was cut off starts over. Times and
     counts go to a log besides, one JSON object per line.
-
-    Args:
-        work: folder of the stages; made if it is missing. One process at a time works in it.
-        log_file: JSON Lines, to which every run of a stage adds a line.
-
-    Raises:
-        MTMetricsError: the folder cannot be written or is in use, or its state file is damaged.
     """
 
     def __init__(self, work: Path, log_file: Path) -> None:
@@ -104,10 +89,6 @@ class Stages:
             settings: all settings that shape the result (JSON values).
             files: input files from outside, known by their content.
             after: the stages that it reads.
-
-        Raises:
-            InputError: as `produce`; or a file of `files` cannot be read.
-            MTMetricsError: as `produce`; or a file cannot be written.
         """
         self._asked[name] = None
         contents = [_file_digest(path) for path in files]
@@ -144,8 +125,7 @@ class Stages:
         self._lock.release()
 
     def forget_others(self) -> None:
-        """Removes what is kept of stages that this process did not ask for: they are no longer part of the
-        production."""
+        """Removes the stages that this process did not ask for: they are no longer part of the production."""
         for name in [name for name in self._state if name not in self._asked]:
             self._forget(name)
             shutil.rmtree(self.work / name, ignore_errors=True)
@@ -171,16 +151,8 @@ def _file_digest(path: str | Path) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """The models of a preset that a production starts from.
-
-    Attributes:
-        preset: its name.
-        encoder: table of the word level: ``model`` and, where they are not the usual ones, ``revision`` and ``layer``.
-        aligner_layer: hidden state that aligns words; None is that of `encoder`.
-        language_model: table of the language model of the target language; empty where there is none.
-        sentences: model that the sentence encoder starts from, or None.
-        translation: model that the translation model starts from; ``"small"`` makes one; or None.
-    """
+    """The models of a preset that a production starts from: tables of word encoder and language model, layer that
+    aligns (None: the encoder's), models to train (None: not made; ``"small"``: a new translation model)."""
 
     preset: str
     encoder: dict[str, Any]
@@ -197,20 +169,8 @@ def known_by(model: str | None, revision: str | None = None) -> str | None:
 
 @dataclasses.dataclass(eq=False)
 class Job:
-    """What all stages of a production share.
-
-    Attributes:
-        stages: where results are kept.
-        lang_pair: such as ``"de-en"``.
-        start: models.
-        config: settings.
-        seed: of everything random.
-        pool: loaded models.
-        files: names of the files that the production learns from.
-        threads: solver threads.
-        progress: wraps an iteration, with a description.
-        texts: the stages that prepared the sentences of either side.
-    """
+    """What all stages of a production share: among others those that prepared the text of either side, and those that
+    fitted maps and trained models of sentences, one per round."""
 
     stages: Stages
     lang_pair: str
@@ -222,6 +182,8 @@ class Job:
     threads: int
     progress: Callable[..., Any]
     texts: tuple[Finished, ...] = ()
+    maps: Sequence[Finished] = ()
+    models: Sequence[Finished] = ()
 
     @property
     def encoder(self) -> TokenEncoder:
@@ -237,9 +199,9 @@ class Job:
     def _token_encoder(self, layer: int | None) -> TokenEncoder:
         return self.pool.encoder(self.start.encoder["model"], layer=layer, revision=self.start.encoder.get("revision"))
 
-    def remapping(self, maps: Finished, kind: str) -> Remapping:
-        """A map that a stage fitted."""
-        return load_map(maps.folder, self.lang_pair, kind, self.encoder)
+    def remapping(self, maps: Sequence[Finished]) -> Remapping | None:
+        """The map of the last round; None before the first."""
+        return load_map(maps[-1].folder, self.lang_pair, self.config.map, self.encoder) if maps else None
 
     def sentence_encoder(self, models: Sequence[Finished]) -> str:
         """The sentence encoder of the last round, at first the one that the rounds start from."""
@@ -249,12 +211,12 @@ class Job:
         """At most `size` sentences of either side, drawn at random."""
         return [draw(list(iter_lines(text.folder / SENTENCES)), size, self.seed) for text in self.texts]
 
-    def encoded(self, size: int) -> tuple[EncodedSide, ...]:
+    def encoded(self, size: int) -> tuple[Side, ...]:
         """The words of `sentences`, which are encoded once however many stages ask for them."""
         return self._encoded(min(size, max(text.counts["kept"] for text in self.texts)))
 
     @functools.lru_cache(maxsize=1)  # noqa: B019 (a job lives as long as its production)
-    def _encoded(self, size: int) -> tuple[EncodedSide, ...]:
+    def _encoded(self, size: int) -> tuple[Side, ...]:
         folder, wrap = self.stages.work, self.wrap("encoding")
         return tuple(encode_side(side, self.encoder, folder=folder, wrap=wrap) for side in self.sentences(size))
 
@@ -268,16 +230,11 @@ class Job:
 
     def word_settings(self) -> dict[str, Any]:
         """By what a stage knows the word encoder, and the draw of its sentences."""
-        model = self.start.encoder
-        return {
-            "encoder": known_by(model["model"], model.get("revision")),
-            "layer": self.encoder.layer,
-            "dtype": self.pool.dtype,
-            "seed": self.seed,
-        }
+        known = known_by(self.start.encoder["model"], self.start.encoder.get("revision"))
+        return {"encoder": known, "layer": self.encoder.layer, "dtype": self.pool.dtype, "seed": self.seed}
 
     def pairs_file(self, folder: Path) -> Path:
-        """Where a stage keeps its pairs, see `mtmetrics.mining.pairs.write_pairs`."""
+        """Where a stage keeps its pairs."""
         return folder / f"{self.lang_pair}.jsonl"
 
     def keep_pairs(self, folder: Path, mined: MinedPairs) -> dict[str, Any]:
