@@ -16,11 +16,7 @@ _MODULES = {
 
 
 def require_extra(extra: str, purpose: str) -> None:
-    """Says how to install an extra where one of its packages is absent.
-
-    Args:
-        extra: one of those in setup.cfg, such as ``"mining"``.
-        purpose: what needs it, for the message.
+    """Says, for the sake of `purpose`, how to install an extra of setup.cfg where one of its packages is absent.
 
     Raises:
         MissingExtraError: a package cannot be found.

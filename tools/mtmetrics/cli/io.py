@@ -102,7 +102,6 @@ def read_systems(args: argparse.Namespace) -> Systems:
 
 
 def _require_files(args: argparse.Namespace) -> None:
-    """Refuses arguments that name no files, or contradicting ones."""
     if args.file is not None and (args.sources or args.predictions or args.references):
         raise InputError("pass either one FILE or -s and -t (or -r and -t), not both")
     if args.file is None and (not args.predictions or not (args.sources or args.references)):
@@ -308,12 +307,8 @@ class _ParquetWriter(Writer):
 
 @contextlib.contextmanager
 def open_writer(form: str, out: str | None, names: Sequence[str], *, parts: bool) -> Iterator[Writer]:
-    """A writer to a file, which appears only when everything went well, or to standard output.
-
-    Raises:
-        InputError: the file's folder does not exist.
-        MTMetricsError: the file cannot be written.
-    """
+    """A writer to a file, which appears only when everything went well, or to standard output; `InputError` where the
+    file's folder does not exist."""
     from mtmetrics.artifacts.files import atomic_path
 
     kinds = {"json": _JsonWriter, "jsonl": _JsonLinesWriter, "tsv": _TsvWriter}

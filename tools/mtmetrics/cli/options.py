@@ -58,12 +58,7 @@ def add_row_options(
     *,
     one_file: str = "TSV without a header, .jsonl or .parquet; - reads TSV from standard input",
 ) -> None:
-    """Adds the files to read and the language pair.
-
-    Args:
-        parser: of the command.
-        one_file: what a single FILE holds.
-    """
+    """Adds the files to read (`one_file` says what a single FILE holds) and the language pair."""
     parser.add_argument("file", nargs="?", metavar="FILE", help=one_file)
     parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
     for short, name, text in (
@@ -77,9 +72,7 @@ def add_row_options(
 def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """Adds the choice of metric and preset, and what overrides the preset.
 
-    Args:
-        parser: of the command.
-        several: take `--metric` several times, with preset and options in its value.
+    With `several`, `--metric` is taken several times, with preset and options in its value.
     """
     group = parser.add_argument_group("metric")
     if several:
@@ -128,8 +121,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.registry.load_scorer` that the arguments hold, None where they leave the
-    choice to the preset."""
+    """The keywords for `mtmetrics.scorers.registry.load_scorer`, None where the arguments leave the choice to the
+    preset."""
     options = {"metric": args.metric, "preset": args.preset}
     options |= {name: getattr(args, "combine" if name == "parts" else name) for name in (*_CHOICES, *_OVERRIDES)}
     return options | ({"lang_pair": args.lp} if hasattr(args, "lp") else {})
@@ -149,19 +142,14 @@ def model_pool(args: argparse.Namespace) -> "ModelPool":
 
 
 def progress(iterable: Any, **options: Any) -> Any:
-    """Wraps an iterable in a progress bar on standard error, which shows itself on a terminal only."""
+    """Wraps an iterable in a progress bar on standard error, shown on a terminal only."""
     from tqdm import tqdm
 
     return tqdm(iterable, disable=None, leave=False, **options)
 
 
 def add_settings(settings: Any, config: type) -> None:
-    """Adds an option for each field of a dataclass of settings.
-
-    Args:
-        settings: parser or group.
-        config: its fields have a default, and their `help` in the metadata.
-    """
+    """Adds an option for each field of a dataclass of settings, which has a default, and its `help` in the metadata."""
     for field in dataclasses.fields(config):
         flag = "--" + field.name.replace("_", "-")
         text = field.metadata["help"]

@@ -26,14 +26,13 @@ def bertscore(predictions: PackedTokens, references: PackedTokens, *, threads: i
     padding, as in its batches of one.
 
     Args:
-        predictions: packed, L2-normalised tokens with the special ones; input position i is paired with position i of
-            `references`.
-        references: the other side. Weights of at least 0: uniform, or from `mtmetrics.models.words`.
+        predictions: packed, L2-normalised tokens with the special ones; input i is paired with input i of `references`.
+        references: the other side; weights of at least 0.
         threads: threads that share the pairs.
 
     Returns:
         All NaN where a side has no tokens but special ones. Where a side's tokens have no weight, its own number and F1
-        are NaN.
+            are NaN.
     """
     sides = predictions, references
     words = [text_sums(side, (side.words >= 0).astype(np.float64))[side.index] > 0 for side in sides]
@@ -48,14 +47,11 @@ def bertscore(predictions: PackedTokens, references: PackedTokens, *, threads: i
 def bertr(
     predictions: PackedTokens, references: PackedTokens, *, special_tokens: bool = False, threads: int = 1
 ) -> np.ndarray:
-    """BERTR of N pairs of texts: how well the word pieces of the reference are covered (Mathur et al., 2019, Eq. 1 and
-    2).
-
-    ``mean_i max_j cos(r_i, p_j)``. Unlike the recall of BERTScore, special tokens are no partners.
+    """BERTR of N pairs of texts, ``mean_i max_j cos(r_i, p_j)``: how well the word pieces of the reference are covered
+    (Mathur et al., 2019, Eq. 1 and 2). Unlike the recall of BERTScore, special tokens are no partners.
 
     Args:
-        predictions: packed, L2-normalised tokens, uniformly weighted; input position i is paired with position i of
-            `references`.
+        predictions: packed, L2-normalised tokens, uniformly weighted; input i is paired with input i of `references`.
         references: the other side.
         special_tokens: count special tokens as word pieces, on both sides.
         threads: threads that share the pairs.

@@ -1,5 +1,4 @@
-"""Pairs of texts: the weights of their tokens made masses, one loop over them on several threads, and what needs no
-matching of tokens."""
+"""Pairs of texts: masses of their tokens, one loop over them on several threads, and what needs no matching."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -34,15 +33,8 @@ def for_each_pair(
     wanted: np.ndarray,
     threads: int,
 ) -> None:
-    """Calls ``work(pair, source_rows, target_rows)`` for the wanted ones of N pairs of texts.
-
-    Args:
-        work: computes one pair; called from several threads at a time.
-        sources: input position i is paired with position i of `targets`.
-        targets: the other side.
-        wanted: (N,) bool mask of the pairs to work on.
-        threads: threads that share the pairs.
-    """
+    """Calls ``work(pair, source_rows, target_rows)``, in several threads, for the (N,) wanted ones of N pairs of
+    texts."""
     numbers = np.flatnonzero(wanted)
     rows = [side.offsets[side.index[numbers] + end].tolist() for side in (sources, targets) for end in (0, 1)]
     pairs = list(zip(numbers.tolist(), *rows, strict=True))
@@ -55,10 +47,9 @@ def for_each_pair(
 
 
 def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:
-    """Calls ``run(task)`` for each task, several at a time where there are threads for it; the linear algebra library
-    gets one thread each.
+    """Calls ``run(task)`` for each task, several at a time where there are threads for it.
 
-    The products are too small to share out: threads of that library would only compete with ours.
+    The linear algebra library gets one thread each: the products are too small to share out.
     """
     with _linear_algebra().limit(limits=1, user_api="blas"):
         if threads == 1:
@@ -76,10 +67,7 @@ def _linear_algebra() -> ThreadpoolController:
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(N,) float64 cosines of the rows of two (N, d) matrices: the sentence semantic similarity of SentSim (Song et
-    al., 2021, Eq. 6).
-
-    NaN where a row is zero, as the mean of no token vectors is.
-    """
+    al., 2021, Eq. 6). NaN where a row is zero, as the mean of no token vectors is."""
     first, second = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     products = np.einsum("ij,ij->i", first, second)
@@ -87,15 +75,12 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def sentence_mover_distances(sources: PackedTokens, targets: PackedTokens) -> np.ndarray:
-    """Sentence Mover's Distance of N pairs of texts: the Euclidean distance of their mean token vectors (Song et al.,
-    2021, Eq. 9).
+    """(N,) Euclidean distances of the mean token vectors of pairs of texts (Song et al., 2021, Eq. 9); NaN for empty
+    sides.
 
     Args:
-        sources: packed tokens as they were encoded, not normalised, special tokens left out as in the published code.
-        targets: the other side; input position i is paired with position i of `sources`.
-
-    Returns:
-        (N,) float64 distances; NaN where a side has no tokens.
+        sources: packed tokens as they were encoded, special tokens left out as in the published code.
+        targets: the other side; input i is paired with input i of `sources`.
     """
     means = [side.means().astype(np.float64)[side.index] for side in (sources, targets)]
     filled = (sources.lengths > 0)[sources.index] & (targets.lengths > 0)[targets.index]

@@ -20,7 +20,7 @@ _NOISE = 1e-12
 
 
 def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-    """Exact earth mover's distance by POT's compiled network simplex.
+    """Exact earth mover's distance by POT's compiled network simplex: the (n, m) flow and its cost.
 
     ``min_F sum_ij C_ij F_ij`` subject to ``F 1 = source``, ``F' 1 = target`` (Sec. 3.1 of Zhao et al., 2020). Calls the
     compiled function itself: the checks and conversions of ``ot.emd`` take longer than a sentence pair does.
@@ -29,9 +29,6 @@ def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tu
         cost: (n, m) float64, C-contiguous.
         source: (n,) float64 masses.
         target: (m,) float64 masses of the same sum.
-
-    Returns:
-        The (n, m) flow and its cost.
 
     Raises:
         MTMetricsError: the solver found no optimum (masses of unequal sums, for example).
@@ -47,9 +44,8 @@ def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tu
 def cost_matrix(x: np.ndarray, y: np.ndarray, distance: Distance) -> np.ndarray:
     """(n, m) float64 distances between the L2-normalised rows of (n, d) `x` and (m, d) `y`.
 
-    ``sqeuclidean`` is ``2 - 2 cos`` (0 to 4), ``cosine`` half of it, ``euclidean`` its root (0 to 2). The root is taken
-    of float64 products: in float32 the distance of equal vectors would come out near 3e-4, as it does in the published
-    code.
+    ``sqeuclidean`` is ``2 - 2 cos`` (0 to 4), ``cosine`` half of it, ``euclidean`` its root (0 to 2), taken of float64
+    products: in float32 the distance of equal vectors would come out near 3e-4, as it does in the published code.
     """
     if distance == "euclidean":
         x, y = _unit64(x), _unit64(y)
@@ -67,10 +63,8 @@ def _unit64(rows: np.ndarray) -> np.ndarray:
 
 
 def euclidean_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n, m) float64 Euclidean distances between the rows of (n, d) `x` and (m, d) `y`, of whatever length they are.
-
-    Taken from float64 products, like the Euclidean distances of `cost_matrix`.
-    """
+    """(n, m) float64 Euclidean distances, of float64 products, between the rows of (n, d) `x` and (m, d) `y` of any
+    length."""
     x, y = x.astype(np.float64), y.astype(np.float64)
     squared = x @ y.T
     np.multiply(squared, -2.0, out=squared)
@@ -87,18 +81,15 @@ def word_mover_distances(
     transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]] = optimal_flow,
     threads: int = 1,
 ) -> np.ndarray:
-    """Word Mover's Distance of N pairs of texts.
+    """(N,) Word Mover's Distances of pairs of texts; NaN where a side has no tokens, or none with a weight.
 
     Args:
-        sources: packed tokens or n-grams; input position i is paired with position i of `targets`. Named distances need
-            them L2-normalised.
+        sources: packed tokens or n-grams; input i is paired with input i of `targets`. Named distances need them
+            L2-normalised.
         targets: the other side.
         distance: a name, see `cost_matrix`, or a function of two matrices of vectors, such as `euclidean_distances`.
         transport: what turns cost and masses into flow and value; `optimal_flow` or a partial one.
         threads: solver threads (the solver releases the GIL).
-
-    Returns:
-        (N,) float64 distances; NaN where a side has no tokens, or none with a weight.
 
     Raises:
         MTMetricsError: as `optimal_flow`.
@@ -117,14 +108,10 @@ def word_mover_distances(
 
 
 def drop_small_flows(flow: np.ndarray, rate: float) -> np.ndarray:
-    """Removes the flows that are smaller than the k-th smallest non-zero flow, ``k = max(int(count * rate), 1)``.
+    """Removes the flows of a plan that are smaller than the k-th smallest, ``k = max(int(count * rate), 1)``.
 
     The removed mass is not given back, so a distance can only fall; nothing is removed where all flows are equal.
     Published code of XMoverScore (``dropout_rate``): it sorts by mass, not by distance.
-
-    Args:
-        flow: (n, m) flows of at least 0.
-        rate: share of flows to drop, 0 to 1.
     """
     present = np.sort(flow[flow > _NOISE])
     smallest = present[min(max(int(len(present) * rate), 1), len(present)) - 1]

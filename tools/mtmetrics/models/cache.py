@@ -33,13 +33,9 @@ class EncodedText(NamedTuple):
 
 
 class TextCache:
-    """Keeps what was computed for the most recently used texts; the key is the exact text.
+    """Values of the most recently used texts, up to a total size; without `size` the texts are counted.
 
     One model owns one cache, so that model, layer and dtype are part of the key by construction.
-
-    Args:
-        limit: total size to keep; 0 keeps nothing.
-        size: tells the size of a value; without it the texts are counted.
     """
 
     def __init__(self, limit: int, size: Callable[[Any], int] = lambda value: 1) -> None:
@@ -80,16 +76,14 @@ class EmbeddingCache:
     vectors.
 
     A text is found by the sha256 of its exact characters. Its token ids are stored, so who can read the file can read
-    the texts. The file grows without bound; it can be deleted whenever no run uses it.
+    the texts. The file grows without bound; it can be deleted whenever no run uses it. Where it cannot be made, read or
+    written, or is damaged, an `MTMetricsError` is raised.
 
     Args:
-        folder: where the file lies; made if it is not there.
+        folder: made if it is not there.
         label: beginning of the file's name.
         identity: everything that the vectors depend on; the rest of the file's name is made from it.
         dim: width of the vectors.
-
-    Raises:
-        MTMetricsError: the file cannot be made, read or written, or is damaged.
     """
 
     def __init__(self, folder: str | Path, label: str, identity: Mapping[str, object], dim: int) -> None:
@@ -115,14 +109,8 @@ class EmbeddingCache:
                 raise self._damaged("it was made for other vectors")
 
     def find(self, keys: Iterable[Hashable]) -> dict[Hashable, EncodedText]:
-        """Those of the texts that are stored, without their vectors, which `vectors` reads.
-
-        Args:
-            keys: strings, or tuples of words.
-
-        Raises:
-            MTMetricsError: the file cannot be read, or is damaged.
-        """
+        """Those of the texts (strings, or tuples of words) that are stored, without their vectors, which `vectors`
+        reads."""
         found = {}
         with self._transaction("BEGIN") as connection:
             for key in keys:
@@ -134,11 +122,7 @@ class EmbeddingCache:
         return found
 
     def vectors(self, keys: Iterable[Hashable]) -> Iterator[tuple[Hashable, np.ndarray]]:
-        """Yields each text that `find` found with its (n, d) float32 vectors.
-
-        Raises:
-            MTMetricsError: the file cannot be read, or is damaged.
-        """
+        """Yields each text that `find` found with its (n, d) float32 vectors."""
         with self._transaction("BEGIN") as connection:
             for key in keys:
                 digest = _digest(key)
@@ -149,11 +133,7 @@ class EmbeddingCache:
                 yield key, np.frombuffer(row[2], dtype="<f4").reshape(-1, self._dim).astype(np.float32, copy=False)
 
     def write(self, texts: Iterable[tuple[Hashable, EncodedText]]) -> None:
-        """Stores texts, all of them or, if this fails or is interrupted, none; those that are stored already stay.
-
-        Raises:
-            MTMetricsError: the file cannot be written, or is damaged.
-        """
+        """Stores texts, all of them or, if this fails or is interrupted, none; those that are stored already stay."""
         with self._transaction("BEGIN EXCLUSIVE") as connection:
             connection.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?, ?, ?)", map(_row, texts))
 

@@ -1,5 +1,4 @@
-"""Token vectors of many texts in one array, without padding, what is done to them before matching, and who makes
-them."""
+"""Token vectors of many texts in one array, what is done to them before matching, and who makes them."""
 
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
@@ -46,15 +45,7 @@ class PackedTokens:
         index: np.ndarray,
         truncated: np.ndarray,
     ) -> "PackedTokens":
-        """Texts whose tokens are given one by one, uniformly weighted.
-
-        Args:
-            vectors: (T, d) float32 of all tokens.
-            token_ids: of each of S texts.
-            words: of each of S texts.
-            index: (N,) int64.
-            truncated: (S,) bool.
-        """
+        """Texts whose tokens are given one by one, uniformly weighted: the ids and words of each of S texts."""
         none = np.zeros(0, dtype=np.int64)
         offsets = np.cumsum([0, *map(len, token_ids)], dtype=np.int64)
         ids, positions = (np.concatenate([none, *rows]) for rows in (token_ids, words))
@@ -62,13 +53,7 @@ class PackedTokens:
 
     @classmethod
     def of_texts(cls, vectors: np.ndarray, index: np.ndarray, truncated: np.ndarray) -> "PackedTokens":
-        """One row per text, such as sentence vectors; token ids are 0 and words -1.
-
-        Args:
-            vectors: (S, d) float32.
-            index: (N,) int64.
-            truncated: (S,) bool.
-        """
+        """One row per text, such as sentence vectors (S, d); token ids are 0 and words -1."""
         rows = len(vectors)
         ids = np.zeros(rows, dtype=np.int64)
         return cls(vectors, np.arange(rows + 1), np.ones(rows), ids, ids - 1, index, truncated)
@@ -188,7 +173,12 @@ class Encoder(Protocol):
 
 
 class WordEncoder(Encoder, Protocol):
-    """An encoder whose vectors belong to tokens of a vocabulary."""
+    """An encoder whose vectors belong to tokens of a vocabulary.
+
+    Attributes:
+        vocabulary_size: number of token ids.
+        word_table: (V,) bool, true for the tokens that the published word filter keeps.
+    """
 
     @property
     def vocabulary_size(self) -> int:
@@ -201,6 +191,6 @@ class WordEncoder(Encoder, Protocol):
         ...
 
     def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
-        """The words of a text in reading order, special tokens among them, and for each row of its vectors the number
-        of its word."""
+        """The words of a text in reading order, special tokens among them, and the number of its word for each row of
+        its vectors."""
         ...

@@ -27,12 +27,12 @@ _OUT_OF_MEMORY = (
 
 
 def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> Iterator[list[int]]:
-    """Yields the numbers of texts, longest first, in batches that hold at most 5 % padding.
+    """Yields the numbers of texts that have tokens, longest first, in batches that hold at most 5 % padding.
 
     Args:
-        lengths: tokens of each text; texts of no tokens are left out.
-        batch_tokens: tells the largest padded size of a batch, except that a single text may be longer; it is asked
-            while batches are made, since the answer becomes smaller where memory runs out.
+        lengths: tokens of each text.
+        batch_tokens: tells the largest padded size of a batch, except that a single text may be longer; asked while
+            batches are made, since the answer becomes smaller where memory runs out.
     """
     batch: list[int] = []
     real = 0
@@ -60,13 +60,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 def replicate(name: str, network: Any, devices: "Sequence[torch.device]") -> list[Any]:
     """The network on each of the devices: itself on the first, copies on the others.
 
-    Args:
-        name: what messages call the model.
-        network: a module on the CPU.
-        devices: at least one.
-
     Raises:
-        MTMetricsError: the memory of a device does not suffice.
+        MTMetricsError: the memory of a device does not suffice; `name` says of what model.
     """
     try:
         copies = [copy.deepcopy(network).to(device) for device in devices[1:]]
@@ -103,7 +98,7 @@ class BatchRunner:
         self._lock = threading.Lock()
 
     def run(self, rows: Sequence[Sequence[int]], compute: "Compute") -> int:
-        """Computes all rows that are not empty, in any order.
+        """Computes all rows of token ids that are not empty, in any order.
 
         Args:
             rows: token ids of each text.

@@ -1,4 +1,4 @@
-"""Static word vectors: one vector per word, whatever stands around it, from word2vec text or safetensors tables."""
+"""Static word vectors: one vector per word, whatever stands around it."""
 
 import itertools
 import unicodedata
@@ -90,12 +90,7 @@ class StaticVectors:
 
 
 def read_table(path: str | Path) -> tuple[list[str], np.ndarray]:
-    """Words and their (V, d) vectors.
-
-    Raises:
-        InputError: there is no such file.
-        ArtifactError: the file is no such table, or damaged.
-    """
+    """Words and their (V, d) vectors; errors as of `StaticVectors`."""
     if not Path(path).is_file():
         raise InputError(f"vectors {path}: no such file")
     words, vectors = _read_safetensors(path) if str(path).endswith(".safetensors") else _read_text(path)

@@ -35,26 +35,22 @@ class EncodingCounts:
 class TokenEncoder:
     """Encodes each distinct text once and keeps no padding.
 
-    Texts are tokenised, sorted by length, and run in batches of a token budget through the layers that are used; the
-    layers above are dropped. Texts longer than the model's limit are cut there, special tokens kept, and marked as
-    truncated.
+    Texts run in batches of like length through the layers that are used; the layers above are dropped. Texts longer
+    than the model's limit are cut there, special tokens kept, and marked as truncated.
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository of any `transformers` encoder.
         layer: hidden state to return; 0 is the embedding layer, None the last layer.
         mix: instead of one layer, (C, layers) weights over all layers but the embeddings: a vector is then C weighted
             sums of them, one after the other, all from one pass. An identity matrix returns every layer.
-        max_pieces: texts are cut at that many word pieces, special tokens not counted, where the model itself reads
-            more.
+        max_pieces: texts are cut at that many word pieces, special tokens not counted, where the model reads more.
         revision: Hub revision.
         device: ``"auto"`` (CUDA, then MPS, then CPU), a device, or several of them, see
-            `mtmetrics.models.device.pick_devices`; each of several devices gets a copy of the model and its share of
-            the batches.
+            `mtmetrics.models.device.pick_devices`; each gets a copy of the model and its share of the batches.
         dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``, whatever the weights are stored in.
         batch_tokens: padded tokens per batch; fewer where memory runs out.
         cache_bytes: bound of the cache of encoded texts in memory.
-        embedding_cache: folder where encoded texts are kept for later runs, see
-            `mtmetrics.models.cache.EmbeddingCache`; None keeps none.
+        embedding_cache: folder where encoded texts are kept for later runs (`mtmetrics.models.cache.EmbeddingCache`).
         local_files_only: never ask the Hub.
 
     Raises:
@@ -130,14 +126,7 @@ class TokenEncoder:
         return text_words(self.tokenizer, text, self.max_length)
 
     def encode(self, texts: Sequence[str]) -> PackedTokens:
-        """Encodes texts, special tokens included.
-
-        Args:
-            texts: N strings; equal ones are encoded once.
-
-        Returns:
-            Packed vectors of the distinct texts in order of first appearance, with uniform weights 1.
-        """
+        """Packed vectors of the distinct ones of N texts in order of first appearance, special tokens included."""
         return self._encode(texts, self._tokenise)
 
     def encode_words(self, sentences: Sequence[Sequence[str]]) -> PackedTokens:
@@ -242,25 +231,14 @@ def _pack(texts: list[EncodedText], index: np.ndarray, dim: int) -> PackedTokens
 
 
 def one_hot_mix(layers: Sequence[int], depth: int) -> np.ndarray:
-    """(C, depth) weights that pick layers, for `TokenEncoder`.
-
-    Args:
-        layers: C layers from 1 up; embeddings cannot be picked.
-        depth: number of layers of the encoder.
-    """
+    """(C, depth) weights that pick C layers, from 1 up, for `TokenEncoder`."""
     mix = np.zeros((len(layers), depth))
     mix[np.arange(len(layers)), np.array(layers) - 1] = 1.0
     return mix
 
 
 class LayerView:
-    """One of the layers of an encoder that was opened with `one_hot_mix`.
-
-    Args:
-        tokens: the encoder.
-        layers: what it was opened with.
-        position: which of them this is.
-    """
+    """One of the layers of an encoder that was opened with `one_hot_mix` of `layers`."""
 
     def __init__(self, tokens: TokenEncoder, layers: Sequence[int], position: int) -> None:
         self.tokens = tokens
@@ -280,17 +258,10 @@ class LayerView:
 
 
 class _LayerTap:
-    """Runs a `transformers` encoder up to one layer.
+    """Runs a `transformers` encoder up to one layer; its blocks above are removed.
 
     Hidden state k is the output of block k, as in ``output_hidden_states``; 0 is the input of the first block. Where k
     is the last layer, a closing normalisation of the model is applied, as the model itself would.
-
-    Args:
-        network: the model; its blocks above `layer` are removed.
-        layer: 0 to the number of blocks.
-
-    Raises:
-        InputError: the blocks of the model cannot be found.
     """
 
     def __init__(self, network: Any, layer: int) -> None:
@@ -318,7 +289,6 @@ class _LayerTap:
         self._state = output[0] if isinstance(output, tuple) else output
 
     def __call__(self, **inputs: Any) -> Any:
-        """The (batch, tokens, d) hidden state for the keyword inputs of the model."""
         try:
             result = self._network(**inputs)
             return result.last_hidden_state if self._whole else self._state
@@ -327,19 +297,14 @@ class _LayerTap:
 
 
 class _LayerMix:
-    """Runs a `transformers` encoder once and returns weighted sums of the outputs of its layers.
-
-    Args:
-        network: the model.
-        mix: (C, layers) weights; the embeddings are not among the layers.
-    """
+    """Runs an encoder once and returns the (C, layers) weighted sums of the outputs of its layers, one after the
+    other."""
 
     def __init__(self, network: Any, mix: np.ndarray) -> None:
         self._network = network
         self._mix = mix.tolist()
 
     def __call__(self, **inputs: Any) -> Any:
-        """The (batch, tokens, C * d) sums, one after the other, for the keyword inputs of the model."""
         import torch
 
         states = self._network(**inputs, output_hidden_states=True).hidden_states[1:]
