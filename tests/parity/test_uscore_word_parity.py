@@ -163,10 +163,7 @@ def test_maps(path: Path) -> None:
             "sub": (stored["src_layer12"], stored["tgt_layer12"]),
             "rand": (stored["rand_src"], stored["rand_tgt"]),
         }
-        expected = {
-            "sub": (stored["clp_sub"], stored["umd_sub"]),
-            "rand": (stored["rand_clp"], stored["rand_umd"]),
-        }
+        expected = {"sub": (stored["clp_sub"], stored["umd_sub"]), "rand": (stored["rand_clp"], stored["rand_umd"])}
         unconstrained = stored["rand_clp_unconstrained"]
     for name, (source, target) in pairs.items():
         for _ in ("clp", "umd"):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 # What metrics take: keyword of their loaders -> how the option is parsed. A new option of a metric is a line here.
 _CHOICES: dict[str, dict[str, Any]] = {
     "against": {
-        "help": "compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)",
+        "help": "compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)"
     },
     "setting": {"help": "src-mt or mt-ref, compare with the source or the reference (sentsim)"},
 }

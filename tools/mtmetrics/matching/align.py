@@ -53,10 +53,8 @@ def word_pair_vectors(
         for first, second in pairs
     ]
     dim = sources.vectors.shape[1]
-    return (
-        np.array([row[0] for row in rows], dtype=np.float32).reshape(-1, dim),
-        np.array([row[1] for row in rows], dtype=np.float32).reshape(-1, dim),
-    )
+    first, second = (np.array([row[side] for row in rows], dtype=np.float32).reshape(-1, dim) for side in (0, 1))
+    return first, second
 
 
 def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
@@ -65,9 +63,8 @@ def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
     if not len(tokens.vectors):
         return {}
     text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
-    begins = np.flatnonzero(
-        np.append(True, (np.diff(text) != 0) | (np.diff(tokens.words) != 0))
-    )  # pieces of a word stand together
+    # Pieces of a word stand together.
+    begins = np.flatnonzero(np.append(True, (np.diff(text) != 0) | (np.diff(tokens.words) != 0)))
     means = np.add.reduceat(tokens.vectors, begins, axis=0) / np.diff(np.append(begins, len(text)))[:, None]
     return dict(zip(zip(text[begins].tolist(), tokens.words[begins].tolist(), strict=True), means, strict=True))
 

@@ -38,9 +38,8 @@ def bertscore(predictions: PackedTokens, references: PackedTokens, *, threads: i
     words = [text_sums(side, (side.words >= 0).astype(np.float64))[side.index] > 0 for side in sides]
     x, y = (dataclasses.replace(side, weights=np.where(side.words >= 0, side.weights, 0.0)) for side in sides)
     precision, recall = _matched(x, y, np.logical_and(*words), threads)
-    f1 = np.divide(
-        2.0 * precision * recall, precision + recall, out=np.zeros_like(precision), where=precision + recall != 0
-    )
+    total = precision + recall
+    f1 = np.divide(2.0 * precision * recall, total, out=np.zeros_like(total), where=total != 0)
     return BERTScores(precision, recall, f1)
 
 

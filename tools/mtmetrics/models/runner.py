@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import torch
 
     Compute = Callable[[Any, torch.Tensor, torch.Tensor, list[int]], None]
+    Replica = tuple[Any, torch.device]
+    Rows = Sequence[Sequence[int]]
 
 _MOST_PADDING = 1.05
 # What torch raises as plain RuntimeError: on MPS, on the CPU (Linux and Windows), and where CUDA runs out beside
@@ -97,7 +99,7 @@ class BatchRunner:
         self._pad = pad
         self._lock = threading.Lock()
 
-    def run(self, rows: Sequence[Sequence[int]], compute: "Compute") -> int:
+    def run(self, rows: "Rows", compute: "Compute") -> int:
         """Computes all rows of token ids that are not empty, in any order.
 
         Args:
@@ -115,14 +117,14 @@ class BatchRunner:
         batches = length_batches([len(row) for row in rows], lambda: self.batch_tokens)
         stopped = threading.Event()
 
-        def work(network: Any, device: "torch.device") -> int:
+        def work(replica: "Replica") -> int:
             supply = self._supply(batches, stopped)
-            return sum(self._run_batch(network, device, rows, numbers, compute) for numbers in supply)
+            return sum(self._run_batch(replica, rows, numbers, compute) for numbers in supply)
 
         if len(self.replicas) == 1:
-            return work(*self.replicas[0])
+            return work(self.replicas[0])
         with ThreadPoolExecutor(len(self.replicas)) as pool:
-            working = [pool.submit(work, *replica) for replica in self.replicas]
+            working = [pool.submit(work, replica) for replica in self.replicas]
             try:
                 return sum(future.result() for future in as_completed(working))
             finally:
@@ -136,24 +138,18 @@ class BatchRunner:
                 return
             yield numbers
 
-    def _run_batch(
-        self,
-        network: Any,
-        device: "torch.device",
-        rows: Sequence[Sequence[int]],
-        numbers: list[int],
-        compute: "Compute",
-    ) -> int:
+    def _run_batch(self, replica: "Replica", rows: "Rows", batch: list[int], compute: "Compute") -> int:
         import torch
 
-        pending, computed = [numbers], 0
+        network, device = replica
+        pending, computed = [batch], 0
         while pending:
             numbers = pending.pop()
             width = max(len(rows[number]) for number in numbers)
             if len(numbers) == 1 or width * len(numbers) <= self.batch_tokens:
                 try:
                     with torch.inference_mode():
-                        compute(network, *self._padded(rows, numbers, width, device), numbers)
+                        compute(network, *self._padded([rows[number] for number in numbers], width, device), numbers)
                 except (RuntimeError, MemoryError) as error:
                     if not is_out_of_memory(error):
                         raise
@@ -166,16 +162,14 @@ class BatchRunner:
             pending += [numbers[half:], numbers[:half]]
         return computed
 
-    def _padded(
-        self, rows: Sequence[Sequence[int]], numbers: list[int], width: int, device: "torch.device"
-    ) -> "tuple[torch.Tensor, torch.Tensor]":
+    def _padded(self, rows: "Rows", width: int, device: "torch.device") -> "tuple[torch.Tensor, torch.Tensor]":
         import torch
 
-        batch = torch.full((len(numbers), width), self._pad, dtype=torch.long)
-        mask = torch.zeros((len(numbers), width), dtype=torch.long)
-        for position, number in enumerate(numbers):
-            batch[position, : len(rows[number])] = torch.as_tensor(rows[number])
-            mask[position, : len(rows[number])] = 1
+        batch = torch.full((len(rows), width), self._pad, dtype=torch.long)
+        mask = torch.zeros_like(batch)
+        for position, row in enumerate(rows):
+            batch[position, : len(row)] = torch.as_tensor(row)
+            mask[position, : len(row)] = 1
         return batch.to(device), mask.to(device)
 
     def _shrink(self, device: "torch.device", numbers: list[int], width: int) -> None:

@@ -1,6 +1,7 @@
 """Turns texts into packed token vectors: of one layer of a transformer encoder, or mixed from all of them."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,29 +98,21 @@ class TokenEncoder:
             most = positive("max_pieces", max_pieces) + self.tokenizer.num_special_tokens_to_add()
             self.max_length = min(self.max_length, most)
         described = f"encoder {self.name}"
-        taps = [self._tap(replica) for replica in replicate(described, network.eval(), devices)]
+        copies = replicate(described, network.eval(), devices)
+        mixed = self.mix is not None
+        taps = [_LayerMix(copy, self.mix) if mixed else _LayerTap(copy, self.layer) for copy in copies]
         self._runner = BatchRunner(described, taps, devices, batch_tokens, pad=self.tokenizer.pad_token_id or 0)
         self.counts = EncodingCounts()
         self._cache = TextCache(cache_bytes, lambda encoded: encoded.vectors.nbytes)
         self._stored = None
         if embedding_cache is not None:
             self._stored = EmbeddingCache(embedding_cache, self.label, self._identity(devices), self.dim)
-        self._word_table: np.ndarray | None = None
+        self.vocabulary_size = len(self.tokenizer)
 
-    def _tap(self, network: Any) -> "_LayerTap | _LayerMix":
-        return _LayerTap(network, self.layer) if self.mix is None else _LayerMix(network, self.mix)
-
-    @property
+    @functools.cached_property
     def word_table(self) -> np.ndarray:
         """(V,) bool table of `mtmetrics.models.words.word_table` for this encoder's vocabulary."""
-        if self._word_table is None:
-            self._word_table = word_table(self.tokenizer)
-        return self._word_table
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of token ids."""
-        return len(self.tokenizer)
+        return word_table(self.tokenizer)
 
     def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
         """The words of a text, see `mtmetrics.models.words.text_words`."""
@@ -149,8 +142,14 @@ class TokenEncoder:
         self.counts.computed += len(new)
         if new:
             found.update(zip(new, tokenise(new), strict=True))
-        packed = _pack(list(found.values()), index, self.dim)
+        ids, words, cut = (
+            [getattr(row, name) for row in found.values()] for name in ("token_ids", "words", "truncated")
+        )
+        vectors = np.empty((sum(map(len, ids)), self.dim), dtype=np.float32)
+        packed = PackedTokens.of_tokens(vectors, ids, words, index, np.array(cut, dtype=bool))
         places = {key: packed.rows(place) for place, key in enumerate(texts)}
+        for key, row in found.items():
+            vectors[places[key]][: len(row.vectors)] = row.vectors  # none yet of texts that are not in memory
         if self._stored is not None and stored:
             for key, vectors in self._stored.vectors(stored):
                 packed.vectors[places[key]] = vectors
@@ -213,21 +212,6 @@ def _max_length(tokenizer: Any, config: Any) -> int:
     if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet", "xlm-roberta-xl"}:
         positions -= config.pad_token_id + 1  # their position numbers start behind the padding id
     return int(min(positions, tokenizer.model_max_length))
-
-
-def _pack(texts: list[EncodedText], index: np.ndarray, dim: int) -> PackedTokens:
-    """Packs texts; the rows of those that have no vectors yet are left for the caller to fill."""
-    vectors = np.empty((sum(len(text.token_ids) for text in texts), dim), dtype=np.float32)
-    packed = PackedTokens.of_tokens(
-        vectors,
-        [text.token_ids for text in texts],
-        [text.words for text in texts],
-        index,
-        np.array([text.truncated for text in texts], dtype=bool),
-    )
-    for text, first in zip(texts, packed.offsets[:-1], strict=True):
-        vectors[first : first + len(text.vectors)] = text.vectors
-    return packed
 
 
 def one_hot_mix(layers: Sequence[int], depth: int) -> np.ndarray:
