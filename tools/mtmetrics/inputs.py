@@ -9,7 +9,7 @@ from typing import Any
 
 from mtmetrics.errors import InputError
 
-_LANGUAGE_PAIR = re.compile(r"[a-z]{2,3}-[a-z]{2,3}")
+_LANGUAGE_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 
 
 @dataclasses.dataclass
@@ -71,9 +71,8 @@ def as_texts(name: str, values: Any) -> list[str]:
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            raise InputError(
-                f"{name}[{index}]: holds a lone surrogate, not valid Unicode text: {_shown(text)}"
-            ) from None
+            what = "holds a lone surrogate, not valid Unicode text"
+            raise InputError(f"{name}[{index}]: {what}: {_shown(text)}") from None
     return [str(text) for text in texts]
 
 
@@ -91,9 +90,8 @@ def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
     several = []
     for index, value in enumerate(values):
         if isinstance(value, str):
-            raise InputError(
-                f"{name}[{index}]: a string, but other segments have lists of references; use lists for all or for none"
-            )
+            what = "a string, but other segments have lists of references; use lists for all or for none"
+            raise InputError(f"{name}[{index}]: {what}")
         several.append(as_texts(f"{name}[{index}]", value))
         if not several[-1]:
             raise InputError(f"{name}[{index}]: empty; a segment needs at least one reference")
@@ -109,25 +107,23 @@ def check(**columns: Any) -> list[list[Any]]:
     """
     readers = {"references": as_references}
     checked = {name: readers.get(name, as_texts)(name, values) for name, values in columns.items()}
-    first = next(iter(checked))
-    if not checked[first]:
+    counts = {name: len(texts) for name, texts in checked.items()}
+    first, count = next(iter(counts.items()))
+    if not count:
         raise InputError(f"{first}: empty; there is nothing to score")
-    for name, texts in checked.items():
-        if len(texts) != len(checked[first]):
-            raise InputError(
-                f"{name} has {len(texts)} segments but {first} has {len(checked[first])}; they must be parallel"
-            )
+    for name, other in counts.items():
+        if other != count:
+            raise InputError(f"{name} has {other} segments but {first} has {count}; they must be parallel")
     return list(checked.values())
 
 
 def language_pair(value: Any) -> tuple[str, str]:
     """Splits a language pair such as ``de-en`` into source and target; `InputError` where it is not of that form."""
-    if not isinstance(value, str) or not _LANGUAGE_PAIR.fullmatch(value):
-        raise InputError(
-            f"language pair {_shown(value)}: two ISO 639 codes joined by a hyphen are needed, such as 'de-en'"
-        )
-    source, target = value.split("-")
-    return source, target
+    found = _LANGUAGE_PAIR.fullmatch(value) if isinstance(value, str) else None
+    if not found:
+        needed = "two ISO 639 codes joined by a hyphen are needed, such as 'de-en'"
+        raise InputError(f"language pair {_shown(value)}: {needed}")
+    return found[1], found[2]
 
 
 def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:

@@ -77,9 +77,8 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def iter_tsv(path: str | Path) -> Iterator[list[str]]:
-    """Yields all columns of tab-separated lines without a header; errors as `iter_lines`."""
-    for line in iter_lines(path):
-        yield line.split("\t")
+    """The columns of all tab-separated lines; errors as `iter_lines`."""
+    return (line.split("\t") for line in iter_lines(path))
 
 
 def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = None) -> Iterator[list[str]]:
@@ -95,7 +94,7 @@ def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = No
         InputError: the file is missing or damaged, or a row lacks a column or holds no string there (with file and
             line).
     """
-    if jsonl is None and _is_parquet(path):
+    if jsonl is None and str(path).endswith(".parquet"):
         rows = _parquet_rows(path, keys)
     elif _is_jsonl(path) if jsonl is None else jsonl:
         rows = ((f"line {number}", row) for number, row in iter_jsonl(path))
@@ -116,7 +115,7 @@ def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = No
 def table_keys(path: str | Path) -> list[str] | None:
     """The keys of the first object of a JSON Lines file that are not null, or the columns of a Parquet file; else
     None."""
-    if _is_parquet(path):
+    if str(path).endswith(".parquet"):
         return [name for _, names in _parquet_rows(path, None) for name in names]
     if not _is_jsonl(path):
         return None
@@ -131,10 +130,6 @@ def shown(value: Any) -> str:
 
 def _is_jsonl(path: str | Path) -> bool:
     return str(path).removesuffix(".gz").endswith(".jsonl")
-
-
-def _is_parquet(path: str | Path) -> bool:
-    return str(path).endswith(".parquet")
 
 
 def _parquet_rows(path: str | Path, keys: Sequence[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:

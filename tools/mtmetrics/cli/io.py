@@ -132,10 +132,8 @@ def _file_rows(path: str, metric: str, asked: Any) -> tuple[Column, dict[str, An
     first = next(lines, None)
     whole = first is not None and len(first) > 2
     # Two columns hold what the metric compares with and the prediction; three hold source, prediction and reference.
-    if whole or asked is not None:
-        column, options = comparison.choose(list(_KEYS), asked)
-    else:
-        column, options = comparison.choose([comparison.usual or next(iter(comparison.values))], asked)
+    usual = [comparison.usual or next(iter(comparison.values))]
+    column, options = comparison.choose(list(_KEYS) if whole or asked is not None else usual, asked)
     places = (2, 1) if whole and column == "references" else (0, 1)
     rows = lines if first is None else itertools.chain([first], lines)
     return column, options, _picked(rows, places, path)
@@ -153,11 +151,9 @@ def _systems_of_file(path: str) -> Systems:
     keys = table_keys(path) or []
     given = [column for column, key in _KEYS.items() if key in keys]
     if "outputs" not in keys or not given:
-        raise InputError(
-            f"{path}: several systems in one FILE are JSON Lines with the key outputs, an object with the translation "
-            f"of each system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}; "
-            "parallel files are passed with -s or -r, and -t"
-        )
+        what = "several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each"
+        what += f" system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}"
+        raise InputError(f"{path}: {what}; parallel files are passed with -s or -r, and -t")
     from mtmetrics.evaluation.readers import jsonl_rows
 
     others: dict[Column, list[Any]] = {column: [] for column in given}

@@ -19,9 +19,8 @@ _MIB = 2**20
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all sub-commands; fast, since none imports a heavy package to describe itself."""
-    parser = argparse.ArgumentParser(
-        prog="mtmetrics", description="Machine-translation evaluation metrics: XMoverScore and its relatives."
-    )
+    text = "Machine-translation evaluation metrics: XMoverScore and its relatives."
+    parser = argparse.ArgumentParser(prog="mtmetrics", description=text)
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in _COMMANDS.split():

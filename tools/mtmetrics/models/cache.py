@@ -117,7 +117,9 @@ class EmbeddingCache:
                 wanted = "SELECT truncated, tokens FROM texts WHERE key = ?"
                 row = connection.execute(wanted, (_digest(key),)).fetchone()
                 if row is not None:
-                    ids, words = self._tokens(row[1])
+                    if not isinstance(row[1], bytes) or len(row[1]) % 8:
+                        raise self._damaged("the tokens of a text are cut")
+                    ids, words = np.frombuffer(row[1], dtype="<i4").astype(np.int64).reshape(2, -1)
                     found[key] = EncodedText(np.zeros((0, self._dim), dtype=np.float32), ids, words, bool(row[0]))
         return found
 
@@ -136,11 +138,6 @@ class EmbeddingCache:
         """Stores texts, all of them or, if this fails or is interrupted, none; those that are stored already stay."""
         with self._transaction("BEGIN EXCLUSIVE") as connection:
             connection.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?, ?, ?)", map(_row, texts))
-
-    def _tokens(self, tokens: bytes) -> np.ndarray:
-        if not isinstance(tokens, bytes) or len(tokens) % 8:
-            raise self._damaged("the tokens of a text are cut")
-        return np.frombuffer(tokens, dtype="<i4").astype(np.int64).reshape(2, -1)
 
     def _intact(self, digest: bytes, truncated: object, tokens: object, vectors: object, checksum: object) -> bool:
         if not isinstance(tokens, bytes) or not isinstance(vectors, bytes):

@@ -46,9 +46,9 @@ def pick_device(device: int | str) -> "torch.device":
         torch.zeros(1, device=chosen).cpu()
     except (RuntimeError, TypeError, ValueError, AssertionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"device {device!r} cannot be used here ({reason}); this machine has {', '.join(_present())}"
-        ) from None
+        cuda = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+        here = ", ".join(["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])])
+        raise InputError(f"device {device!r} cannot be used here ({reason}); this machine has {here}") from None
     return chosen
 
 
@@ -57,10 +57,3 @@ def torch_dtype(name: str) -> "torch.dtype":
     import torch
 
     return getattr(torch, choice("dtype", name, DTYPES))
-
-
-def _present() -> list[str]:
-    import torch
-
-    found = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-    return ["cpu", *found, *(["mps"] if torch.backends.mps.is_available() else [])]

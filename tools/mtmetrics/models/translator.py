@@ -70,8 +70,7 @@ def open_mbart(folder: Path, lang_pair: str) -> tuple[Any, Any]:
         ArtifactError: it cannot be loaded, or is no MBart.
     """
     tokenizer, network = pretrained("AutoModelForSeq2SeqLM", folder, torch_dtype("float32"))
-    _require_kind(folder, network.config)
-    use_languages(tokenizer, lang_pair)
+    _prepare(folder, network.config, tokenizer, lang_pair)
     return tokenizer, network
 
 
@@ -82,13 +81,13 @@ def require_mbart(folder: Path, lang_pair: str) -> None:
     with loading(folder, "AutoModelForSeq2SeqLM"):
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    _require_kind(folder, config)
-    use_languages(tokenizer, lang_pair)
+    _prepare(folder, config, tokenizer, lang_pair)
 
 
-def _require_kind(folder: Path, config: Any) -> None:
+def _prepare(folder: Path, config: Any, tokenizer: Any, lang_pair: str) -> None:
     if config.model_type != "mbart":
         raise ArtifactError(f"{folder}: a model of the kind {config.model_type!r}; an MBart is needed to translate")
+    use_languages(tokenizer, lang_pair)
 
 
 def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int = 200) -> Any:

@@ -41,10 +41,10 @@ def word_table(tokenizer: Any) -> np.ndarray:
     elif any(piece.startswith("▁") for piece in vocabulary):
         rule = _sentencepiece
     else:
-        raise InputError(
-            "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies; this encoder has another "
-            "one: use variant='release', which keeps all tokens"
+        what = (
+            "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies; this encoder has another one"
         )
+        raise InputError(f"{what}: use variant='release', which keeps all tokens")
     for piece, number in vocabulary.items():
         table[number] = number in special or rule(piece)
     return table
