@@ -31,16 +31,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             torch.manual_seed(0)
             sizes = {f"{side}_layers": 1 for side in ("encoder", "decoder")}
             heads = {f"{side}_attention_heads": 2 for side in ("encoder", "decoder")}
-            config = transformers.MBartConfig(
-                vocab_size=len(tokenizer),
-                d_model=16,
-                encoder_ffn_dim=32,
-                decoder_ffn_dim=32,
-                max_position_embeddings=32,
-                init_std=0.5,
-                **sizes,
-                **heads,
-            )
+            fixed = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 32}
+            config = transformers.MBartConfig(vocab_size=len(tokenizer), init_std=0.5, **fixed, **sizes, **heads)
             transformers.MBartForConditionalGeneration(config).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
             made[tokenizer_class] = folder
@@ -55,9 +47,8 @@ def greedy(folder: Path, tokenizer: Any, text: str, begin: list[int], most: int)
     source, target = torch.tensor([tokenizer(text)["input_ids"]]), list(begin)
     with torch.no_grad():
         while (target[-1] != END and len(target) < most) or len(target) == len(begin):
-            target.append(
-                int(network(input_ids=source, decoder_input_ids=torch.tensor([target])).logits[0, -1].argmax())
-            )
+            logits = network(input_ids=source, decoder_input_ids=torch.tensor([target])).logits
+            target.append(int(logits[0, -1].argmax()))
     if len(target) == most:
         target[-1] = END
     return tokenizer.decode(target, skip_special_tokens=True).strip()

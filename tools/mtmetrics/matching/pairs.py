@@ -26,24 +26,29 @@ def masses(tokens: PackedTokens) -> np.ndarray:
     return tokens.weights / np.repeat(np.where(totals > 0, totals, np.nan), tokens.lengths)
 
 
-def for_each_pair(
-    work: Callable[[int, slice, slice], None],
-    sources: PackedTokens,
-    targets: PackedTokens,
-    wanted: np.ndarray,
-    threads: int,
-) -> None:
-    """Calls ``work(pair, source_rows, target_rows)``, in several threads, for the (N,) wanted ones of N pairs of
-    texts."""
-    numbers = np.flatnonzero(wanted)
-    rows = [side.offsets[side.index[numbers] + end].tolist() for side in (sources, targets) for end in (0, 1)]
-    pairs = list(zip(numbers.tolist(), *rows, strict=True))
+def both_filled(first: PackedTokens, second: PackedTokens, counted: Callable[[PackedTokens], np.ndarray]) -> np.ndarray:
+    """(N,) mask of the pairs of texts on both sides of which the (T,) values of `counted` sum to more than 0."""
+    return np.logical_and(*((text_sums(side, counted(side)) > 0)[side.index] for side in (first, second)))
 
-    def run(first: int) -> None:
-        for pair, x, x_end, y, y_end in pairs[first : first + _PAIRS_PER_TASK]:
-            work(pair, slice(x, x_end), slice(y, y_end))
+
+def pair_values(
+    compute: Callable[..., object], first: PackedTokens, second: PackedTokens, wanted: np.ndarray, threads: int
+) -> np.ndarray:
+    """(2, N) of what ``compute(vectors, masses, other_vectors, other_masses)``, called in several threads, gives for N
+    pairs of texts: two numbers, or one that stands twice; NaN where the (N,) mask does not want it."""
+    numbers = np.flatnonzero(wanted)
+    rows = [side.offsets[side.index[numbers] + end].tolist() for side in (first, second) for end in (0, 1)]
+    pairs = list(zip(numbers.tolist(), *rows, strict=True))
+    x_mass, y_mass = masses(first), masses(second)
+    values = np.full((2, len(wanted)), np.nan)
+
+    def run(task: int) -> None:
+        for pair, x, x_end, y, y_end in pairs[task : task + _PAIRS_PER_TASK]:
+            sides = first.vectors[x:x_end], x_mass[x:x_end], second.vectors[y:y_end], y_mass[y:y_end]
+            values[:, pair] = compute(*sides)
 
     run_tasks(run, range(0, len(pairs), _PAIRS_PER_TASK), threads)
+    return values
 
 
 def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:
@@ -83,5 +88,5 @@ def sentence_mover_distances(sources: PackedTokens, targets: PackedTokens) -> np
         targets: the other side; input i is paired with input i of `sources`.
     """
     means = [side.means().astype(np.float64)[side.index] for side in (sources, targets)]
-    filled = (sources.lengths > 0)[sources.index] & (targets.lengths > 0)[targets.index]
+    filled = both_filled(sources, targets, lambda side: np.ones(len(side.words)))
     return np.where(filled, np.linalg.norm(means[0] - means[1], axis=1), np.nan)

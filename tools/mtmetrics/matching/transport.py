@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.matching.pairs import for_each_pair, masses, text_sums
+from mtmetrics.matching.pairs import both_filled, masses, pair_values
 from mtmetrics.models.packed import PackedTokens
 
 Distance = Literal["sqeuclidean", "euclidean", "cosine"]
@@ -95,17 +95,13 @@ def word_mover_distances(
     Raises:
         MTMetricsError: as `optimal_flow`.
     """
-    x_mass, y_mass = masses(sources), masses(targets)
-    result = np.full(len(sources.index), np.nan)
     costs = distance if callable(distance) else lambda x, y: cost_matrix(x, y, distance)
 
-    def solve(pair: int, x_rows: slice, y_rows: slice) -> None:
-        cost = costs(sources.vectors[x_rows], targets.vectors[y_rows])
-        result[pair] = transport(cost, x_mass[x_rows], y_mass[y_rows])[1]
+    def solve(x: np.ndarray, x_mass: np.ndarray, y: np.ndarray, y_mass: np.ndarray) -> float:
+        return transport(costs(x, y), x_mass, y_mass)[1]
 
-    weighted = [(text_sums(side, side.weights) > 0)[side.index] for side in (sources, targets)]
-    for_each_pair(solve, sources, targets, np.logical_and(*weighted), threads)
-    return result
+    weighted = both_filled(sources, targets, lambda side: side.weights)
+    return pair_values(solve, sources, targets, weighted, threads)[0]
 
 
 def drop_small_flows(flow: np.ndarray, rate: float) -> np.ndarray:

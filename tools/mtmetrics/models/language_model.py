@@ -37,7 +37,6 @@ class LanguageModel:
             searches do: 1 is the mean, as published; below 1, of texts with the same mean the shorter one is better.
         revision: Hub revision.
         device: see `mtmetrics.models.device.pick_devices`.
-        dtype: number format of the computation.
         batch_tokens: padded tokens per batch; fewer where memory runs out.
         local_files_only: never ask the Hub.
 
@@ -56,7 +55,6 @@ class LanguageModel:
         length_power: float = 1.0,
         revision: str | None = None,
         device: Devices = "auto",
-        dtype: str = "float32",
         batch_tokens: int = 2048,
         local_files_only: bool = False,
     ) -> None:
@@ -71,7 +69,7 @@ class LanguageModel:
         devices = pick_devices(device)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = model_fingerprint(folder)
-        self.tokenizer, network = pretrained("AutoModelForCausalLM", folder, torch_dtype(dtype))
+        self.tokenizer, network = pretrained("AutoModelForCausalLM", folder, torch_dtype("float32"))
         described = f"language model {self.name}"
         # What pads a text stands behind it, where a causal model cannot see it; any token will do.
         self._runner = BatchRunner(described, replicate(described, network.eval(), devices), devices, batch_tokens)

@@ -142,14 +142,13 @@ class TokenEncoder:
         self.counts.computed += len(new)
         if new:
             found.update(zip(new, tokenise(new), strict=True))
-        ids, words, cut = (
-            [getattr(row, name) for row in found.values()] for name in ("token_ids", "words", "truncated")
-        )
-        vectors = np.empty((sum(map(len, ids)), self.dim), dtype=np.float32)
-        packed = PackedTokens.of_tokens(vectors, ids, words, index, np.array(cut, dtype=bool))
+        ids, words = ([getattr(text, name) for text in found.values()] for name in ("token_ids", "words"))
+        cut = np.array([text.truncated for text in found.values()], dtype=bool)
+        room = np.empty((sum(map(len, ids)), self.dim), dtype=np.float32)
+        packed = PackedTokens.of_tokens(room, ids, words, index, cut)
         places = {key: packed.rows(place) for place, key in enumerate(texts)}
-        for key, row in found.items():
-            vectors[places[key]][: len(row.vectors)] = row.vectors  # none yet of texts that are not in memory
+        for key, text in found.items():
+            room[places[key]][: len(text.vectors)] = text.vectors  # none yet of texts that are not in memory
         if self._stored is not None and stored:
             for key, vectors in self._stored.vectors(stored):
                 packed.vectors[places[key]] = vectors
