@@ -61,32 +61,17 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("models") / "tiny-encoder"
     letters = sorted({letter for word in WORDS for letter in word} | set("abcdefghijklmnopqrstuvwxyz"))
-    pieces = dict.fromkeys(
-        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, *letters, *("##" + letter for letter in letters)]
-    )
-    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, *letters, *("##" + letter for letter in letters)]
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"]))
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        model_max_length=64,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-    ).save_pretrained(folder)
+    special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep")}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(folder)
     torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-        initializer_range=0.4,
-    )
+    sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+    config = BertConfig(vocab_size=len(vocabulary), max_position_embeddings=64, initializer_range=0.4, **sizes)
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     return folder
 
@@ -99,26 +84,15 @@ def tiny_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
     folder = tmp_path_factory.mktemp("models") / "tiny-lm"
-    vocabulary = {
-        piece: number for number, piece in enumerate(["<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())])
-    }
-    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    pieces = ["<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    tokenizer = Tokenizer(models.BPE({piece: number for number, piece in enumerate(pieces)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, model_max_length=128, bos_token="<s>", eos_token="</s>"
-    ).save_pretrained(folder)
+    special = {"bos_token": "<s>", "eos_token": "</s>"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, **special).save_pretrained(folder)
     torch.manual_seed(1)
-    config = GPT2Config(
-        vocab_size=len(vocabulary),
-        n_positions=128,
-        n_embd=16,
-        n_layer=2,
-        n_head=2,
-        bos_token_id=0,
-        eos_token_id=1,
-        initializer_range=0.3,
-    )
+    sizes = {"vocab_size": len(pieces), "n_positions": 128, "n_embd": 16, "n_layer": 2, "n_head": 2}
+    config = GPT2Config(**sizes, bos_token_id=0, eos_token_id=1, initializer_range=0.3)
     GPT2LMHeadModel(config).save_pretrained(folder)
     return folder
 
@@ -151,12 +125,7 @@ def tiny_preset(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, ti
     encoder = TokenEncoder(tiny_encoder)
     generator = np.random.default_rng(0)
     for pair in ("de-en", "fi-en"):
-        meta = {
-            "encoder": encoder.name,
-            "encoder_fingerprint": encoder.fingerprint,
-            "layer": str(encoder.layer),
-            "lp": pair,
-        }
+        meta = {"encoder": encoder.name, "encoder_fingerprint": encoder.fingerprint, "layer": "3", "lp": pair}
         vectors = generator.normal(size=(2, 50, encoder.dim))
         Remapping.fit("clp", *vectors, meta=meta).save(folder / map_file_name(pair, "clp"))
     (folder / "preset.toml").write_text(
@@ -248,9 +217,8 @@ def published(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             np.save(stream, array.astype(np.float32))
             data = stream.getvalue()
             origin.files[f"/c0ffee/mapping/{name}{suffix}"] = data
-            hashes[f"mapping/{name}{suffix}"] = hashlib.sha1(
-                b"blob %d\0" % len(data) + data, usedforsecurity=False
-            ).hexdigest()
+            blob = b"blob %d\0" % len(data) + data
+            hashes[f"mapping/{name}{suffix}"] = hashlib.sha1(blob, usedforsecurity=False).hexdigest()
     folder = tmp_path / "catalog"
     folder.mkdir()
     (folder / "catalog.toml").write_text(

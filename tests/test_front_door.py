@@ -1,6 +1,5 @@
 """What `import mtmetrics` offers, and how little stands behind one call."""
 
-import doctest
 import inspect
 import sys
 import threading
@@ -11,18 +10,8 @@ import evaluate
 import pytest
 
 import mtmetrics
-import mtmetrics.signature
 
 PACKAGE = f"{Path(mtmetrics.__file__).parent}/"
-
-
-@pytest.mark.parametrize("documented", [mtmetrics.load, mtmetrics.signature.signature])
-def test_examples(documented: object) -> None:
-    [examples] = doctest.DocTestFinder(recurse=False).find(documented, globs={documented.__name__: documented})
-    output: list[str] = []
-    results = doctest.DocTestRunner(verbose=False).run(examples, out=output.append)
-    assert results.attempted
-    assert not results.failed, "".join(output)
 
 
 def test_every_public_name_is_there() -> None:

@@ -90,11 +90,8 @@ def test_requirements_have_lower_bounds_only() -> None:
 
 
 def test_constraints_pin_the_exact_torch() -> None:
-    pins = [
-        line.strip()
-        for line in (ROOT / "constraints.txt").read_text().splitlines()
-        if line.strip() and not line.startswith("#")
-    ]
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     assert "torch==2.13.0" in pins
     assert all("==" in pin and "://" not in pin for pin in pins)
 
@@ -104,22 +101,11 @@ def test_versions_agree() -> None:
 
 
 def test_metric_folders() -> None:
-    assert metric_names() == [
-        "bertr",
-        "bilstm",
-        "bilstm_attention",
-        "distilscore",
-        "esim",
-        "sentsim",
-        "uscore",
-        "xmoverscore",
-    ]
+    assert " ".join(metric_names()) == "bertr bilstm bilstm_attention distilscore esim sentsim uscore xmoverscore"
     for name in metric_names():
         files = {path.name for path in Path(metric_path(name)).iterdir()}
         assert {f"{name}.py", "README.md", "app.py", "requirements.txt"} <= files
-    with pytest.raises(
-        InputError, match="unknown metric 'bleu'; there are: bertr, bilstm, bilstm_attention, distilscore, "
-    ):
+    with pytest.raises(InputError, match="unknown metric 'bleu'; there are: bertr, bilstm, bilstm_attention, dist"):
         metric_path("bleu")
 
 

@@ -17,7 +17,7 @@ from memory_probe import peak_mib
 
 from mtmetrics.cli.main import return_large_blocks
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.matching.bounds import centroids
+from mtmetrics.matching.transport import centroids
 from mtmetrics.mining import neighbours, words
 from mtmetrics.mining.neighbours import nearest
 from mtmetrics.mining.words import closest, encode_side, mine_words

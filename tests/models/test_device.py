@@ -11,15 +11,7 @@ CPU = torch.device("cpu")
 
 @pytest.mark.parametrize(
     ("device", "count"),
-    [
-        ("cpu", 1),
-        ("cpu,cpu", 2),
-        (" cpu , cpu,cpu ", 3),
-        (["cpu"], 1),
-        (("cpu", "cpu"), 2),
-        (CPU, 1),
-        ([CPU, "cpu"], 2),
-    ],
+    [("cpu", 1), ("cpu,cpu", 2), (" cpu ,cpu,cpu ", 3), (["cpu"], 1), (("cpu", "cpu"), 2), (CPU, 1), ([CPU, "cpu"], 2)],
 )
 def test_one_or_several(device: object, count: int) -> None:
     assert pick_devices(device) == [CPU] * count

@@ -24,7 +24,7 @@ def loss_of(folder: Path, text: str, start: bool, end: bool = False) -> float:
         return -model(input_ids=batch, labels=batch).loss.item()
 
 
-def test_short_texts_alone_get_a_start_token(tiny_lm: Path) -> None:
+def test_where_a_start_token_goes(tiny_lm: Path) -> None:
     model = LanguageModel(tiny_lm)
     means, lengths, cut = model.score(TEXTS)
     assert means[0] == pytest.approx(loss_of(tiny_lm, TEXTS[0], start=False), abs=1e-5)
@@ -33,9 +33,6 @@ def test_short_texts_alone_get_a_start_token(tiny_lm: Path) -> None:
     assert means[4] == means[1]
     assert lengths.tolist() == [18, 1, 0, 36, 1, 128]
     assert cut.tolist() == [False, False, False, False, False, True]
-
-
-def test_always_and_never(tiny_lm: Path) -> None:
     always = LanguageModel(tiny_lm, start_token="always").score(TEXTS)[0]
     assert always[0] == pytest.approx(loss_of(tiny_lm, TEXTS[0], start=True), abs=1e-5)
     never = LanguageModel(tiny_lm, start_token="never").score(TEXTS)[0]
@@ -91,13 +88,9 @@ def test_length_normalised_form() -> None:
 
 
 def test_bad_options(tiny_lm: Path, tmp_path: Path) -> None:
-    for options, message in (
-        ({"start_token": "maybe"}, "start_token 'maybe'"),
-        ({"length_power": 1.5}, "length_power 1.5"),
-        ({"length_power": "0.9"}, "length_power '0.9'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            LanguageModel(tiny_lm, **options)
+    for name, value in (("start_token", "maybe"), ("length_power", 1.5), ("length_power", "0.9")):
+        with pytest.raises(InputError, match=f"{name} {value!r}"):
+            LanguageModel(tiny_lm, **{name: value})
     copy = tmp_path / "lm"
     shutil.copytree(tiny_lm, copy)
     config = json.loads((copy / "config.json").read_text())

@@ -3,9 +3,8 @@
 import signal
 import threading
 import time
-import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +65,6 @@ def sums(runner: BatchRunner, rows: Sequence[Sequence[int]]) -> list[int]:
     return [found.get(number, 0) for number in range(len(rows))]
 
 
-@pytest.fixture
-def _ignore_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -88,8 +80,7 @@ def test_a_batch_that_does_not_fit_is_halved(error: BaseException) -> None:
     network = Limited(10, error=error)
     runner = BatchRunner("encoder x", [network], [CPU], 64)
     rows = [[number] * 4 for number in range(16)]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with pytest.warns(UserWarning, match="going on with") as caught:
         assert sums(runner, rows) == [4 * number for number in range(16)]
     message = "encoder x: a batch of {} tokens does not fit into the memory of cpu; going on with {}"
     assert [str(warning.message) for warning in caught] == [message.format(size, size // 2) for size in (64, 32, 16)]
@@ -112,16 +103,14 @@ def test_other_errors_are_not_swallowed() -> None:
     assert network.sizes == [64]
 
 
-@pytest.mark.usefixtures("_ignore_warnings")
+@pytest.mark.filterwarnings("ignore")
 def test_a_text_that_does_not_fit_alone_is_named() -> None:
-    with pytest.raises(
-        MTMetricsError,
-        match="encoder x: a text of 11 tokens does not fit into the memory of cpu even alone; split the text",
-    ):
+    message = "encoder x: a text of 11 tokens does not fit into the memory of cpu even alone; split the text"
+    with pytest.raises(MTMetricsError, match=message):
         sums(BatchRunner("encoder x", [Limited(10)], [CPU], 64), [[1] * 3, [1] * 11, [1] * 11])
 
 
-@pytest.mark.usefixtures("_ignore_warnings")
+@pytest.mark.filterwarnings("ignore")
 def test_memory_is_free_before_the_next_try(monkeypatch: pytest.MonkeyPatch) -> None:
     emptied: list[bool] = []
     tensors: list[weakref.ref[torch.Tensor]] = []
@@ -138,7 +127,7 @@ def test_memory_is_free_before_the_next_try(monkeypatch: pytest.MonkeyPatch) -> 
     assert emptied == [True]
 
 
-@pytest.mark.usefixtures("_ignore_warnings")
+@pytest.mark.filterwarnings("ignore")
 def test_an_encoder_without_memory_computes_the_same(tiny_encoder: Path) -> None:
     encoder, small = TokenEncoder(tiny_encoder), TokenEncoder(tiny_encoder, batch_tokens=10)
     network = Limited(10, encoder._runner.replicas[0][0])
@@ -151,7 +140,7 @@ def test_an_encoder_without_memory_computes_the_same(tiny_encoder: Path) -> None
     assert network.failures == failures
 
 
-@pytest.mark.usefixtures("_ignore_warnings")
+@pytest.mark.filterwarnings("ignore")
 def test_a_language_model_without_memory_computes_the_same(tiny_lm: Path) -> None:
     usual, model = LanguageModel(tiny_lm), LanguageModel(tiny_lm)
     network = Limited(50, model._runner.replicas[0][0])
@@ -159,9 +148,8 @@ def test_a_language_model_without_memory_computes_the_same(tiny_lm: Path) -> Non
     texts = [f"the dog {letter}" for letter in "abcdefghij"]
     assert model.score(texts)[0] == pytest.approx(usual.score(texts)[0], abs=1e-5)
     assert network.failures == 1
-    with pytest.raises(
-        MTMetricsError, match="language model .*: a text of 100 tokens does not fit into the memory of cpu even alone"
-    ):
+    message = "language model .*: a text of 100 tokens does not fit into the memory of cpu even alone"
+    with pytest.raises(MTMetricsError, match=message):
         model.score(["x" * 100])
 
 
@@ -218,7 +206,7 @@ def test_two_copies_of_a_language_model_share_the_work(tiny_lm: Path) -> None:
     assert min(counts) > 0
 
 
-@pytest.mark.usefixtures("_ignore_warnings")
+@pytest.mark.filterwarnings("ignore")
 def test_one_of_two_devices_runs_out_of_memory() -> None:
     networks, counts = meeting([Limited(100), Limited(10)])
     rows = [[number] * 4 for number in range(64)]
@@ -247,13 +235,16 @@ def test_an_error_on_one_device_stops_all() -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
 def test_ctrl_c_stops_all_devices() -> None:
-    def interrupting(input_ids: torch.Tensor) -> torch.Tensor:
-        if counts[0] == 1:
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    def slow(input_ids: torch.Tensor) -> torch.Tensor:
         time.sleep(0.005)
         return input_ids
 
-    networks, counts = meeting([interrupting, interrupting])
+    def interrupting(input_ids: torch.Tensor) -> torch.Tensor:
+        if counts[0] == 1:  # once: a second signal could arrive when the test is over
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return slow(input_ids)
+
+    networks, counts = meeting([interrupting, slow])
     with pytest.raises(KeyboardInterrupt):
         sums(BatchRunner("encoder x", networks, [CPU, CPU], 1), [[1]] * 2000)
     assert sum(counts) < 1000

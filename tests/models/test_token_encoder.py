@@ -165,9 +165,8 @@ def test_a_mix_is_the_weighted_sum_of_the_layers(tiny_encoder: Path) -> None:
     mix = np.array([[0.0, 0.0, 1.0], [0.5, -1.0, 2.0]])
     mixed = TokenEncoder(tiny_encoder, mix=mix)
     found = mixed.encode(texts)
-    expected = np.concatenate(
-        [sum(w * tokens.vectors for w, tokens in zip(row, layers, strict=True)) for row in mix], axis=1
-    )
+    sums = [sum(w * tokens.vectors for w, tokens in zip(row, layers, strict=True)) for row in mix]
+    expected = np.concatenate(sums, axis=1)
     assert mixed.dim == 32
     assert found.vectors == pytest.approx(expected, abs=1e-5)
     assert mixed.encode(texts).vectors.tobytes() == found.vectors.tobytes()

@@ -31,16 +31,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             torch.manual_seed(0)
             sizes = {f"{side}_layers": 1 for side in ("encoder", "decoder")}
             heads = {f"{side}_attention_heads": 2 for side in ("encoder", "decoder")}
-            config = transformers.MBartConfig(
-                vocab_size=len(tokenizer),
-                d_model=16,
-                encoder_ffn_dim=32,
-                decoder_ffn_dim=32,
-                max_position_embeddings=32,
-                init_std=0.5,
-                **sizes,
-                **heads,
-            )
+            fixed = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 32}
+            config = transformers.MBartConfig(vocab_size=len(tokenizer), init_std=0.5, **fixed, **sizes, **heads)
             transformers.MBartForConditionalGeneration(config).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
             made[tokenizer_class] = folder
@@ -55,9 +47,8 @@ def greedy(folder: Path, tokenizer: Any, text: str, begin: list[int], most: int)
     source, target = torch.tensor([tokenizer(text)["input_ids"]]), list(begin)
     with torch.no_grad():
         while (target[-1] != END and len(target) < most) or len(target) == len(begin):
-            target.append(
-                int(network(input_ids=source, decoder_input_ids=torch.tensor([target])).logits[0, -1].argmax())
-            )
+            logits = network(input_ids=source, decoder_input_ids=torch.tensor([target])).logits
+            target.append(int(logits[0, -1].argmax()))
     if len(target) == most:
         target[-1] = END
     return tokenizer.decode(target, skip_special_tokens=True).strip()
@@ -114,21 +105,20 @@ def test_blank_long_and_repeated_texts(models: Callable[[str], Path], monkeypatc
 
 
 def test_what_cannot_be_used_is_refused(models: Callable[[str], Path], tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = models("MBartTokenizer")
     with pytest.raises(InputError, match="no language code for 'tlh'; it has: ar cs de en"):
-        Translator(models("MBartTokenizer"), "tlh-en")
+        Translator(folder, "tlh-en")
     with pytest.raises(InputError, match="beams 0: must be a whole number"):
-        Translator(models("MBartTokenizer"), "de-en", beams=0)
+        Translator(folder, "de-en", beams=0)
     with pytest.raises(ArtifactError, match="cannot be loaded as AutoModelForSeq2SeqLM"):
         Translator(tiny_encoder, "de-en")
-    config = transformers.BartConfig(
-        vocab_size=40, d_model=16, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=16, decoder_ffn_dim=16
-    )
+    sizes = {f"{side}_{size}": 1 for side in ("encoder", "decoder") for size in ("layers", "ffn_dim")}
+    config = transformers.BartConfig(vocab_size=40, d_model=16, **sizes)
     transformers.BartForConditionalGeneration(config).save_pretrained(tmp_path)
-    transformers.AutoTokenizer.from_pretrained(models("MBartTokenizer")).save_pretrained(tmp_path)
-    with pytest.raises(ArtifactError, match="a model of the kind 'bart'; an MBart is needed"):
-        Translator(tmp_path, "de-en")
-    with pytest.raises(ArtifactError, match="a model of the kind 'bart'; an MBart is needed"):
-        require_mbart(tmp_path, "de-en")
+    transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)
+    for refuses in (Translator, require_mbart):
+        with pytest.raises(ArtifactError, match="a model of the kind 'bart'; an MBart is needed"):
+            refuses(tmp_path, "de-en")
     with pytest.raises(InputError, match="no language code for 'tlh'"):
-        require_mbart(models("MBartTokenizer"), "tlh-en")
-    require_mbart(models("MBartTokenizer"), "de-en")
+        require_mbart(folder, "tlh-en")
+    require_mbart(folder, "de-en")

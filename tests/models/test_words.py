@@ -25,16 +25,10 @@ def kept(pieces: list[str]) -> list[str]:
     return [piece for piece, keep in zip(pieces, word_table(tokenizer), strict=True) if keep]
 
 
-def test_wordpiece_drops_ascii_punctuation_and_continuations_only() -> None:
+def test_punctuation_and_continuations_are_dropped_but_no_scripts_without_spaces() -> None:
     assert kept(["[CLS]", "dog", "##s", ".", "...", "«", "字", "'"]) == ["[CLS]", "dog", "...", "«", "字"]
-
-
-def test_sentencepiece_keeps_characters_of_scripts_without_spaces() -> None:
     pieces = ["<s>", "▁dog", "s", "▁", "▁.", ".", "▁...", "字典", "の", "ก", "ка", "▁ка"]
     assert kept(pieces) == ["<s>", "▁dog", "字典", "の", "ก", "▁ка"]
-
-
-def test_other_vocabularies_are_refused() -> None:
     with pytest.raises(InputError, match="variant='release'"):
         kept(["<s>", "Ġdog", "s"])
 
@@ -51,9 +45,6 @@ def test_weights_of_bertscore_are_zero_for_what_every_text_holds(tiny_encoder: P
     assert np.array_equal(TokenWeights.load(tmp_path / "idf.safetensors", zeros=True).table, weights.table)
     with pytest.raises(ArtifactError, match="transport needs positive ones; fit the table with offset=1"):
         TokenWeights.load(tmp_path / "idf.safetensors")
-
-
-def test_negative_weights_are_refused(tmp_path: Path) -> None:
     TokenWeights(np.array([1.0, -0.1], dtype=np.float32)).save(tmp_path / "idf.safetensors")
     with pytest.raises(ArtifactError, match="at least 0"):
         TokenWeights.load(tmp_path / "idf.safetensors", zeros=True)

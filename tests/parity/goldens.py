@@ -7,7 +7,7 @@ import json
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,10 @@ class Case:
         """File and number."""
         return f"{self.file}#{self.number}"
 
+    def texts(self, *columns: str) -> list[list[str]]:
+        """Columns of the inputs."""
+        return [[row[column] for row in self.inputs] for column in columns]
+
     def array(self, key: str) -> np.ndarray:
         """A list of numbers of the outputs."""
         return np.array(self.outputs[key], dtype=np.float64)
@@ -54,30 +58,24 @@ class Case:
 
 
 def cases(kind: str) -> list[Any]:
-    """The cases of all golden files of a kind, as pytest parameters; one skipped parameter where there is no such
-    file."""
+    """The cases of all golden files of a kind, as pytest parameters; a skipped one where there is no such file."""
     found = []
     for path in sorted(FOLDER.glob(f"{kind}.*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         for number, case in enumerate(document["cases"]):
-            found.append(
-                Case(path.name, number, case["params"], _inputs(document, case), case["outputs"], case, document)
-            )
-    if not found:
-        return [
-            pytest.param(None, marks=pytest.mark.skip(reason=f"no {kind}.*.json in {FOLDER} (set MTMETRICS_GOLDENS)"))
-        ]
-    return [pytest.param(case, id=case.name) for case in found]
+            rows = _inputs(document, case)
+            found.append(Case(path.name, number, case["params"], rows, case["outputs"], case, document))
+    return _parameters(found, f"{kind}.*.json")
 
 
 def archives(kind: str) -> list[Any]:
-    """The ``.npz`` golden files of a kind, as pytest parameters; skipped where there is none."""
-    found = sorted(FOLDER.glob(f"{kind}.*.npz"))
-    if not found:
-        return [
-            pytest.param(None, marks=pytest.mark.skip(reason=f"no {kind}.*.npz in {FOLDER} (set MTMETRICS_GOLDENS)"))
-        ]
-    return [pytest.param(path, id=path.name) for path in found]
+    """The ``.npz`` golden files of a kind, as pytest parameters; a skipped one where there is none."""
+    return _parameters(sorted(FOLDER.glob(f"{kind}.*.npz")), f"{kind}.*.npz")
+
+
+def _parameters(found: Sequence[Any], pattern: str) -> list[Any]:
+    skip = pytest.mark.skip(reason=f"no {pattern} in {FOLDER} (set MTMETRICS_GOLDENS)")
+    return [pytest.param(one, id=one.name) for one in found] or [pytest.param(None, marks=skip)]
 
 
 @functools.cache
@@ -108,14 +106,17 @@ def run(case: Case, check: Callable[[Case], None]) -> None:
     count(case.file, "passed")
 
 
+def run_named(case: Case, checks: dict[str, Callable[[Case], None]]) -> None:
+    """Runs the first check whose name begins the name of the function that the case is about."""
+    run(case, next(check for start, check in checks.items() if case.params["function"].startswith(start)))
+
+
 def quirk(case: Case) -> str | None:
     """The reason for which ``quirks.toml`` lists a case as not reproduced, or None."""
-    for entry in _quirks():
-        wanted = entry["params"]
-        if fnmatch.fnmatch(case.file, entry["file"]) and all(
-            key in case.params and fnmatch.fnmatch(str(case.params[key]), str(pattern))
-            for key, pattern in wanted.items()
-        ):
+    given = {**case.params, "file": case.file}
+    for entry in _document()["quirk"]:
+        wanted = {**entry["params"], "file": entry["file"]}
+        if all(key in given and fnmatch.fnmatch(str(given[key]), str(pattern)) for key, pattern in wanted.items()):
             return entry["reason"]
     return None
 
@@ -132,10 +133,6 @@ def listed_items(case: Case) -> dict[str, str]:
 @functools.cache
 def _document() -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parent / "quirks.toml").read_text(encoding="utf-8"))
-
-
-def _quirks() -> list[dict[str, Any]]:
-    return _document()["quirk"]
 
 
 def _inputs(document: dict[str, Any], case: dict[str, Any]) -> list[dict[str, str]]:

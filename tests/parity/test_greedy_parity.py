@@ -17,9 +17,7 @@ def test_case(case: Case) -> None:
 
 def check_bertr(case: Case) -> None:
     model = encoder(case.model("encoder"), case.params["layer"])
-    predictions, references = (
-        model.encode([row[side] for row in case.inputs]).normalized() for side in ("hypothesis", "reference")
-    )
+    predictions, references = (model.encode(side).normalized() for side in case.texts("hypothesis", "reference"))
     found = bertr(predictions, references, special_tokens=case.params["special_tokens_included"])
     assert found == pytest.approx(case.array("score"), abs=TOLERANCE)
 
@@ -28,10 +26,8 @@ def check_bertscore(case: Case) -> None:
     params = case.params
     model = encoder(case.path(params["model"]), params["num_layers"])
     # The package strips texts, and counts documents among the references of the call.
-    predictions, references = (
-        [row[params.get(side, default)].strip() for row in case.inputs]
-        for side, default in (("candidates", "hypothesis"), ("references", "reference"))
-    )
+    sides = params.get("candidates", "hypothesis"), params.get("references", "reference")
+    predictions, references = ([text.strip() for text in side] for side in case.texts(*sides))
     tokens = [model.encode(side) for side in (predictions, references)]
     if params["idf"]:
         weights = TokenWeights.fit(model, references, offset=0.0)

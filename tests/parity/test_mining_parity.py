@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from goldens import Case, cases, encoder, run
+from goldens import Case, cases, encoder, run_named
 
 from mtmetrics.mining import words as word_level
 from mtmetrics.mining.neighbours import Measure, Neighbours, nearest
@@ -15,8 +15,7 @@ DISTANCES, SCORES, CLOSE = 1e-4, 1e-4, 1e-5
 
 @pytest.mark.parametrize("case", cases("mining"))
 def test_case(case: Case) -> None:
-    name = case.params["function"]
-    run(case, next(check for start, check in CHECKS.items() if name.startswith(start)))
+    run_named(case, CHECKS)
 
 
 def vectors(case: Case) -> tuple[np.ndarray, np.ndarray]:

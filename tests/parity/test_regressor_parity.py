@@ -112,10 +112,9 @@ def check_texts(case: Case) -> None:
     maxlen = case.params["maxlen"]
     network = regressor(case, encoder=str(folder), encoder_fingerprint=plain.fingerprint, max_pieces=maxlen)
     scorer = LearnedScore(TokenEncoder(folder, mix=network.mixes(), max_pieces=maxlen), network)
-    columns = {side: [row[side] for row in case.inputs] for side in ("source", "hypothesis", "reference")}
-    found = scorer.score(columns["reference"], columns["hypothesis"]).segments
-    assert found == pytest.approx(case.array("pred"), abs=PREDICTION)
-    alone = [scorer.score([columns["reference"][row]], [columns["hypothesis"][row]]).system for row in range(8)]
+    sources, predictions, references = case.texts("source", "hypothesis", "reference")
+    assert scorer.score(references, predictions).segments == pytest.approx(case.array("pred"), abs=PREDICTION)
+    alone = [scorer.score([references[row]], [predictions[row]]).system for row in range(8)]
     assert alone == pytest.approx(case.array("pred_one_by_one_first_8"), abs=PREDICTION)
-    sources = scorer.score(columns["source"][:8], columns["hypothesis"][:8]).segments
+    sources = scorer.score(sources[:8], predictions[:8]).segments
     assert sources == pytest.approx(case.array("pred_source_instead_of_reference_first_8"), abs=PREDICTION)

@@ -52,7 +52,7 @@ def check_parts(case: Case) -> None:
 
 
 def texts(case: Case) -> list[list[str]]:
-    return [[row[side] for row in case.inputs] for side in (case.params.get("first_argument", "source"), "hypothesis")]
+    return case.texts(case.params.get("first_argument", "source"), "hypothesis")
 
 
 def sentence_similarity(case: Case) -> np.ndarray:

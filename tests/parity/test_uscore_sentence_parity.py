@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from goldens import Case, cases, encoder, language_model, run
+from goldens import Case, cases, encoder, language_model, run_named
 
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.matching.pairs import cosines
@@ -18,8 +18,7 @@ SCORE, LOSS, GRADIENT = 1e-5, 1e-4, 1e-3
 
 @pytest.mark.parametrize("case", cases("uscore_snt"))
 def test_case(case: Case) -> None:
-    name = case.params["function"]
-    run(case, next(check for start, check in CHECKS.items() if name.startswith(start)))
+    run_named(case, CHECKS)
 
 
 def folder(case: Case) -> Any:
@@ -28,7 +27,7 @@ def folder(case: Case) -> Any:
 
 
 def texts(case: Case) -> list[list[str]]:
-    return [[row[side] for row in case.inputs] for side in ("source", "hypothesis")]
+    return case.texts("source", "hypothesis")
 
 
 def check_cosine(case: Case) -> None:
@@ -41,11 +40,7 @@ def check_cosine(case: Case) -> None:
 
 
 def loss_options(case: Case) -> dict[str, Any]:
-    return {
-        "temperature": 1 / case.params["scale"],
-        "margin": case.params["margin"],
-        "symmetric": case.params["symmetric"],
-    }
+    return {"temperature": 1 / case.params["scale"]} | {name: case.params[name] for name in ("margin", "symmetric")}
 
 
 def check_loss(case: Case) -> None:

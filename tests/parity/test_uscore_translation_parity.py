@@ -31,7 +31,7 @@ def translator(case: Case) -> Translator:
 
 def check_translation(case: Case) -> None:
     model = translator(case)
-    sources = [row["source"] for row in case.inputs]
+    [sources] = case.texts("source")
     assert [translation.text for translation in model.translate(sources)] == case.outputs["text"]
     assert model.tokenizer(sources)["input_ids"] == case.outputs["source_ids"]
 
@@ -48,7 +48,7 @@ def check_score(case: Case) -> None:
     scorer = UScore(words, translator=translator(case), parts="wrd", weights="tuned")
     # The published code multiplies the first two by 1, the first of its weights of the language model.
     assert list(scorer.word_weights.values()) == pytest.approx([*params["nmt_weights"], params["lm_weights"][1]])
-    result = scorer.score([row["source"] for row in case.inputs], [row["hypothesis"] for row in case.inputs])
+    result = scorer.score(*case.texts("source", "hypothesis"))
     assert result.parts["wmd"] == pytest.approx(case.array("wmd_source_hypothesis"), abs=TOLERANCE)
     assert result.parts["pseudo"] == pytest.approx(case.array("wmd_translation_hypothesis"), abs=TOLERANCE)
     assert result.segments == pytest.approx(case.array("score"), abs=TOLERANCE)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from goldens import Case, archives, cases, count, encoder, language_model, run, weighted
+from goldens import Case, archives, cases, count, encoder, language_model, run_named, weighted
 
 from mtmetrics.maps.remapping import Remapping, fit_clp, fit_umd
 from mtmetrics.matching.align import align_words, word_pair_vectors
@@ -18,13 +18,11 @@ TOLERANCE, EXACT = 2e-5, 2e-6
 
 @pytest.mark.parametrize("case", cases("uscore_wrd"))
 def test_case(case: Case) -> None:
-    name = case.params["function"]
-    run(case, next(check for start, check in CHECKS.items() if name.startswith(start)))
+    run_named(case, CHECKS)
 
 
-def texts(case: Case) -> tuple[list[str], list[str]]:
-    source = "reference" if "reference, hypothesis" in case.params["function"] else "source"
-    return [row[source] for row in case.inputs], [row["hypothesis"] for row in case.inputs]
+def texts(case: Case) -> list[list[str]]:
+    return case.texts("reference" if "reference, hypothesis" in case.params["function"] else "source", "hypothesis")
 
 
 def check_distances(case: Case) -> None:
@@ -78,9 +76,8 @@ def check_language_model(case: Case) -> None:
 
 def words(case: Case) -> tuple[list[list[str]], list[list[str]]]:
     """The words of the alignment case, which the other two cases share."""
-    tokenized = next(
-        other["outputs"]["tokenized"] for other in case.document["cases"] if "tokenized" in other["outputs"]
-    )
+    outputs = (other["outputs"] for other in case.document["cases"])
+    tokenized = next(output["tokenized"] for output in outputs if "tokenized" in output)
     number = len(case.extra.get("pairs", tokenized))
     return [pair[0] for pair in tokenized[:number]], [pair[1] for pair in tokenized[:number]]
 
@@ -144,9 +141,8 @@ def same_projection(source: np.ndarray, target: np.ndarray, expected: np.ndarray
     """
     fitted = fit_clp(source, target)
     u, values, _ = np.linalg.svd(source.astype(np.float64).T @ target.astype(np.float64))
-    inside = u[
-        :, values > 2e-3 * values[0]
-    ]  # below, the float32 arithmetic of the published code does not resolve 1e-4
+    # Below, the float32 arithmetic of the published code does not resolve 1e-4.
+    inside = u[:, values > 2e-3 * values[0]]
     assert inside.T @ fitted == pytest.approx(inside.T @ expected, abs=tolerance)
     residuals = [np.linalg.norm(source @ matrix - target) for matrix in (fitted, expected)]
     assert residuals[0] == pytest.approx(residuals[1], rel=1e-5)
@@ -163,10 +159,7 @@ def test_maps(path: Path) -> None:
             "sub": (stored["src_layer12"], stored["tgt_layer12"]),
             "rand": (stored["rand_src"], stored["rand_tgt"]),
         }
-        expected = {
-            "sub": (stored["clp_sub"], stored["umd_sub"]),
-            "rand": (stored["rand_clp"], stored["rand_umd"]),
-        }
+        expected = {"sub": (stored["clp_sub"], stored["umd_sub"]), "rand": (stored["rand_clp"], stored["rand_umd"])}
         unconstrained = stored["rand_clp_unconstrained"]
     for name, (source, target) in pairs.items():
         for _ in ("clp", "umd"):

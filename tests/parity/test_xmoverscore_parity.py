@@ -25,7 +25,7 @@ def test_case(case: Case) -> None:
 
 
 def check_language_model(case: Case) -> None:
-    means, lengths, _ = language_model(case.model("language_model")).score([row["hypothesis"] for row in case.inputs])
+    means, lengths, _ = language_model(case.model("language_model")).score(*case.texts("hypothesis"))
     forms = {"lm_scores": length_normalised(means, lengths), "lm_scores_plain": means}
     variant = case.params.get("variant", "normalised")
     if variant.startswith("plain"):
@@ -52,7 +52,7 @@ def check_documented_value(case: Case) -> None:
 
 
 def check_scores(case: Case) -> None:
-    sources, predictions = [row["source"] for row in case.inputs], [row["hypothesis"] for row in case.inputs]
+    sources, predictions = case.texts("source", "hypothesis")
     if "swapped" in case.params.get("determinism", ""):
         sources, predictions = predictions, sources
     excluded = listed_items(case)

@@ -1,5 +1,4 @@
-"""The errors that mtmetrics raises on purpose; every message is one line that names what is wrong, where, and what
-mends it."""
+"""The errors that mtmetrics raises on purpose: one line that names what is wrong, where, and what mends it."""
 
 import importlib.util
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mtmetrics.errors import InputError
 
-_LANGUAGE_PAIR = re.compile(r"[a-z]{2,3}-[a-z]{2,3}")
+_LANGUAGE_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 
 
 @dataclasses.dataclass
@@ -18,11 +18,9 @@ class InputReport:
 
     Attributes:
         segments: segments scored.
-        blank: segments of which a side is empty, blank, or holds nothing that the model knows; each gets the metric's
-            floor score.
-        truncated: segments with a side longer than a model reads; only its beginning was scored.
-        identical: segments that are not blank and whose prediction equals the source; 0 for metrics that do not see the
-            source.
+        blank: a side is empty, blank, or holds nothing that the model knows; each gets the metric's floor score.
+        truncated: a side is longer than a model reads; only its beginning was scored.
+        identical: not blank, and the prediction equals the source; 0 for metrics that do not see the source.
     """
 
     segments: int = 0
@@ -41,7 +39,7 @@ class InputReport:
 
     @property
     def note(self) -> str:
-        """One line that sums up what is unusual, or an empty string where all is usual."""
+        """One line that sums up what is unusual, or an empty string."""
         notes = {
             "blank (floor score)": self.blank,
             "longer than the model reads (cut)": self.truncated,
@@ -51,22 +49,16 @@ class InputReport:
         return f"of {self.segments} segments: {', '.join(found)}" if found else ""
 
     def warn(self) -> None:
-        """Emits the note as one `UserWarning`, or nothing where all is usual."""
+        """Emits the note, if there is one, as a `UserWarning`."""
         if self.note:
             warnings.warn(self.note, UserWarning, stacklevel=3)
 
 
 def as_texts(name: str, values: Any) -> list[str]:
-    """Returns `values` as a list of strings.
-
-    Accepts lists, tuples, datasets columns and numpy arrays of str.
-
-    Args:
-        name: the argument's name, for the message.
-        values: what the user passed.
+    """Returns a list, tuple, datasets column or numpy array of strings as a list.
 
     Raises:
-        InputError: not a list of strings; names the field, index and value.
+        InputError: it is none; names the field (`name`), index and value.
     """
     if isinstance(values, str | bytes):
         raise InputError(f"{name}: a list of strings is needed, got the single string {_shown(values)}; pass [text]")
@@ -79,18 +71,13 @@ def as_texts(name: str, values: Any) -> list[str]:
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            raise InputError(
-                f"{name}[{index}]: holds a lone surrogate, not valid Unicode text: {_shown(text)}"
-            ) from None
+            what = "holds a lone surrogate, not valid Unicode text"
+            raise InputError(f"{name}[{index}]: {what}: {_shown(text)}") from None
     return [str(text) for text in texts]
 
 
 def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
     """Returns references: one string per segment, or a list of strings per segment.
-
-    Args:
-        name: the argument's name, for the message.
-        values: what the user passed.
 
     Raises:
         InputError: neither the one nor the other, or a segment without a reference; names the field, index and value.
@@ -103,9 +90,8 @@ def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
     several = []
     for index, value in enumerate(values):
         if isinstance(value, str):
-            raise InputError(
-                f"{name}[{index}]: a string, but other segments have lists of references; use lists for all or for none"
-            )
+            what = "a string, but other segments have lists of references; use lists for all or for none"
+            raise InputError(f"{name}[{index}]: {what}")
         several.append(as_texts(f"{name}[{index}]", value))
         if not several[-1]:
             raise InputError(f"{name}[{index}]: empty; a segment needs at least one reference")
@@ -113,70 +99,49 @@ def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
 
 
 def check(**columns: Any) -> list[list[Any]]:
-    """Checks parallel columns of text, such as ``check(sources=..., predictions=...)``.
-
-    Returns:
-        The columns in the order given, as lists of strings; the column ``references`` may hold lists of strings
-        instead.
+    """Checks parallel columns of text, such as ``check(sources=..., predictions=...)``, and returns them as lists of
+    strings; the column ``references`` may hold lists of strings instead.
 
     Raises:
         InputError: a column is no list of strings, empty, or of another length than the first.
     """
     readers = {"references": as_references}
     checked = {name: readers.get(name, as_texts)(name, values) for name, values in columns.items()}
-    first = next(iter(checked))
-    if not checked[first]:
+    counts = {name: len(texts) for name, texts in checked.items()}
+    first, count = next(iter(counts.items()))
+    if not count:
         raise InputError(f"{first}: empty; there is nothing to score")
-    for name, texts in checked.items():
-        if len(texts) != len(checked[first]):
-            raise InputError(
-                f"{name} has {len(texts)} segments but {first} has {len(checked[first])}; they must be parallel"
-            )
+    for name, other in counts.items():
+        if other != count:
+            raise InputError(f"{name} has {other} segments but {first} has {count}; they must be parallel")
     return list(checked.values())
 
 
 def language_pair(value: Any) -> tuple[str, str]:
-    """Splits a language pair such as ``de-en`` into source and target.
-
-    Raises:
-        InputError: `value` is not of that form.
-    """
-    if not isinstance(value, str) or not _LANGUAGE_PAIR.fullmatch(value):
-        raise InputError(
-            f"language pair {_shown(value)}: two ISO 639 codes joined by a hyphen are needed, such as 'de-en'"
-        )
-    source, target = value.split("-")
-    return source, target
+    """Splits a language pair such as ``de-en`` into source and target; `InputError` where it is not of that form."""
+    found = _LANGUAGE_PAIR.fullmatch(value) if isinstance(value, str) else None
+    if not found:
+        needed = "two ISO 639 codes joined by a hyphen are needed, such as 'de-en'"
+        raise InputError(f"language pair {_shown(value)}: {needed}")
+    return found[1], found[2]
 
 
 def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
-    """Returns `value` if it is one of `allowed`.
-
-    Raises:
-        InputError: it is not; the message lists what is allowed.
-    """
+    """Returns `value` if it is one of `allowed`; otherwise an `InputError` lists them."""
     if value not in allowed:
         raise InputError(f"{name} {_shown(value)}: must be one of {', '.join(map(str, allowed))}")
     return value
 
 
 def positive(name: str, value: Any) -> int:
-    """Returns `value` if it is a whole number of at least 1.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Returns `value` if it is a whole number of at least 1, otherwise raises `InputError`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{name} {_shown(value)}: must be a whole number of at least 1")
     return value
 
 
 def number(name: str, value: Any) -> float:
-    """Returns `value` as a float if it is a finite number.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Returns `value` as a float if it is a finite number, otherwise raises `InputError`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InputError(f"{name} {_shown(value)}: must be a finite number")
     return float(value)

@@ -35,10 +35,8 @@ def metric_names() -> list[str]:
 
 
 def metric_path(name: str) -> str:
-    """Path of the script folder of a metric, for ``evaluate.load(mtmetrics.metric_path("xmoverscore"))``.
-
-    Returns:
-        A `str`, since `evaluate.load` refuses a `Path`.
+    """Path of the script folder of a metric, for ``evaluate.load(mtmetrics.metric_path("xmoverscore"))``, which takes
+    no `Path`.
 
     Raises:
         InputError: there is no metric of that name.

@@ -10,12 +10,7 @@ if TYPE_CHECKING:
 
 
 class Pinned(Protocol):
-    """A model that a signature names.
-
-    Attributes:
-        label: how signatures call it.
-        fingerprint: 8 hexadecimal digits that pin its numbers.
-    """
+    """A model that a signature names by its label and the 8 hexadecimal digits that pin its numbers."""
 
     label: str
     fingerprint: str

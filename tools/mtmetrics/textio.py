@@ -38,15 +38,8 @@ def iter_lines(path: str | Path) -> Iterator[str]:
 
 
 def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
-    """Yields the lines of an open UTF-8 stream like `iter_lines`, and closes it.
-
-    Args:
-        stream: what to read; standard input stays open.
-        path: what messages call it.
-
-    Raises:
-        InputError: as `iter_lines`.
-    """
+    """Yields the lines of an open stream, which messages call `path`, like `iter_lines`, and closes all but standard
+    input."""
     number = 0
     try:
         for number, raw in enumerate(stream, 1):
@@ -84,30 +77,24 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def iter_tsv(path: str | Path) -> Iterator[list[str]]:
-    """Yields all columns of tab-separated lines without a header.
-
-    Raises:
-        InputError: as `iter_lines`.
-    """
-    for line in iter_lines(path):
-        yield line.split("\t")
+    """The columns of all tab-separated lines; errors as `iter_lines`."""
+    return (line.split("\t") for line in iter_lines(path))
 
 
 def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = None) -> Iterator[list[str]]:
     """Yields rows of text columns from tab-separated lines without a header, from JSON Lines, or from Parquet.
 
     Args:
-        path: ``.jsonl`` and ``.jsonl.gz`` files hold JSON objects, ``.parquet`` files a table, all others (and standard
-            input) tab-separated columns.
-        keys: the columns wanted: the first ones of a tab-separated row in this order, the keys of a JSON object, or the
-            columns of a table.
+        path: ``.jsonl`` and ``.jsonl.gz`` files hold objects, ``.parquet`` files a table, all others tab-separated
+            columns.
+        keys: the columns wanted: the first ones of a tab-separated row in this order, else by name.
         jsonl: overrides what the name says.
 
     Raises:
         InputError: the file is missing or damaged, or a row lacks a column or holds no string there (with file and
-            line), or as `iter_lines`.
+            line).
     """
-    if jsonl is None and _is_parquet(path):
+    if jsonl is None and str(path).endswith(".parquet"):
         rows = _parquet_rows(path, keys)
     elif _is_jsonl(path) if jsonl is None else jsonl:
         rows = ((f"line {number}", row) for number, row in iter_jsonl(path))
@@ -126,13 +113,9 @@ def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = No
 
 
 def table_keys(path: str | Path) -> list[str] | None:
-    """The keys of the first object of a JSON Lines file that are not null, or the columns of a Parquet file; None for
-    any other file.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    if _is_parquet(path):
+    """The keys of the first object of a JSON Lines file that are not null, or the columns of a Parquet file; else
+    None."""
+    if str(path).endswith(".parquet"):
         return [name for _, names in _parquet_rows(path, None) for name in names]
     if not _is_jsonl(path):
         return None
@@ -148,10 +131,6 @@ def shown(value: Any) -> str:
 
 def _is_jsonl(path: str | Path) -> bool:
     return str(path).removesuffix(".gz").endswith(".jsonl")
-
-
-def _is_parquet(path: str | Path) -> bool:
-    return str(path).endswith(".parquet")
 
 
 def _parquet_rows(path: str | Path, keys: Sequence[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -22,13 +22,8 @@ _KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
 
 
 class Rows(NamedTuple):
-    """What is to be scored.
-
-    Attributes:
-        names: the systems.
-        rows: a source, a reference, or a list of several references, then one prediction per system.
-        options: what tells the metric's loader which of them the rows hold.
-    """
+    """What is to be scored: the names of the systems, and rows of a source, a reference, or a list of several
+    references, then one prediction per system; `options` tell the metric's loader which of them the rows hold."""
 
     names: list[str]
     rows: Iterator[list[Any]]
@@ -36,12 +31,7 @@ class Rows(NamedTuple):
 
 
 class Systems(NamedTuple):
-    """The outputs of several systems on one test set.
-
-    Attributes:
-        others: ``"sources"``, ``"references"`` or both -> n texts, or n lists of several references.
-        predictions: system -> its n translations.
-    """
+    """The n translations of each of several systems, and n sources, n references or lists of several, or both."""
 
     others: dict[Column, list[Any]]
     predictions: dict[str, list[str]]
@@ -94,15 +84,13 @@ def read_systems(args: argparse.Namespace) -> Systems:
     paths = [*sources, *references, *args.predictions]
     columns = [list(column) for column in zip(*_not_empty(iter_parallel(paths), paths[0]), strict=True)]
     others: dict[Column, list[Any]] = {"sources": columns.pop(0)} if sources else {}
-    if len(references) == 1:
-        others["references"] = columns[0]
-    elif references:
-        others["references"] = [list(texts) for texts in zip(*columns[: len(references)], strict=True)]
+    if references:
+        several = [list(texts) for texts in zip(*columns[: len(references)], strict=True)]
+        others["references"] = columns[0] if len(references) == 1 else several
     return Systems(others, dict(zip(names, columns[len(references) :], strict=True)))
 
 
 def _require_files(args: argparse.Namespace) -> None:
-    """Refuses arguments that name no files, or contradicting ones."""
     if args.file is not None and (args.sources or args.predictions or args.references):
         raise InputError("pass either one FILE or -s and -t (or -r and -t), not both")
     if args.file is None and (not args.predictions or not (args.sources or args.references)):
@@ -133,10 +121,8 @@ def _file_rows(path: str, metric: str, asked: Any) -> tuple[Column, dict[str, An
     first = next(lines, None)
     whole = first is not None and len(first) > 2
     # Two columns hold what the metric compares with and the prediction; three hold source, prediction and reference.
-    if whole or asked is not None:
-        column, options = comparison.choose(list(_KEYS), asked)
-    else:
-        column, options = comparison.choose([comparison.usual or next(iter(comparison.values))], asked)
+    usual = [comparison.usual or next(iter(comparison.values))]
+    column, options = comparison.choose(list(_KEYS) if whole or asked is not None else usual, asked)
     places = (2, 1) if whole and column == "references" else (0, 1)
     rows = lines if first is None else itertools.chain([first], lines)
     return column, options, _picked(rows, places, path)
@@ -154,11 +140,9 @@ def _systems_of_file(path: str) -> Systems:
     keys = table_keys(path) or []
     given = [column for column, key in _KEYS.items() if key in keys]
     if "outputs" not in keys or not given:
-        raise InputError(
-            f"{path}: several systems in one FILE are JSON Lines with the key outputs, an object with the translation "
-            f"of each system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}; "
-            "parallel files are passed with -s or -r, and -t"
-        )
+        what = "several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each"
+        what += f" system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}"
+        raise InputError(f"{path}: {what}; parallel files are passed with -s or -r, and -t")
     from mtmetrics.evaluation.readers import jsonl_rows
 
     others: dict[Column, list[Any]] = {column: [] for column in given}
@@ -202,10 +186,7 @@ def pick_format(name: str | None, out: str | None) -> str:
 class Writer(abc.ABC):
     """Takes the results of chunk after chunk, one result per system, then what sums up each system.
 
-    Args:
-        names: the systems.
-        parts: also write the parts of the scores.
-        target: an open text stream, or the path of a Parquet file.
+    The target is an open text stream, or the path of a Parquet file.
     """
 
     def __init__(self, names: Sequence[str], parts: bool, target: Any) -> None:
@@ -240,17 +221,17 @@ class Writer(abc.ABC):
 class _JsonWriter(Writer):
     """One JSON document, which has to wait for the last chunk."""
 
-    _kept: "list[list[MetricResult]] | None" = None
+    def __init__(self, names: Sequence[str], parts: bool, target: Any) -> None:
+        super().__init__(names, parts, target)
+        self._chunks: list[list[MetricResult]] = []
 
     def add(self, results: list["MetricResult"]) -> None:
-        self._kept = self._kept or [[] for _ in results]
-        for kept, result in zip(self._kept, results, strict=True):
-            kept.append(result)
+        self._chunks.append(results)
 
     def finish(self, summaries: list[dict[str, Any]]) -> None:
         from mtmetrics.scorers.base import joined
 
-        scored = zip(self._kept or [], summaries, strict=True)
+        scored = zip(zip(*self._chunks, strict=True), summaries, strict=True)
         documents = [joined(kept).as_dict(parts=self.parts) | summary for kept, summary in scored]
         whole = {"systems": [{"name": name} | document for name, document in zip(self.names, documents, strict=True)]}
         json.dump(documents[0] if len(documents) == 1 else whole, self.target, ensure_ascii=False, indent=1)
@@ -308,12 +289,8 @@ class _ParquetWriter(Writer):
 
 @contextlib.contextmanager
 def open_writer(form: str, out: str | None, names: Sequence[str], *, parts: bool) -> Iterator[Writer]:
-    """A writer to a file, which appears only when everything went well, or to standard output.
-
-    Raises:
-        InputError: the file's folder does not exist.
-        MTMetricsError: the file cannot be written.
-    """
+    """A writer to a file, which appears only when everything went well, or to standard output; `InputError` where the
+    file's folder does not exist."""
     from mtmetrics.artifacts.files import atomic_path
 
     kinds = {"json": _JsonWriter, "jsonl": _JsonLinesWriter, "tsv": _TsvWriter}

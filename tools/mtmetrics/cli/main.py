@@ -1,5 +1,4 @@
-"""The command ``mtmetrics``: finds the sub-command, runs it, and turns expected errors into one line and an exit
-code."""
+"""The command ``mtmetrics``: runs the sub-command, and turns expected errors into one line and an exit code."""
 
 import argparse
 import ctypes
@@ -19,11 +18,9 @@ _MIB = 2**20
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser with all sub-commands; builds fast, since no sub-command imports a heavy package to describe
-    itself."""
-    parser = argparse.ArgumentParser(
-        prog="mtmetrics", description="Machine-translation evaluation metrics: XMoverScore and its relatives."
-    )
+    """The parser with all sub-commands; fast, since none imports a heavy package to describe itself."""
+    text = "Machine-translation evaluation metrics: XMoverScore and its relatives."
+    parser = argparse.ArgumentParser(prog="mtmetrics", description=text)
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in _COMMANDS.split():
@@ -32,10 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line.
-
-    Args:
-        argv: arguments without the program's name; None takes those of the process.
+    """Runs the command line on `argv`, or on the arguments of the process.
 
     Returns:
         0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C.
@@ -49,17 +43,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def keep_large_blocks() -> None:
-    """Has the C library keep blocks of up to 32 MiB when they are freed: trainings take and free the same sizes in
-    every step, and asking the system for them anew costs a fourth of the time. Does nothing where there is no glibc."""
+    """Has the C library (where it is glibc) keep blocks of up to 32 MiB when they are freed: trainings take and free
+    the same sizes in every step, and asking the system for them anew costs a fourth of the time."""
     _set_blocks(_M_MMAP_THRESHOLD, 32 * _MIB)
     _set_blocks(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def return_large_blocks() -> None:
-    """Has the C library give every block of 1 MiB or more back to the system when it is freed.
+    """Has the C library (where it is glibc) give every block of 1 MiB or more back to the system when it is freed.
 
-    glibc raises that bound by itself up to 32 MiB; arrays of that size then leave gaps in its heap, and the memory of a
-    run over many chunks keeps growing although nothing is kept. Does nothing where there is no glibc.
+    It raises that bound by itself up to 32 MiB; arrays of that size then leave gaps in its heap, and the memory of a
+    run over many chunks keeps growing although nothing is kept.
     """
     _set_blocks(_M_MMAP_THRESHOLD, _MIB)
 

@@ -12,63 +12,43 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.pool import ModelPool
 
 USUAL_METRIC = "xmoverscore"
-# What metrics take: keyword of their loaders -> how the option is parsed. A new option of a metric is a line here.
-_CHOICES: dict[str, dict[str, Any]] = {
-    "against": {
-        "help": "compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)",
-    },
-    "setting": {"help": "src-mt or mt-ref, compare with the source or the reference (sentsim)"},
+# What metrics take: keyword of their loaders -> help, and how else it is parsed. A new option is a line here.
+_CHOICES: dict[str, tuple[str, dict[str, Any]]] = {
+    "against": ("compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)", {}),
+    "setting": ("src-mt or mt-ref, compare with the source or the reference (sentsim)", {}),
 }
-_OVERRIDES: dict[str, dict[str, Any]] = {
-    "encoder": {
-        "metavar": "MODEL|TABLE",
-        "help": "another encoder, or word vectors ({lang} in the path: one table per language)",
-    },
-    "layer": {"type": int, "help": "hidden state of the encoder, 0 = embeddings"},
-    "similarity": {"help": "mover (of words) or cosine (of sentence vectors)"},
-    "variant": {"help": "xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd"},
-    # --parts already says that the parts are to be printed.
-    "parts": {
-        "option": "--combine",
-        "metavar": "PART+PART",
-        "help": "sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt",
-    },
-    "without": {"metavar": "NAME+NAME", "help": "uscore: leave out translation, language_model or sentences"},
-    "ngram": {"type": int, "help": "tokens per n-gram"},
-    "distance": {"help": "sqeuclidean, euclidean or cosine"},
-    "map": {"help": "none, clp, umd, clp+umd or umd+clp"},
-    "maps": {"metavar": "PATH|NAME", "help": "a map file, a folder of maps, or a map artifact"},
-    "sides": {"help": "map the source side or both"},
-    "lm": {"metavar": "MODEL", "help": "language model of the target language, or none"},
-    "lm_weight": {"type": float, "help": "weight of the language model"},
-    "weights": {
-        "metavar": "uniform|FILE|NAME",
-        "help": "xmoverscore: uniform, or a stored table of inverse document frequencies; uscore: tuned, + or ++",
-    },
-    "drop_rate": {"type": float, "help": "share of flows that partial transport drops"},
-    "normalize": {"help": "batch (by the extremes of the call) or fixed (by bounds of the preset)"},
-    "normalize_vectors": {
-        "action": argparse.BooleanOptionalAction,
-        "default": None,
-        "help": "word vectors of length 1 for Word and Sentence Mover's Distance",
-    },
-    "special_tokens": {"action": "store_true", "default": None, "help": "count special tokens as word pieces"},
-    "regressor": {"metavar": "MODEL", "help": "another trained network: folder, bundled artifact or Hub repository"},
-    "threads": {"type": int, "help": "solver threads (default: all cores)"},
+_TABLE = "another encoder, or word vectors ({lang} in the path: one table per language)"
+_WEIGHTS = "xmoverscore: uniform, or a stored table of inverse document frequencies; uscore: tuned, + or ++"
+_FLAG = {"action": argparse.BooleanOptionalAction, "default": None}
+_OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
+    "encoder": (_TABLE, {"metavar": "MODEL|TABLE"}),
+    "layer": ("hidden state of the encoder, 0 = embeddings", {"type": int}),
+    "similarity": ("mover (of words) or cosine (of sentence vectors)", {}),
+    "variant": ("xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd", {}),
+    "parts": ("sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt", {"metavar": "PART+PART"}),
+    "without": ("uscore: leave out translation, language_model or sentences", {"metavar": "NAME+NAME"}),
+    "ngram": ("tokens per n-gram", {"type": int}),
+    "distance": ("sqeuclidean, euclidean or cosine", {}),
+    "map": ("none, clp, umd, clp+umd or umd+clp", {}),
+    "maps": ("a map file, a folder of maps, or a map artifact", {"metavar": "PATH|NAME"}),
+    "sides": ("map the source side or both", {}),
+    "lm": ("language model of the target language, or none", {"metavar": "MODEL"}),
+    "lm_weight": ("weight of the language model", {"type": float}),
+    "weights": (_WEIGHTS, {"metavar": "uniform|FILE|NAME"}),
+    "drop_rate": ("share of flows that partial transport drops", {"type": float}),
+    "normalize": ("batch (by the extremes of the call) or fixed (by bounds of the preset)", {}),
+    "normalize_vectors": ("word vectors of length 1 for Word and Sentence Mover's Distance", _FLAG),
+    "special_tokens": ("count special tokens as word pieces", {"action": "store_true", "default": None}),
+    "regressor": ("another trained network: folder, bundled artifact or Hub repository", {"metavar": "MODEL"}),
+    "threads": ("solver threads (default: all cores)", {"type": int}),
 }
+# --parts already says that the parts are to be printed.
+_RENAMED = {"parts": "combine"}
+_ONE_FILE = "TSV without a header, .jsonl or .parquet; - reads TSV from standard input"
 
 
-def add_row_options(
-    parser: argparse.ArgumentParser,
-    *,
-    one_file: str = "TSV without a header, .jsonl or .parquet; - reads TSV from standard input",
-) -> None:
-    """Adds the files to read and the language pair.
-
-    Args:
-        parser: of the command.
-        one_file: what a single FILE holds.
-    """
+def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ONE_FILE) -> None:
+    """Adds the files to read (`one_file` says what a single FILE holds) and the language pair."""
     parser.add_argument("file", nargs="?", metavar="FILE", help=one_file)
     parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
     for short, name, text in (
@@ -82,61 +62,42 @@ def add_row_options(
 def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """Adds the choice of metric and preset, and what overrides the preset.
 
-    Args:
-        parser: of the command.
-        several: take `--metric` several times, with preset and options in its value.
+    With `several`, `--metric` is taken several times, with preset and options in its value.
     """
     group = parser.add_argument_group("metric")
     if several:
-        group.add_argument(
-            "--metric",
-            action="append",
-            metavar="NAME[:PRESET[:OPTION=VALUE,...]]",
-            help="metric, such as sentsim:mini:setting=mt-ref,variant=wmd; repeatable, each is run once "
-            "(default: xmoverscore)",
-        )
+        text = "metric, such as sentsim:mini:setting=mt-ref,variant=wmd; repeatable, each is run once "
+        text += "(default: xmoverscore)"
+        group.add_argument("--metric", action="append", metavar="NAME[:PRESET[:OPTION=VALUE,...]]", help=text)
     else:
         group.add_argument("--metric", default=USUAL_METRIC, help="metric (default: %(default)s)")
-    group.add_argument(
-        "--preset",
-        default="paper",
-        metavar="NAME|DIR",
-        help="preset, or a folder with a preset.toml (default: %(default)s)",
-    )
+    text = "preset, or a folder with a preset.toml (default: %(default)s)"
+    group.add_argument("--preset", default="paper", metavar="NAME|DIR", help=text)
     override = parser.add_argument_group("instead of what the preset says; each metric has some of these")
     for place, options in ((group, _CHOICES), (override, _OVERRIDES)):
-        for name, settings in options.items():
-            flag = settings.get("option", "--" + name.replace("_", "-"))
-            place.add_argument(flag, **{key: value for key, value in settings.items() if key != "option"})
+        for name, (text, settings) in options.items():
+            place.add_argument("--" + _RENAMED.get(name, name).replace("_", "-"), help=text, **settings)
     add_model_options(parser)
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Adds how models are run."""
     group = parser.add_argument_group("models")
-    group.add_argument(
-        "--device",
-        default="auto",
-        metavar="NAME,...",
-        help="auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1 (default: %(default)s)",
-    )
+    text = "auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1 (default: %(default)s)"
+    group.add_argument("--device", default="auto", metavar="NAME,...", help=text)
     group.add_argument("--dtype", default="float32", help="float32, bfloat16 or float16 (default: %(default)s)")
-    group.add_argument(
-        "--batch-tokens", type=int, default=4096, help="padded tokens per encoder batch (default: %(default)s)"
-    )
-    group.add_argument(
-        "--embedding-cache",
-        metavar="DIR",
-        help="keep encoded texts in this folder, for later runs with the same encoder",
-    )
+    text = "padded tokens per encoder batch (default: %(default)s)"
+    group.add_argument("--batch-tokens", type=int, default=4096, help=text)
+    text = "keep encoded texts in this folder, for later runs with the same encoder"
+    group.add_argument("--embedding-cache", metavar="DIR", help=text)
     group.add_argument("--local-files-only", action="store_true", help="never ask the Hub")
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.registry.load_scorer` that the arguments hold, None where they leave the
-    choice to the preset."""
+    """The keywords for `mtmetrics.scorers.registry.load_scorer`, None where the arguments leave the choice to the
+    preset."""
     options = {"metric": args.metric, "preset": args.preset}
-    options |= {name: getattr(args, "combine" if name == "parts" else name) for name in (*_CHOICES, *_OVERRIDES)}
+    options |= {name: getattr(args, _RENAMED.get(name, name)) for name in (*_CHOICES, *_OVERRIDES)}
     return options | ({"lang_pair": args.lp} if hasattr(args, "lp") else {})
 
 
@@ -173,29 +134,19 @@ def model_pool(args: argparse.Namespace) -> "ModelPool":
     """The pool of models as the arguments ask for it."""
     from mtmetrics.scorers.pool import ModelPool
 
-    return ModelPool(
-        device=args.device,
-        dtype=args.dtype,
-        batch_tokens=args.batch_tokens,
-        embedding_cache=args.embedding_cache,
-        local_files_only=args.local_files_only,
-    )
+    names = ("device", "dtype", "batch_tokens", "embedding_cache", "local_files_only")
+    return ModelPool(**{name: getattr(args, name) for name in names})
 
 
 def progress(iterable: Any, **options: Any) -> Any:
-    """Wraps an iterable in a progress bar on standard error, which shows itself on a terminal only."""
+    """Wraps an iterable in a progress bar on standard error, shown on a terminal only."""
     from tqdm import tqdm
 
     return tqdm(iterable, disable=None, leave=False, **options)
 
 
 def add_settings(settings: Any, config: type) -> None:
-    """Adds an option for each field of a dataclass of settings.
-
-    Args:
-        settings: parser or group.
-        config: its fields have a default, and their `help` in the metadata.
-    """
+    """Adds an option for each field of a dataclass of settings, which has a default, and its `help` in the metadata."""
     for field in dataclasses.fields(config):
         flag = "--" + field.name.replace("_", "-")
         text = field.metadata["help"]

@@ -6,16 +6,8 @@ from mtmetrics.models.packed import PackedTokens
 
 
 def align_pieces(source: np.ndarray, target: np.ndarray, threshold: float = 1e-3) -> np.ndarray:
-    """Pairs of pieces whose softmax probability exceeds a threshold in both directions.
-
-    Args:
-        source: (n, d) vectors of one layer, special tokens left out.
-        target: (m, d) vectors of the other side.
-        threshold: probability that both directions must exceed.
-
-    Returns:
-        (k, 2) int64 pairs of rows, ordered by source row.
-    """
+    """(k, 2) pairs of rows of (n, d) and (m, d) vectors whose softmax probability exceeds a threshold in both
+    directions."""
     similarity = (source @ target.T).astype(np.float64)
     return np.argwhere((_softmax(similarity, 1) > threshold) & (_softmax(similarity, 0) > threshold))
 
@@ -24,8 +16,7 @@ def align_words(sources: PackedTokens, targets: PackedTokens, threshold: float =
     """Aligned words of N pairs of sentences: two words are aligned where any of their pieces are.
 
     Args:
-        sources: packed tokens with word numbers, e.g. of `TokenEncoder.encode_words`; input i is paired with input i of
-            `targets`.
+        sources: packed tokens with word numbers; input i is paired with input i of `targets`.
         targets: the other side.
         threshold: see `align_pieces`.
 
@@ -48,15 +39,12 @@ def align_words(sources: PackedTokens, targets: PackedTokens, threshold: float =
 def word_pair_vectors(
     sources: PackedTokens, targets: PackedTokens, alignments: list[list[tuple[int, int]]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors of aligned words: the mean over the pieces of each word.
+    """Vectors of aligned words, each the mean of its pieces: two (k, d) float32 matrices with a row per word pair.
 
     Args:
         sources: packed tokens with word numbers, of the layer to remap.
         targets: the other side.
-        alignments: aligned words of each pair, see `align_words`.
-
-    Returns:
-        Two (k, d) float32 matrices, one row per aligned word pair.
+        alignments: see `align_words`.
     """
     source_words, target_words = _word_means(sources), _word_means(targets)
     rows = [
@@ -65,10 +53,8 @@ def word_pair_vectors(
         for first, second in pairs
     ]
     dim = sources.vectors.shape[1]
-    return (
-        np.array([row[0] for row in rows], dtype=np.float32).reshape(-1, dim),
-        np.array([row[1] for row in rows], dtype=np.float32).reshape(-1, dim),
-    )
+    first, second = (np.array([row[side] for row in rows], dtype=np.float32).reshape(-1, dim) for side in (0, 1))
+    return first, second
 
 
 def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
@@ -77,9 +63,8 @@ def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
     if not len(tokens.vectors):
         return {}
     text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
-    begins = np.flatnonzero(
-        np.append(True, (np.diff(text) != 0) | (np.diff(tokens.words) != 0))
-    )  # pieces of a word stand together
+    # Pieces of a word stand together.
+    begins = np.flatnonzero(np.append(True, (np.diff(text) != 0) | (np.diff(tokens.words) != 0)))
     means = np.add.reduceat(tokens.vectors, begins, axis=0) / np.diff(np.append(begins, len(text)))[:, None]
     return dict(zip(zip(text[begins].tolist(), tokens.words[begins].tolist(), strict=True), means, strict=True))
 

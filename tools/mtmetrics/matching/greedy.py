@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtmetrics.matching.pairs import for_each_pair, masses, text_sums
+from mtmetrics.matching.pairs import both_filled, pair_values
 from mtmetrics.models.packed import PackedTokens
 
 
@@ -26,9 +26,8 @@ def bertscore(predictions: PackedTokens, references: PackedTokens, *, threads: i
     padding, as in its batches of one.
 
     Args:
-        predictions: packed, L2-normalised tokens with the special ones; input position i is paired with position i of
-            `references`.
-        references: the other side. Weights of at least 0: uniform, or from `mtmetrics.models.words`.
+        predictions: packed, L2-normalised tokens with the special ones; input i is paired with input i of `references`.
+        references: the other side; weights of at least 0.
         threads: threads that share the pairs.
 
     Returns:
@@ -36,26 +35,22 @@ def bertscore(predictions: PackedTokens, references: PackedTokens, *, threads: i
         are NaN.
     """
     sides = predictions, references
-    words = [text_sums(side, (side.words >= 0).astype(np.float64))[side.index] > 0 for side in sides]
+    words = both_filled(*sides, lambda side: (side.words >= 0).astype(np.float64))
     x, y = (dataclasses.replace(side, weights=np.where(side.words >= 0, side.weights, 0.0)) for side in sides)
-    precision, recall = _matched(x, y, np.logical_and(*words), threads)
-    f1 = np.divide(
-        2.0 * precision * recall, precision + recall, out=np.zeros_like(precision), where=precision + recall != 0
-    )
+    precision, recall = pair_values(_matched, x, y, words, threads)
+    total = precision + recall
+    f1 = np.divide(2.0 * precision * recall, total, out=np.zeros_like(total), where=total != 0)
     return BERTScores(precision, recall, f1)
 
 
 def bertr(
     predictions: PackedTokens, references: PackedTokens, *, special_tokens: bool = False, threads: int = 1
 ) -> np.ndarray:
-    """BERTR of N pairs of texts: how well the word pieces of the reference are covered (Mathur et al., 2019, Eq. 1 and
-    2).
-
-    ``mean_i max_j cos(r_i, p_j)``. Unlike the recall of BERTScore, special tokens are no partners.
+    """BERTR of N pairs of texts, ``mean_i max_j cos(r_i, p_j)``: how well the word pieces of the reference are covered
+    (Mathur et al., 2019, Eq. 1 and 2). Unlike the recall of BERTScore, special tokens are no partners.
 
     Args:
-        predictions: packed, L2-normalised tokens, uniformly weighted; input position i is paired with position i of
-            `references`.
+        predictions: packed, L2-normalised tokens, uniformly weighted; input i is paired with input i of `references`.
         references: the other side.
         special_tokens: count special tokens as word pieces, on both sides.
         threads: threads that share the pairs.
@@ -65,20 +60,11 @@ def bertr(
     """
     if not special_tokens:
         predictions, references = (side.select(side.words >= 0) for side in (predictions, references))
-    filled = (predictions.lengths > 0)[predictions.index] & (references.lengths > 0)[references.index]
-    return _matched(predictions, references, filled, threads)[1]
+    filled = both_filled(predictions, references, lambda side: np.ones(len(side.words)))
+    return pair_values(_matched, predictions, references, filled, threads)[1]
 
 
-def _matched(x: PackedTokens, y: PackedTokens, wanted: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """(N,) weighted means over the tokens of `x` of the highest similarity with a token of `y`, and the other way
-    round."""
-    x_mass, y_mass = masses(x), masses(y)
-    x_result, y_result = np.full((2, len(wanted)), np.nan)
-
-    def match(pair: int, x_rows: slice, y_rows: slice) -> None:
-        similarity = x.vectors[x_rows] @ y.vectors[y_rows].T
-        x_result[pair] = similarity.max(1) @ x_mass[x_rows]
-        y_result[pair] = similarity.max(0) @ y_mass[y_rows]
-
-    for_each_pair(match, x, y, wanted, threads)
-    return x_result, y_result
+def _matched(x: np.ndarray, x_mass: np.ndarray, y: np.ndarray, y_mass: np.ndarray) -> tuple[float, float]:
+    """Weighted means over the tokens of `x` of the highest similarity with a token of `y`, and the other way round."""
+    similarity = x @ y.T
+    return similarity.max(1) @ x_mass, similarity.max(0) @ y_mass

@@ -1,5 +1,4 @@
-"""Pairs of texts: the weights of their tokens made masses, one loop over them on several threads, and what needs no
-matching of tokens."""
+"""Pairs of texts: masses of their tokens, one loop over them on several threads, and what needs no matching."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -27,38 +26,35 @@ def masses(tokens: PackedTokens) -> np.ndarray:
     return tokens.weights / np.repeat(np.where(totals > 0, totals, np.nan), tokens.lengths)
 
 
-def for_each_pair(
-    work: Callable[[int, slice, slice], None],
-    sources: PackedTokens,
-    targets: PackedTokens,
-    wanted: np.ndarray,
-    threads: int,
-) -> None:
-    """Calls ``work(pair, source_rows, target_rows)`` for the wanted ones of N pairs of texts.
+def both_filled(first: PackedTokens, second: PackedTokens, counted: Callable[[PackedTokens], np.ndarray]) -> np.ndarray:
+    """(N,) mask of the pairs of texts on both sides of which the (T,) values of `counted` sum to more than 0."""
+    return np.logical_and(*((text_sums(side, counted(side)) > 0)[side.index] for side in (first, second)))
 
-    Args:
-        work: computes one pair; called from several threads at a time.
-        sources: input position i is paired with position i of `targets`.
-        targets: the other side.
-        wanted: (N,) bool mask of the pairs to work on.
-        threads: threads that share the pairs.
-    """
+
+def pair_values(
+    compute: Callable[..., object], first: PackedTokens, second: PackedTokens, wanted: np.ndarray, threads: int
+) -> np.ndarray:
+    """(2, N) of what ``compute(vectors, masses, other_vectors, other_masses)``, called in several threads, gives for N
+    pairs of texts: two numbers, or one that stands twice; NaN where the (N,) mask does not want it."""
     numbers = np.flatnonzero(wanted)
-    rows = [side.offsets[side.index[numbers] + end].tolist() for side in (sources, targets) for end in (0, 1)]
+    rows = [side.offsets[side.index[numbers] + end].tolist() for side in (first, second) for end in (0, 1)]
     pairs = list(zip(numbers.tolist(), *rows, strict=True))
+    x_mass, y_mass = masses(first), masses(second)
+    values = np.full((2, len(wanted)), np.nan)
 
-    def run(first: int) -> None:
-        for pair, x, x_end, y, y_end in pairs[first : first + _PAIRS_PER_TASK]:
-            work(pair, slice(x, x_end), slice(y, y_end))
+    def run(task: int) -> None:
+        for pair, x, x_end, y, y_end in pairs[task : task + _PAIRS_PER_TASK]:
+            sides = first.vectors[x:x_end], x_mass[x:x_end], second.vectors[y:y_end], y_mass[y:y_end]
+            values[:, pair] = compute(*sides)
 
     run_tasks(run, range(0, len(pairs), _PAIRS_PER_TASK), threads)
+    return values
 
 
 def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:
-    """Calls ``run(task)`` for each task, several at a time where there are threads for it; the linear algebra library
-    gets one thread each.
+    """Calls ``run(task)`` for each task, several at a time where there are threads for it.
 
-    The products are too small to share out: threads of that library would only compete with ours.
+    The linear algebra library gets one thread each: the products are too small to share out.
     """
     with _linear_algebra().limit(limits=1, user_api="blas"):
         if threads == 1:
@@ -76,10 +72,7 @@ def _linear_algebra() -> ThreadpoolController:
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(N,) float64 cosines of the rows of two (N, d) matrices: the sentence semantic similarity of SentSim (Song et
-    al., 2021, Eq. 6).
-
-    NaN where a row is zero, as the mean of no token vectors is.
-    """
+    al., 2021, Eq. 6). NaN where a row is zero, as the mean of no token vectors is."""
     first, second = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     products = np.einsum("ij,ij->i", first, second)
@@ -87,16 +80,13 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def sentence_mover_distances(sources: PackedTokens, targets: PackedTokens) -> np.ndarray:
-    """Sentence Mover's Distance of N pairs of texts: the Euclidean distance of their mean token vectors (Song et al.,
-    2021, Eq. 9).
+    """(N,) Euclidean distances of the mean token vectors of pairs of texts (Song et al., 2021, Eq. 9); NaN for empty
+    sides.
 
     Args:
-        sources: packed tokens as they were encoded, not normalised, special tokens left out as in the published code.
-        targets: the other side; input position i is paired with position i of `sources`.
-
-    Returns:
-        (N,) float64 distances; NaN where a side has no tokens.
+        sources: packed tokens as they were encoded, special tokens left out as in the published code.
+        targets: the other side; input i is paired with input i of `sources`.
     """
     means = [side.means().astype(np.float64)[side.index] for side in (sources, targets)]
-    filled = (sources.lengths > 0)[sources.index] & (targets.lengths > 0)[targets.index]
+    filled = both_filled(sources, targets, lambda side: np.ones(len(side.words)))
     return np.where(filled, np.linalg.norm(means[0] - means[1], axis=1), np.nan)

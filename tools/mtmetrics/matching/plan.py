@@ -8,12 +8,7 @@ import numpy as np
 
 
 class Units(NamedTuple):
-    """Words of a text, and how much of each a row of its vectors stands for.
-
-    Attributes:
-        words: k words in reading order, special tokens among them.
-        shares: (rows, k) float64; each row sums to 1.
-    """
+    """k words of a text in reading order, and the (rows, k) share of each in the rows of its vectors; rows sum to 1."""
 
     words: list[str]
     shares: np.ndarray
@@ -42,8 +37,7 @@ class Alignment:
         return float((self.flow * self.cost).sum())
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain lists: ``source``, ``prediction``, ``flow`` and ``cost`` (one row per source word), and
-        ``distance``."""
+        """Plain lists ``source``, ``prediction``, ``flow`` and ``cost`` (one row per source word), and ``distance``."""
         matrices = {"flow": self.flow.tolist(), "cost": self.cost.tolist()}
         return {"source": self.source, "prediction": self.prediction, **matrices, "distance": self.distance}
 
@@ -52,13 +46,10 @@ def ngram_units(words: Sequence[str], positions: np.ndarray, weights: np.ndarray
     """Shares of words in the n-grams of a text, made as `mtmetrics.models.packed.PackedTokens.ngrams` makes them.
 
     Args:
-        words: all words of the text.
+        words: all words of the text; those without a token are left out.
         positions: (t,) for each token the number of its word.
         weights: (t,) weights of the tokens.
         n: tokens per n-gram.
-
-    Returns:
-        Only words of which there is a token.
     """
     present, column = np.unique(positions, return_inverse=True)
     size = min(n, len(positions))
@@ -71,14 +62,8 @@ def ngram_units(words: Sequence[str], positions: np.ndarray, weights: np.ndarray
 
 
 def word_plan(source: Units, prediction: Units, flow: np.ndarray, cost: np.ndarray) -> Alignment:
-    """Sums the plan between n-grams up to one between words; the distance stays the same.
-
-    Args:
-        source: words of the source, n rows.
-        prediction: words of the translation, m rows.
-        flow: (n, m) flow between n-grams.
-        cost: (n, m) distances between n-grams.
-    """
+    """Sums a plan between n and m n-grams, (n, m) flow and cost, up to one between words; the distance stays the
+    same."""
     x, y = source.shares, prediction.shares
     moved = x.T @ flow @ y
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,4 +1,5 @@
-"""Word Mover's Distance: optimal transport between the tokens of pairs of texts, exact, or partial as published."""
+"""Word Mover's Distance of pairs of texts, exact or partial as published, and its lower bounds (Kusner et al.,
+2015)."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -6,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.matching.pairs import for_each_pair, masses, text_sums
+from mtmetrics.matching.pairs import both_filled, masses, pair_values
 from mtmetrics.models.packed import PackedTokens
 
 Distance = Literal["sqeuclidean", "euclidean", "cosine"]
@@ -20,7 +21,7 @@ _NOISE = 1e-12
 
 
 def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-    """Exact earth mover's distance by POT's compiled network simplex.
+    """Exact earth mover's distance by POT's compiled network simplex: the (n, m) flow and its cost.
 
     ``min_F sum_ij C_ij F_ij`` subject to ``F 1 = source``, ``F' 1 = target`` (Sec. 3.1 of Zhao et al., 2020). Calls the
     compiled function itself: the checks and conversions of ``ot.emd`` take longer than a sentence pair does.
@@ -29,9 +30,6 @@ def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tu
         cost: (n, m) float64, C-contiguous.
         source: (n,) float64 masses.
         target: (m,) float64 masses of the same sum.
-
-    Returns:
-        The (n, m) flow and its cost.
 
     Raises:
         MTMetricsError: the solver found no optimum (masses of unequal sums, for example).
@@ -47,9 +45,8 @@ def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tu
 def cost_matrix(x: np.ndarray, y: np.ndarray, distance: Distance) -> np.ndarray:
     """(n, m) float64 distances between the L2-normalised rows of (n, d) `x` and (m, d) `y`.
 
-    ``sqeuclidean`` is ``2 - 2 cos`` (0 to 4), ``cosine`` half of it, ``euclidean`` its root (0 to 2). The root is taken
-    of float64 products: in float32 the distance of equal vectors would come out near 3e-4, as it does in the published
-    code.
+    ``sqeuclidean`` is ``2 - 2 cos`` (0 to 4), ``cosine`` half of it, ``euclidean`` its root (0 to 2), taken of float64
+    products: in float32 the distance of equal vectors would come out near 3e-4, as it does in the published code.
     """
     if distance == "euclidean":
         x, y = _unit64(x), _unit64(y)
@@ -67,10 +64,8 @@ def _unit64(rows: np.ndarray) -> np.ndarray:
 
 
 def euclidean_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n, m) float64 Euclidean distances between the rows of (n, d) `x` and (m, d) `y`, of whatever length they are.
-
-    Taken from float64 products, like the Euclidean distances of `cost_matrix`.
-    """
+    """(n, m) float64 Euclidean distances, of float64 products, between the rows of (n, d) `x` and (m, d) `y` of any
+    length."""
     x, y = x.astype(np.float64), y.astype(np.float64)
     squared = x @ y.T
     np.multiply(squared, -2.0, out=squared)
@@ -87,44 +82,33 @@ def word_mover_distances(
     transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]] = optimal_flow,
     threads: int = 1,
 ) -> np.ndarray:
-    """Word Mover's Distance of N pairs of texts.
+    """(N,) Word Mover's Distances of pairs of texts; NaN where a side has no tokens, or none with a weight.
 
     Args:
-        sources: packed tokens or n-grams; input position i is paired with position i of `targets`. Named distances need
-            them L2-normalised.
+        sources: packed tokens or n-grams; input i is paired with input i of `targets`. Named distances need them
+            L2-normalised.
         targets: the other side.
         distance: a name, see `cost_matrix`, or a function of two matrices of vectors, such as `euclidean_distances`.
         transport: what turns cost and masses into flow and value; `optimal_flow` or a partial one.
         threads: solver threads (the solver releases the GIL).
 
-    Returns:
-        (N,) float64 distances; NaN where a side has no tokens, or none with a weight.
-
     Raises:
         MTMetricsError: as `optimal_flow`.
     """
-    x_mass, y_mass = masses(sources), masses(targets)
-    result = np.full(len(sources.index), np.nan)
     costs = distance if callable(distance) else lambda x, y: cost_matrix(x, y, distance)
 
-    def solve(pair: int, x_rows: slice, y_rows: slice) -> None:
-        cost = costs(sources.vectors[x_rows], targets.vectors[y_rows])
-        result[pair] = transport(cost, x_mass[x_rows], y_mass[y_rows])[1]
+    def solve(x: np.ndarray, x_mass: np.ndarray, y: np.ndarray, y_mass: np.ndarray) -> float:
+        return transport(costs(x, y), x_mass, y_mass)[1]
 
-    weighted = [(text_sums(side, side.weights) > 0)[side.index] for side in (sources, targets)]
-    for_each_pair(solve, sources, targets, np.logical_and(*weighted), threads)
-    return result
+    weighted = both_filled(sources, targets, lambda side: side.weights)
+    return pair_values(solve, sources, targets, weighted, threads)[0]
 
 
 def drop_small_flows(flow: np.ndarray, rate: float) -> np.ndarray:
-    """Removes the flows that are smaller than the k-th smallest non-zero flow, ``k = max(int(count * rate), 1)``.
+    """Removes the flows of a plan that are smaller than the k-th smallest, ``k = max(int(count * rate), 1)``.
 
     The removed mass is not given back, so a distance can only fall; nothing is removed where all flows are equal.
     Published code of XMoverScore (``dropout_rate``): it sorts by mass, not by distance.
-
-    Args:
-        flow: (n, m) flows of at least 0.
-        rate: share of flows to drop, 0 to 1.
     """
     present = np.sort(flow[flow > _NOISE])
     smallest = present[min(max(int(len(present) * rate), 1), len(present)) - 1]
@@ -161,3 +145,38 @@ class RoundedPartialTransport:
         flow = np.rint(optimal_flow(whole, supply, demand)[0])[:, :-1] / _FACTOR
         flow = drop_small_flows(flow, self.rate)
         return flow, float((flow * cost).sum())
+
+
+def centroids(tokens: PackedTokens) -> np.ndarray:
+    """(S, d) float32 mean vector of each text, weighted; zeros where a text has no tokens, or none with a weight.
+
+    The distance of two centroids is the word centroid distance (WCD). By Jensen's inequality it is a lower bound:
+    Euclidean of the transport with ``euclidean`` costs, squared of that with ``sqeuclidean`` costs, half of the square
+    of that with ``cosine`` costs.
+    """
+    weighted = tokens.with_vectors(lambda vectors: vectors * np.nan_to_num(masses(tokens)).astype(np.float32)[:, None])
+    return weighted.means() * weighted.lengths[:, None].astype(np.float32)
+
+
+def relaxed_distances(cost: np.ndarray, source: np.ndarray, target: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """(k,) relaxed Word Mover's Distances (RWMD, Sec. 4) of one text to k others, tightened; at most the exact
+    distances.
+
+    RWMD sends all mass of a token to its nearest partner, so that only one side's masses are respected; the larger
+    value of the two directions counts. These nearest costs are half of a solution of the dual problem: the other side
+    may still charge the smallest cost that is left when they are taken off, so the bound only rises.
+
+    Args:
+        cost: (n, M) costs between the tokens of the text and those of all the others, one text after the other.
+        source: (n,) masses of the text.
+        target: (M,) masses of the others, of sum 1 each.
+        starts: (k,) first column of each of the others, ascending; none of them is empty.
+    """
+    sizes = np.diff(np.append(starts, cost.shape[1]))
+    by_row = np.minimum.reduceat(cost, starts, axis=1)
+    by_column = cost.min(axis=0)
+    left_by_rows = (cost - np.repeat(by_row, sizes, axis=1)).min(axis=0)
+    left_by_columns = np.minimum.reduceat(cost - by_column, starts, axis=1)
+    rows_first = source @ by_row + np.add.reduceat(left_by_rows * target, starts)
+    columns_first = np.add.reduceat(by_column * target, starts) + source @ left_by_columns
+    return np.maximum(rows_first, columns_first)

@@ -12,9 +12,8 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import number
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.align import align_words, word_pair_vectors
-from mtmetrics.matching.bounds import centroids, relaxed_distances
 from mtmetrics.matching.pairs import masses, run_tasks
-from mtmetrics.matching.transport import cost_matrix, optimal_flow
+from mtmetrics.matching.transport import centroids, cost_matrix, optimal_flow, relaxed_distances
 from mtmetrics.mining.neighbours import Wrap, blocks, nearest
 from mtmetrics.mining.pairs import MinedPairs, select
 from mtmetrics.mining.text import distinct_sentences

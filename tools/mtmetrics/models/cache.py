@@ -33,13 +33,9 @@ class EncodedText(NamedTuple):
 
 
 class TextCache:
-    """Keeps what was computed for the most recently used texts; the key is the exact text.
+    """Values of the most recently used texts, up to a total size; without `size` the texts are counted.
 
     One model owns one cache, so that model, layer and dtype are part of the key by construction.
-
-    Args:
-        limit: total size to keep; 0 keeps nothing.
-        size: tells the size of a value; without it the texts are counted.
     """
 
     def __init__(self, limit: int, size: Callable[[Any], int] = lambda value: 1) -> None:
@@ -80,16 +76,14 @@ class EmbeddingCache:
     vectors.
 
     A text is found by the sha256 of its exact characters. Its token ids are stored, so who can read the file can read
-    the texts. The file grows without bound; it can be deleted whenever no run uses it.
+    the texts. The file grows without bound; it can be deleted whenever no run uses it. Where it cannot be made, read or
+    written, or is damaged, an `MTMetricsError` is raised.
 
     Args:
-        folder: where the file lies; made if it is not there.
+        folder: made if it is not there.
         label: beginning of the file's name.
         identity: everything that the vectors depend on; the rest of the file's name is made from it.
         dim: width of the vectors.
-
-    Raises:
-        MTMetricsError: the file cannot be made, read or written, or is damaged.
     """
 
     def __init__(self, folder: str | Path, label: str, identity: Mapping[str, object], dim: int) -> None:
@@ -115,30 +109,22 @@ class EmbeddingCache:
                 raise self._damaged("it was made for other vectors")
 
     def find(self, keys: Iterable[Hashable]) -> dict[Hashable, EncodedText]:
-        """Those of the texts that are stored, without their vectors, which `vectors` reads.
-
-        Args:
-            keys: strings, or tuples of words.
-
-        Raises:
-            MTMetricsError: the file cannot be read, or is damaged.
-        """
+        """Those of the texts (strings, or tuples of words) that are stored, without their vectors, which `vectors`
+        reads."""
         found = {}
         with self._transaction("BEGIN") as connection:
             for key in keys:
                 wanted = "SELECT truncated, tokens FROM texts WHERE key = ?"
                 row = connection.execute(wanted, (_digest(key),)).fetchone()
                 if row is not None:
-                    ids, words = self._tokens(row[1])
+                    if not isinstance(row[1], bytes) or len(row[1]) % 8:
+                        raise self._damaged("the tokens of a text are cut")
+                    ids, words = np.frombuffer(row[1], dtype="<i4").astype(np.int64).reshape(2, -1)
                     found[key] = EncodedText(np.zeros((0, self._dim), dtype=np.float32), ids, words, bool(row[0]))
         return found
 
     def vectors(self, keys: Iterable[Hashable]) -> Iterator[tuple[Hashable, np.ndarray]]:
-        """Yields each text that `find` found with its (n, d) float32 vectors.
-
-        Raises:
-            MTMetricsError: the file cannot be read, or is damaged.
-        """
+        """Yields each text that `find` found with its (n, d) float32 vectors."""
         with self._transaction("BEGIN") as connection:
             for key in keys:
                 digest = _digest(key)
@@ -149,18 +135,9 @@ class EmbeddingCache:
                 yield key, np.frombuffer(row[2], dtype="<f4").reshape(-1, self._dim).astype(np.float32, copy=False)
 
     def write(self, texts: Iterable[tuple[Hashable, EncodedText]]) -> None:
-        """Stores texts, all of them or, if this fails or is interrupted, none; those that are stored already stay.
-
-        Raises:
-            MTMetricsError: the file cannot be written, or is damaged.
-        """
+        """Stores texts, all of them or, if this fails or is interrupted, none; those that are stored already stay."""
         with self._transaction("BEGIN EXCLUSIVE") as connection:
             connection.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?, ?, ?)", map(_row, texts))
-
-    def _tokens(self, tokens: bytes) -> np.ndarray:
-        if not isinstance(tokens, bytes) or len(tokens) % 8:
-            raise self._damaged("the tokens of a text are cut")
-        return np.frombuffer(tokens, dtype="<i4").astype(np.int64).reshape(2, -1)
 
     def _intact(self, digest: bytes, truncated: object, tokens: object, vectors: object, checksum: object) -> bool:
         if not isinstance(tokens, bytes) or not isinstance(vectors, bytes):

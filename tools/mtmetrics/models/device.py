@@ -17,8 +17,7 @@ def pick_devices(device: Devices) -> "list[torch.device]":
     """The torch devices of these names; a device that is named twice is there twice.
 
     Args:
-        device: what `pick_device` takes, a list or tuple of that, or names joined by commas, such as
-            ``"cuda:0,cuda:1"``.
+        device: what `pick_device` takes, a list or tuple of that, or names joined by commas (``"cuda:0,cuda:1"``).
 
     Raises:
         InputError: no device is named, or one cannot be used on this machine.
@@ -30,14 +29,10 @@ def pick_devices(device: Devices) -> "list[torch.device]":
 
 
 def pick_device(device: int | str) -> "torch.device":
-    """The torch device of that name.
+    """The torch device of that name; `InputError` where this machine has none.
 
     Args:
-        device: ``"auto"`` (CUDA, then MPS, then CPU, whichever is there first), a name of torch such as ``"cuda:1"``,
-            or the number of a CUDA device, as a whole number or in digits.
-
-    Raises:
-        InputError: torch knows no such device, or this machine has none.
+        device: ``"auto"`` (CUDA, then MPS, then CPU), a name of torch, or the number of a CUDA device, also in digits.
     """
     import torch
 
@@ -51,25 +46,14 @@ def pick_device(device: int | str) -> "torch.device":
         torch.zeros(1, device=chosen).cpu()
     except (RuntimeError, TypeError, ValueError, AssertionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"device {device!r} cannot be used here ({reason}); this machine has {', '.join(_present())}"
-        ) from None
+        cuda = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+        here = ", ".join(["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])])
+        raise InputError(f"device {device!r} cannot be used here ({reason}); this machine has {here}") from None
     return chosen
 
 
 def torch_dtype(name: str) -> "torch.dtype":
-    """The torch number format of that name.
-
-    Raises:
-        InputError: not one of `DTYPES`.
-    """
+    """The torch number format that one of `DTYPES` names."""
     import torch
 
     return getattr(torch, choice("dtype", name, DTYPES))
-
-
-def _present() -> list[str]:
-    import torch
-
-    found = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-    return ["cpu", *found, *(["mps"] if torch.backends.mps.is_available() else [])]

@@ -33,12 +33,10 @@ class LanguageModel:
             is the best score there is.
         end_token: also score that the text ends where it does, if an end-of-text token fits behind it. Only for models
             that were trained on texts one by one.
-        length_power: the log-likelihood of the tokens is divided by their number to this power, as beam searches do: 1
-            is the mean, as published; below 1, of texts with the same mean the shorter one is better.
+        length_power: the log-likelihood of the tokens is divided by their number to this power, 0 to 1, as beam
+            searches do: 1 is the mean, as published; below 1, of texts with the same mean the shorter one is better.
         revision: Hub revision.
-        device: ``"auto"``, a device, or several of them, see `mtmetrics.models.device.pick_devices`; each of several
-            devices gets a copy of the model and its share of the batches.
-        dtype: number format of the computation.
+        device: see `mtmetrics.models.device.pick_devices`.
         batch_tokens: padded tokens per batch; fewer where memory runs out.
         local_files_only: never ask the Hub.
 
@@ -57,7 +55,6 @@ class LanguageModel:
         length_power: float = 1.0,
         revision: str | None = None,
         device: Devices = "auto",
-        dtype: str = "float32",
         batch_tokens: int = 2048,
         local_files_only: bool = False,
     ) -> None:
@@ -72,7 +69,7 @@ class LanguageModel:
         devices = pick_devices(device)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = model_fingerprint(folder)
-        self.tokenizer, network = pretrained("AutoModelForCausalLM", folder, torch_dtype(dtype))
+        self.tokenizer, network = pretrained("AutoModelForCausalLM", folder, torch_dtype("float32"))
         described = f"language model {self.name}"
         # What pads a text stands behind it, where a causal model cannot see it; any token will do.
         self._runner = BatchRunner(described, replicate(described, network.eval(), devices), devices, batch_tokens)
@@ -112,7 +109,6 @@ class LanguageModel:
         return np.array(means, dtype=np.float64), np.array(lengths, dtype=np.int64), np.array(cut, dtype=bool)
 
     def _score(self, texts: list[str]) -> list[tuple[float, int, bool]]:
-        """Mean log-likelihood, token count and whether it was cut, of each of several distinct texts."""
         encoded = self.tokenizer(texts, add_special_tokens=False, truncation=True, max_length=self.max_length)
         ids = encoded["input_ids"]
         means = np.zeros(len(ids)) if self.start_token == "never" else np.full(len(ids), self.floor)
@@ -144,12 +140,9 @@ def _log_likelihoods(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", 
 
 
 def length_normalised(means: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """``exp(mean) ** (1 / length)``: the later published form; 0 for texts of fewer than two tokens.
+    """``exp(mean) ** (1 / length)`` of (N,) mean log-likelihoods: the later published form; 0 for fewer than two
+    tokens.
 
     It divides by the length a second time, so it tends to 1 for long texts whatever their likelihood.
-
-    Args:
-        means: (N,) mean log-likelihoods.
-        lengths: (N,) token counts.
     """
     return np.where(lengths > 1, np.exp(means / np.maximum(lengths, 1)), 0.0)

@@ -1,5 +1,4 @@
-"""Token vectors of many texts in one array, without padding, what is done to them before matching, and who makes
-them."""
+"""Token vectors of many texts in one array, what is done to them before matching, and who makes them."""
 
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
@@ -41,34 +40,20 @@ class PackedTokens:
     def of_tokens(
         cls,
         vectors: np.ndarray,
-        token_ids: Sequence[np.ndarray],
-        words: Sequence[np.ndarray],
+        ids: list[np.ndarray],
+        words: list[np.ndarray],
         index: np.ndarray,
         truncated: np.ndarray,
     ) -> "PackedTokens":
-        """Texts whose tokens are given one by one, uniformly weighted.
-
-        Args:
-            vectors: (T, d) float32 of all tokens.
-            token_ids: of each of S texts.
-            words: of each of S texts.
-            index: (N,) int64.
-            truncated: (S,) bool.
-        """
+        """Texts whose tokens are given one by one, uniformly weighted: the ids and words of each of S texts."""
         none = np.zeros(0, dtype=np.int64)
-        offsets = np.cumsum([0, *map(len, token_ids)], dtype=np.int64)
-        ids, positions = (np.concatenate([none, *rows]) for rows in (token_ids, words))
-        return cls(vectors, offsets, np.ones(len(ids)), ids, positions, index, truncated)
+        offsets = np.cumsum([0, *map(len, ids)], dtype=np.int64)
+        token_ids, positions = (np.concatenate([none, *rows]) for rows in (ids, words))
+        return cls(vectors, offsets, np.ones(len(token_ids)), token_ids, positions, index, truncated)
 
     @classmethod
     def of_texts(cls, vectors: np.ndarray, index: np.ndarray, truncated: np.ndarray) -> "PackedTokens":
-        """One row per text, such as sentence vectors; token ids are 0 and words -1.
-
-        Args:
-            vectors: (S, d) float32.
-            index: (N,) int64.
-            truncated: (S,) bool.
-        """
+        """One row per text, such as sentence vectors (S, d); token ids are 0 and words -1."""
         rows = len(vectors)
         ids = np.zeros(rows, dtype=np.int64)
         return cls(vectors, np.arange(rows + 1), np.ones(rows), ids, ids - 1, index, truncated)
@@ -89,14 +74,8 @@ class PackedTokens:
     def select(self, keep: np.ndarray) -> "PackedTokens":
         """Only the rows where the (T,) mask is true; a text may become empty."""
         counts = np.concatenate([[0], np.cumsum(keep)])
-        return dataclasses.replace(
-            self,
-            vectors=self.vectors[keep],
-            offsets=counts[self.offsets],
-            weights=self.weights[keep],
-            token_ids=self.token_ids[keep],
-            words=self.words[keep],
-        )
+        rows = {name: getattr(self, name)[keep] for name in ("vectors", "weights", "token_ids", "words")}
+        return dataclasses.replace(self, offsets=counts[self.offsets], **rows)
 
     def take(self, inputs: slice) -> "PackedTokens":
         """Only some of the inputs, and the texts that they equal."""
@@ -127,9 +106,8 @@ class PackedTokens:
         sizes = np.minimum(self.lengths, n)
         counts = self.lengths - sizes + (sizes > 0)
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        text = np.repeat(np.arange(len(counts)), counts)
-        first = np.arange(offsets[-1]) - offsets[:-1][text] + self.offsets[:-1][text]
-        size = sizes[text]
+        first = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], counts)
+        size = np.repeat(sizes, counts)
         total = self.weights[first]
         summed = self.vectors[first]
         summed *= total[:, None].astype(np.float32)
@@ -142,14 +120,8 @@ class PackedTokens:
             summed += term
             total += weight
         summed /= total[:, None].astype(np.float32)
-        return dataclasses.replace(
-            self,
-            vectors=summed,
-            offsets=offsets,
-            weights=total,
-            token_ids=self.token_ids[first],
-            words=self.words[first],
-        )
+        ids, words = self.token_ids[first], self.words[first]
+        return dataclasses.replace(self, vectors=summed, offsets=offsets, weights=total, token_ids=ids, words=words)
 
     def means(self) -> np.ndarray:
         """(S, d) mean vector of each text (zeros for an empty one)."""
@@ -188,19 +160,17 @@ class Encoder(Protocol):
 
 
 class WordEncoder(Encoder, Protocol):
-    """An encoder whose vectors belong to tokens of a vocabulary."""
+    """An encoder whose vectors belong to tokens of a vocabulary.
 
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of token ids."""
-        ...
+    Attributes:
+        vocabulary_size: number of token ids.
+        word_table: (V,) bool, true for the tokens that the published word filter keeps.
+    """
 
-    @property
-    def word_table(self) -> np.ndarray:
-        """(V,) bool, true for the tokens that the published word filter keeps."""
-        ...
+    vocabulary_size: int
+    word_table: np.ndarray
 
     def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
-        """The words of a text in reading order, special tokens among them, and for each row of its vectors the number
-        of its word."""
+        """The words of a text in reading order, special tokens among them, and the number of its word for each row of
+        its vectors."""
         ...

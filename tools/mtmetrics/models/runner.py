@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import torch
 
     Compute = Callable[[Any, torch.Tensor, torch.Tensor, list[int]], None]
+    Replica = tuple[Any, torch.device]
+    Rows = Sequence[Sequence[int]]
 
 _MOST_PADDING = 1.05
 # What torch raises as plain RuntimeError: on MPS, on the CPU (Linux and Windows), and where CUDA runs out beside
@@ -27,12 +29,12 @@ _OUT_OF_MEMORY = (
 
 
 def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> Iterator[list[int]]:
-    """Yields the numbers of texts, longest first, in batches that hold at most 5 % padding.
+    """Yields the numbers of texts that have tokens, longest first, in batches that hold at most 5 % padding.
 
     Args:
-        lengths: tokens of each text; texts of no tokens are left out.
-        batch_tokens: tells the largest padded size of a batch, except that a single text may be longer; it is asked
-            while batches are made, since the answer becomes smaller where memory runs out.
+        lengths: tokens of each text.
+        batch_tokens: tells the largest padded size of a batch, except that a single text may be longer; asked while
+            batches are made, since the answer becomes smaller where memory runs out.
     """
     batch: list[int] = []
     real = 0
@@ -60,13 +62,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 def replicate(name: str, network: Any, devices: "Sequence[torch.device]") -> list[Any]:
     """The network on each of the devices: itself on the first, copies on the others.
 
-    Args:
-        name: what messages call the model.
-        network: a module on the CPU.
-        devices: at least one.
-
     Raises:
-        MTMetricsError: the memory of a device does not suffice.
+        MTMetricsError: the memory of a device does not suffice; `name` says of what model.
     """
     try:
         copies = [copy.deepcopy(network).to(device) for device in devices[1:]]
@@ -102,8 +99,8 @@ class BatchRunner:
         self._pad = pad
         self._lock = threading.Lock()
 
-    def run(self, rows: Sequence[Sequence[int]], compute: "Compute") -> int:
-        """Computes all rows that are not empty, in any order.
+    def run(self, rows: "Rows", compute: "Compute") -> int:
+        """Computes all rows of token ids that are not empty, in any order.
 
         Args:
             rows: token ids of each text.
@@ -120,14 +117,14 @@ class BatchRunner:
         batches = length_batches([len(row) for row in rows], lambda: self.batch_tokens)
         stopped = threading.Event()
 
-        def work(network: Any, device: "torch.device") -> int:
+        def work(replica: "Replica") -> int:
             supply = self._supply(batches, stopped)
-            return sum(self._run_batch(network, device, rows, numbers, compute) for numbers in supply)
+            return sum(self._run_batch(replica, rows, numbers, compute) for numbers in supply)
 
         if len(self.replicas) == 1:
-            return work(*self.replicas[0])
+            return work(self.replicas[0])
         with ThreadPoolExecutor(len(self.replicas)) as pool:
-            working = [pool.submit(work, *replica) for replica in self.replicas]
+            working = [pool.submit(work, replica) for replica in self.replicas]
             try:
                 return sum(future.result() for future in as_completed(working))
             finally:
@@ -141,24 +138,18 @@ class BatchRunner:
                 return
             yield numbers
 
-    def _run_batch(
-        self,
-        network: Any,
-        device: "torch.device",
-        rows: Sequence[Sequence[int]],
-        numbers: list[int],
-        compute: "Compute",
-    ) -> int:
+    def _run_batch(self, replica: "Replica", rows: "Rows", batch: list[int], compute: "Compute") -> int:
         import torch
 
-        pending, computed = [numbers], 0
+        network, device = replica
+        pending, computed = [batch], 0
         while pending:
             numbers = pending.pop()
             width = max(len(rows[number]) for number in numbers)
             if len(numbers) == 1 or width * len(numbers) <= self.batch_tokens:
                 try:
                     with torch.inference_mode():
-                        compute(network, *self._padded(rows, numbers, width, device), numbers)
+                        compute(network, *self._padded([rows[number] for number in numbers], width, device), numbers)
                 except (RuntimeError, MemoryError) as error:
                     if not is_out_of_memory(error):
                         raise
@@ -171,16 +162,14 @@ class BatchRunner:
             pending += [numbers[half:], numbers[:half]]
         return computed
 
-    def _padded(
-        self, rows: Sequence[Sequence[int]], numbers: list[int], width: int, device: "torch.device"
-    ) -> "tuple[torch.Tensor, torch.Tensor]":
+    def _padded(self, rows: "Rows", width: int, device: "torch.device") -> "tuple[torch.Tensor, torch.Tensor]":
         import torch
 
-        batch = torch.full((len(numbers), width), self._pad, dtype=torch.long)
-        mask = torch.zeros((len(numbers), width), dtype=torch.long)
-        for position, number in enumerate(numbers):
-            batch[position, : len(rows[number])] = torch.as_tensor(rows[number])
-            mask[position, : len(rows[number])] = 1
+        batch = torch.full((len(rows), width), self._pad, dtype=torch.long)
+        mask = torch.zeros_like(batch)
+        for position, row in enumerate(rows):
+            batch[position, : len(row)] = torch.as_tensor(row)
+            mask[position, : len(row)] = 1
         return batch.to(device), mask.to(device)
 
     def _shrink(self, device: "torch.device", numbers: list[int], width: int) -> None:

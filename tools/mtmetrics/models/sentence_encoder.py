@@ -23,8 +23,7 @@ def is_sentence_transformer(folder: Path) -> bool:
 
 
 def is_mean_pooled(folder: Path) -> bool:
-    """Whether a sentence-transformers pipeline does no more than average token vectors; their length is no matter to a
-    cosine."""
+    """Whether a sentence-transformers pipeline only averages token vectors (their length is no matter to a cosine)."""
     try:
         listed = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
         modules = [module["type"].rpartition(".")[2] for module in listed]
@@ -38,11 +37,7 @@ def is_mean_pooled(folder: Path) -> bool:
 
 
 class MeanPooledEncoder:
-    """The mean over all token vectors of a text, special tokens included.
-
-    Args:
-        tokens: the encoder of the tokens.
-    """
+    """The mean over all token vectors of a text, special tokens included."""
 
     def __init__(self, tokens: TokenEncoder | LayerView) -> None:
         self.tokens = tokens
@@ -56,7 +51,7 @@ class MeanPooledEncoder:
         return self.pool(self.tokens.encode(texts))
 
     def pool(self, tokens: PackedTokens) -> PackedTokens:
-        """The same from tokens that are encoded already."""
+        """One vector per text of tokens that are encoded already."""
         return PackedTokens.of_texts(tokens.means(), tokens.index, tokens.truncated)
 
 
@@ -66,7 +61,7 @@ class SentenceTransformerEncoder:
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
         revision: Hub revision.
-        device: ``"auto"`` or a device; of several, the first.
+        device: see `mtmetrics.models.device.pick_devices`; of several, the first.
         dtype: number format of the computation.
         local_files_only: never ask the Hub.
 
@@ -97,11 +92,7 @@ class SentenceTransformerEncoder:
         self._recent = TextCache(_CACHE_BYTES, lambda encoded: encoded[0].nbytes)
 
     def encode(self, texts: Sequence[str]) -> PackedTokens:
-        """One vector per distinct text.
-
-        Raises:
-            MTMetricsError: the model computes values that are not finite.
-        """
+        """One vector per distinct text; `MTMetricsError` where the model computes values that are not finite."""
         unique, index = distinct(texts)
         encoded = self._recent.values(unique, self._compute)
         vectors = np.stack([vector for vector, _ in encoded]) if encoded else np.zeros((0, self.dim), dtype=np.float32)

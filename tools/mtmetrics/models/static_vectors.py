@@ -1,4 +1,4 @@
-"""Static word vectors: one vector per word, whatever stands around it, from word2vec text or safetensors tables."""
+"""Static word vectors: one vector per word, whatever stands around it."""
 
 import itertools
 import unicodedata
@@ -38,18 +38,11 @@ class StaticVectors:
         words, self._vectors = read_table(table)
         self.fingerprint = fingerprint([Path(table)])
         self.dim: int = self._vectors.shape[1]
-        self._numbers: dict[str, int] = {}
-        for number, word in enumerate(words):
-            self._numbers.setdefault(word, number)
+        # Of a word that stands twice, the first one.
+        self._numbers = {word: number for number, word in reversed([*enumerate(words)])}
         self._longest = max(map(len, words))
-        self.word_table = np.ones(len(words), dtype=bool)
-        for number, word in enumerate(words):
-            self.word_table[number] = not all(map(_is_punctuation, word))
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of words."""
-        return len(self._vectors)
+        self.word_table = np.array([not all(map(_is_punctuation, word)) for word in words])
+        self.vocabulary_size = len(words)
 
     def encode(self, texts: Sequence[str]) -> PackedTokens:
         """Packed vectors of the distinct texts, one row per known word."""
@@ -90,12 +83,7 @@ class StaticVectors:
 
 
 def read_table(path: str | Path) -> tuple[list[str], np.ndarray]:
-    """Words and their (V, d) vectors.
-
-    Raises:
-        InputError: there is no such file.
-        ArtifactError: the file is no such table, or damaged.
-    """
+    """Words and their (V, d) vectors; errors as of `StaticVectors`."""
     if not Path(path).is_file():
         raise InputError(f"vectors {path}: no such file")
     words, vectors = _read_safetensors(path) if str(path).endswith(".safetensors") else _read_text(path)

@@ -1,6 +1,7 @@
 """Turns texts into packed token vectors: of one layer of a transformer encoder, or mixed from all of them."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,26 +36,22 @@ class EncodingCounts:
 class TokenEncoder:
     """Encodes each distinct text once and keeps no padding.
 
-    Texts are tokenised, sorted by length, and run in batches of a token budget through the layers that are used; the
-    layers above are dropped. Texts longer than the model's limit are cut there, special tokens kept, and marked as
-    truncated.
+    Texts run in batches of like length through the layers that are used; the layers above are dropped. Texts longer
+    than the model's limit are cut there, special tokens kept, and marked as truncated.
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository of any `transformers` encoder.
         layer: hidden state to return; 0 is the embedding layer, None the last layer.
         mix: instead of one layer, (C, layers) weights over all layers but the embeddings: a vector is then C weighted
             sums of them, one after the other, all from one pass. An identity matrix returns every layer.
-        max_pieces: texts are cut at that many word pieces, special tokens not counted, where the model itself reads
-            more.
+        max_pieces: texts are cut at that many word pieces, special tokens not counted, where the model reads more.
         revision: Hub revision.
         device: ``"auto"`` (CUDA, then MPS, then CPU), a device, or several of them, see
-            `mtmetrics.models.device.pick_devices`; each of several devices gets a copy of the model and its share of
-            the batches.
+            `mtmetrics.models.device.pick_devices`; each gets a copy of the model and its share of the batches.
         dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``, whatever the weights are stored in.
         batch_tokens: padded tokens per batch; fewer where memory runs out.
         cache_bytes: bound of the cache of encoded texts in memory.
-        embedding_cache: folder where encoded texts are kept for later runs, see
-            `mtmetrics.models.cache.EmbeddingCache`; None keeps none.
+        embedding_cache: folder where encoded texts are kept for later runs (`mtmetrics.models.cache.EmbeddingCache`).
         local_files_only: never ask the Hub.
 
     Raises:
@@ -101,43 +98,28 @@ class TokenEncoder:
             most = positive("max_pieces", max_pieces) + self.tokenizer.num_special_tokens_to_add()
             self.max_length = min(self.max_length, most)
         described = f"encoder {self.name}"
-        taps = [self._tap(replica) for replica in replicate(described, network.eval(), devices)]
+        copies = replicate(described, network.eval(), devices)
+        mixed = self.mix is not None
+        taps = [_LayerMix(copy, self.mix) if mixed else _LayerTap(copy, self.layer) for copy in copies]
         self._runner = BatchRunner(described, taps, devices, batch_tokens, pad=self.tokenizer.pad_token_id or 0)
         self.counts = EncodingCounts()
         self._cache = TextCache(cache_bytes, lambda encoded: encoded.vectors.nbytes)
         self._stored = None
         if embedding_cache is not None:
             self._stored = EmbeddingCache(embedding_cache, self.label, self._identity(devices), self.dim)
-        self._word_table: np.ndarray | None = None
+        self.vocabulary_size = len(self.tokenizer)
 
-    def _tap(self, network: Any) -> "_LayerTap | _LayerMix":
-        return _LayerTap(network, self.layer) if self.mix is None else _LayerMix(network, self.mix)
-
-    @property
+    @functools.cached_property
     def word_table(self) -> np.ndarray:
         """(V,) bool table of `mtmetrics.models.words.word_table` for this encoder's vocabulary."""
-        if self._word_table is None:
-            self._word_table = word_table(self.tokenizer)
-        return self._word_table
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of token ids."""
-        return len(self.tokenizer)
+        return word_table(self.tokenizer)
 
     def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
         """The words of a text, see `mtmetrics.models.words.text_words`."""
         return text_words(self.tokenizer, text, self.max_length)
 
     def encode(self, texts: Sequence[str]) -> PackedTokens:
-        """Encodes texts, special tokens included.
-
-        Args:
-            texts: N strings; equal ones are encoded once.
-
-        Returns:
-            Packed vectors of the distinct texts in order of first appearance, with uniform weights 1.
-        """
+        """Packed vectors of the distinct ones of N texts in order of first appearance, special tokens included."""
         return self._encode(texts, self._tokenise)
 
     def encode_words(self, sentences: Sequence[Sequence[str]]) -> PackedTokens:
@@ -160,8 +142,13 @@ class TokenEncoder:
         self.counts.computed += len(new)
         if new:
             found.update(zip(new, tokenise(new), strict=True))
-        packed = _pack(list(found.values()), index, self.dim)
+        ids, words = ([getattr(text, name) for text in found.values()] for name in ("token_ids", "words"))
+        cut = np.array([text.truncated for text in found.values()], dtype=bool)
+        room = np.empty((sum(map(len, ids)), self.dim), dtype=np.float32)
+        packed = PackedTokens.of_tokens(room, ids, words, index, cut)
         places = {key: packed.rows(place) for place, key in enumerate(texts)}
+        for key, text in found.items():
+            room[places[key]][: len(text.vectors)] = text.vectors  # none yet of texts that are not in memory
         if self._stored is not None and stored:
             for key, vectors in self._stored.vectors(stored):
                 packed.vectors[places[key]] = vectors
@@ -226,41 +213,15 @@ def _max_length(tokenizer: Any, config: Any) -> int:
     return int(min(positions, tokenizer.model_max_length))
 
 
-def _pack(texts: list[EncodedText], index: np.ndarray, dim: int) -> PackedTokens:
-    """Packs texts; the rows of those that have no vectors yet are left for the caller to fill."""
-    vectors = np.empty((sum(len(text.token_ids) for text in texts), dim), dtype=np.float32)
-    packed = PackedTokens.of_tokens(
-        vectors,
-        [text.token_ids for text in texts],
-        [text.words for text in texts],
-        index,
-        np.array([text.truncated for text in texts], dtype=bool),
-    )
-    for text, first in zip(texts, packed.offsets[:-1], strict=True):
-        vectors[first : first + len(text.vectors)] = text.vectors
-    return packed
-
-
 def one_hot_mix(layers: Sequence[int], depth: int) -> np.ndarray:
-    """(C, depth) weights that pick layers, for `TokenEncoder`.
-
-    Args:
-        layers: C layers from 1 up; embeddings cannot be picked.
-        depth: number of layers of the encoder.
-    """
+    """(C, depth) weights that pick C layers, from 1 up, for `TokenEncoder`."""
     mix = np.zeros((len(layers), depth))
     mix[np.arange(len(layers)), np.array(layers) - 1] = 1.0
     return mix
 
 
 class LayerView:
-    """One of the layers of an encoder that was opened with `one_hot_mix`.
-
-    Args:
-        tokens: the encoder.
-        layers: what it was opened with.
-        position: which of them this is.
-    """
+    """One of the layers of an encoder that was opened with `one_hot_mix` of `layers`."""
 
     def __init__(self, tokens: TokenEncoder, layers: Sequence[int], position: int) -> None:
         self.tokens = tokens
@@ -280,17 +241,10 @@ class LayerView:
 
 
 class _LayerTap:
-    """Runs a `transformers` encoder up to one layer.
+    """Runs a `transformers` encoder up to one layer; its blocks above are removed.
 
     Hidden state k is the output of block k, as in ``output_hidden_states``; 0 is the input of the first block. Where k
     is the last layer, a closing normalisation of the model is applied, as the model itself would.
-
-    Args:
-        network: the model; its blocks above `layer` are removed.
-        layer: 0 to the number of blocks.
-
-    Raises:
-        InputError: the blocks of the model cannot be found.
     """
 
     def __init__(self, network: Any, layer: int) -> None:
@@ -318,7 +272,6 @@ class _LayerTap:
         self._state = output[0] if isinstance(output, tuple) else output
 
     def __call__(self, **inputs: Any) -> Any:
-        """The (batch, tokens, d) hidden state for the keyword inputs of the model."""
         try:
             result = self._network(**inputs)
             return result.last_hidden_state if self._whole else self._state
@@ -327,19 +280,14 @@ class _LayerTap:
 
 
 class _LayerMix:
-    """Runs a `transformers` encoder once and returns weighted sums of the outputs of its layers.
-
-    Args:
-        network: the model.
-        mix: (C, layers) weights; the embeddings are not among the layers.
-    """
+    """Runs an encoder once and returns the (C, layers) weighted sums of the outputs of its layers, one after the
+    other."""
 
     def __init__(self, network: Any, mix: np.ndarray) -> None:
         self._network = network
         self._mix = mix.tolist()
 
     def __call__(self, **inputs: Any) -> Any:
-        """The (batch, tokens, C * d) sums, one after the other, for the keyword inputs of the model."""
         import torch
 
         states = self._network(**inputs, output_hidden_states=True).hidden_states[1:]

@@ -27,12 +27,7 @@ class Translation(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What surrounds the text of a target.
-
-    Attributes:
-        start: token id that the decoder is given first.
-        forced: token id that it has to answer to that, before the text; None where the text comes at once.
-    """
+    """The token id that the decoder is given first, and the one that it has to answer before the text comes, if any."""
 
     start: int
     forced: int | None
@@ -59,12 +54,8 @@ def use_languages(tokenizer: Any, lang_pair: str) -> None:
 def target_frame(tokenizer: Any, end: int) -> Frame:
     """The frame in which MBart was trained: the last token of a target moves to its front and starts the decoder.
 
-    For mBART-50 that is ``</s>``, answered by the language code; for mBART-cc25 it is the language code, answered by
-    the text.
-
-    Args:
-        tokenizer: see `use_languages`.
-        end: token id that ends a text.
+    For mBART-50 that is ``</s>`` (`end`), answered by the language code; for mBART-cc25 it is the language code,
+    answered by the text.
     """
     ids = tokenizer(text_target="")["input_ids"]
     before = ids[: ids.index(end)]
@@ -79,41 +70,28 @@ def open_mbart(folder: Path, lang_pair: str) -> tuple[Any, Any]:
         ArtifactError: it cannot be loaded, or is no MBart.
     """
     tokenizer, network = pretrained("AutoModelForSeq2SeqLM", folder, torch_dtype("float32"))
-    _require_kind(folder, network.config)
-    use_languages(tokenizer, lang_pair)
+    _prepare(folder, network.config, tokenizer, lang_pair)
     return tokenizer, network
 
 
 def require_mbart(folder: Path, lang_pair: str) -> None:
-    """Refuses what `open_mbart` would refuse, by configuration and tokenizer alone.
-
-    Raises:
-        InputError: as `open_mbart`.
-        ArtifactError: as `open_mbart`.
-    """
+    """Refuses what `open_mbart` would refuse, by configuration and tokenizer alone."""
     import transformers
 
     with loading(folder, "AutoModelForSeq2SeqLM"):
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    _require_kind(folder, config)
+    _prepare(folder, config, tokenizer, lang_pair)
+
+
+def _prepare(folder: Path, config: Any, tokenizer: Any, lang_pair: str) -> None:
+    if config.model_type != "mbart":
+        raise ArtifactError(f"{folder}: a model of the kind {config.model_type!r}; an MBart is needed to translate")
     use_languages(tokenizer, lang_pair)
 
 
-def _require_kind(folder: Path, config: Any) -> None:
-    if config.model_type != "mbart":
-        raise ArtifactError(f"{folder}: a model of the kind {config.model_type!r}; an MBart is needed to translate")
-
-
 def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int = 200) -> Any:
-    """All that decides what a model generates, so that nothing is left to what its folder may say.
-
-    Args:
-        config: of the model.
-        frame: see `target_frame`.
-        beams: hypotheses of the beam search; 1 is greedy.
-        max_length: tokens that a translation may have, with those around the text.
-    """
+    """All that decides what a model generates, so that nothing is left to what its folder may say."""
     from transformers import GenerationConfig
 
     return GenerationConfig(
@@ -130,8 +108,7 @@ def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int = 2
 
 
 class Translator:
-    """Translates with an MBart model: greedily or by beam search, without sampling, so that equal texts have equal
-    translations.
+    """Translates with an MBart model, greedily or by beam search, so that equal texts have equal translations.
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
@@ -139,7 +116,7 @@ class Translator:
         beams: hypotheses of the beam search; 1 is greedy.
         max_length: tokens that a translation may have, with those around the text; it is cut there.
         revision: Hub revision.
-        device: ``"auto"``, a device, or several of them, see `mtmetrics.models.device.pick_devices`.
+        device: see `mtmetrics.models.device.pick_devices`.
         batch_tokens: padded tokens of the sources per batch and beam; fewer where memory runs out.
         local_files_only: never ask the Hub.
 
@@ -182,15 +159,7 @@ class Translator:
         self._recent = TextCache(_CACHED_TEXTS)
 
     def translate(self, texts: Sequence[str]) -> list[Translation]:
-        """Translates texts; equal ones, and those that were translated lately, only once. A blank text has a blank
-        translation.
-
-        Args:
-            texts: N strings.
-
-        Returns:
-            N translations.
-        """
+        """Translates N texts; those that were translated lately only once. A blank text has a blank translation."""
         return self._recent.values(texts, self._compute)
 
     def _compute(self, texts: list[str]) -> list[Translation]:

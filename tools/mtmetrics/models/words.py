@@ -1,4 +1,4 @@
-"""What is known of a vocabulary: which entries count as words, which words a text is made of, and weights of tokens."""
+"""What is known of a vocabulary: which entries count as words, the words of a text, and weights of tokens."""
 
 import dataclasses
 import hashlib
@@ -21,7 +21,7 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "M
 
 
 def word_table(tokenizer: Any) -> np.ndarray:
-    """(V,) bool table over the vocabulary: true for special tokens and for the first piece of a word that is no
+    """(V,) bool table over the vocabulary: true for special tokens and for first pieces of words that are no
     punctuation.
 
     WordPiece vocabularies: false for single ASCII punctuation characters and for pieces that contain ``##``, as in the
@@ -29,9 +29,6 @@ def word_table(tokenizer: Any) -> np.ndarray:
     equivalent: false for pieces of ASCII punctuation alone, and for pieces without the space mark, unless they begin
     with a character of a script that is written without spaces (multilingual BERT splits Chinese text into characters,
     none of which carries ``##``).
-
-    Args:
-        tokenizer: a tokenizer of `transformers`.
 
     Raises:
         InputError: the vocabulary marks words in neither way (byte-level BPE, for example).
@@ -44,26 +41,18 @@ def word_table(tokenizer: Any) -> np.ndarray:
     elif any(piece.startswith("▁") for piece in vocabulary):
         rule = _sentencepiece
     else:
-        raise InputError(
-            "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies; this encoder has another "
-            "one: use variant='release', which keeps all tokens"
+        what = (
+            "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies; this encoder has another one"
         )
+        raise InputError(f"{what}: use variant='release', which keeps all tokens")
     for piece, number in vocabulary.items():
         table[number] = number in special or rule(piece)
     return table
 
 
 def text_words(tokenizer: Any, text: str, max_length: int) -> tuple[list[str], np.ndarray]:
-    """The words of a text as they are written there, and special tokens by their names.
-
-    Args:
-        tokenizer: a fast tokenizer of `transformers`.
-        text: the text.
-        max_length: tokens that are kept.
-
-    Returns:
-        k words in reading order, and for each token (t,) int64 the number of its word.
-    """
+    """The k words of a text as they are written there, special tokens by their names, and (t,) the number of each
+    token's word."""
     encoded = tokenizer(text, truncation=True, max_length=max_length, return_offsets_mapping=True)
     words: list[str] = []
     spans: list[tuple[int, int]] = []
@@ -117,11 +106,7 @@ class TokenWeights:
         return dataclasses.replace(tokens, weights=self.table[tokens.token_ids].astype(np.float64))
 
     def require_vocabulary(self, size: int) -> None:
-        """Refuses a table for a vocabulary of another size.
-
-        Raises:
-            InputError: the sizes differ.
-        """
+        """Refuses a table for a vocabulary of another size."""
         if len(self.table) != size:
             raise InputError(f"weights: the table covers {len(self.table)} tokens, the encoder's vocabulary has {size}")
 
@@ -132,8 +117,8 @@ class TokenWeights:
         Args:
             encoder: its tokeniser splits the texts.
             texts: one document each; repeated ones count as often as they come.
-            offset: added to every weight. 1 makes them all positive, as transport needs. 0 gives the weights of
-                BERTScore (Zhang et al., 2020, Sec. 3), where a token that occurs in every text has none.
+            offset: 1 makes all weights positive, as transport needs; 0 gives those of BERTScore (Zhang et al., 2020,
+                Sec. 3), where a token that occurs in every text has none.
         """
         counts = np.zeros(len(encoder.tokenizer))
         total = 0
@@ -152,11 +137,7 @@ class TokenWeights:
 
     @classmethod
     def load(cls, path: str | Path, *, zeros: bool = False) -> "TokenWeights":
-        """Reads what `save` wrote.
-
-        Args:
-            path: the file.
-            zeros: accept weights of 0, which greedy matching can use and transport cannot.
+        """Reads what `save` wrote; weights of 0, which greedy matching can use and transport cannot, only with `zeros`.
 
         Raises:
             ArtifactError: missing, damaged, or not such a table.
