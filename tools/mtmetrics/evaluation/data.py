@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = ("human", "raw")
 _SYSTEM_ENDS = (".jsonl", ".jsonl.gz")
+Level = Literal["segment", "system"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,18 +38,13 @@ class Judged:
     file: str
     lang_pair: str
     rows: "pd.DataFrame"
-    level: Literal["segment", "system"] = "segment"
+    level: Level = "segment"
 
     @classmethod
     def of(
-        cls,
-        file: str | Path,
-        lang_pair: str,
-        columns: Mapping[str, Sequence[Any]],
-        level: Literal["segment", "system"] = "segment",
+        cls, file: str | Path, lang_pair: str, columns: Mapping[str, Sequence[Any]], level: Level = "segment"
     ) -> "Judged":
-        """Judged data of the columns of `rows`; items that are missing become running numbers of the different sources,
-        and columns that hold nothing are left out."""
+        """Judged data of the columns of `rows`, those that hold nothing left out; missing items number the sources."""
         import pandas as pd
 
         numbers = {text: str(number) for number, text in enumerate(dict.fromkeys(columns["source"]), 1)}
@@ -94,7 +90,7 @@ class Judged:
         return (self.rows.drop_duplicates("system", ignore_index=True) if whole else self.rows).dropna(subset=["human"])
 
     def take(self, values: Any) -> list[Any]:
-        """The values that belong to the judgements, of one value per segment, or per system."""
+        """The values of the judgements, of one value per segment or per system."""
         return [values[row] for row in self.judgements.index]
 
     def outputs(self) -> "dict[str, pd.DataFrame]":
@@ -104,11 +100,7 @@ class Judged:
         return {str(name): rows for name, rows in self.rows.groupby("system", sort=False)}
 
     def column(self, name: str) -> list[float | None]:
-        """The n values of another field of the rows, None where a row has none.
-
-        Raises:
-            InputError: no other field of that name holds numbers, or whole systems were judged.
-        """
+        """The n values of another field that holds numbers, None where a row has none; other names are refused."""
         if self.level == "system":
             raise InputError(f"{self.file}: column {name!r}: judgements of whole systems have no columns of scores")
         known = [column for column in self.rows if column not in NAMES]
@@ -120,18 +112,17 @@ class Judged:
 def read_judged(
     path: str | Path, *, prediction_field: str = "translation", lang_pair: str | None = None
 ) -> list[Judged]:
-    """Reads judged segments and says what belongs together: one result for each file and language pair in it.
+    """Reads judged segments, in one result for each file and language pair in it.
 
     - JSON Lines, see `read_judged_segments`, with any number of language pairs.
-    - ``.tsv`` and ``.csv`` with a header row; the columns have the same names. That includes WMT17's
-      ``testset_XX-YY.tsv`` and the collections of WMT judgements on the Hub (``lp``, ``src``, ``mt``, ``ref``,
-      ``score``, ``raw``, ``system``). Fields are separated by tabs where the header holds one, else by commas with
-      the quoting of CSV. A tab-separated field is quoted only where it holds doubled quotes between quotes, as pandas
-      writes it. An empty field and ``None`` are no value, but for source and translation.
+    - ``.tsv`` and ``.csv`` with a header row of the same names, such as WMT17's ``testset_XX-YY.tsv`` and the
+      collections of WMT judgements on the Hub. Fields are separated by tabs where the header holds one, else by commas
+      with the quoting of CSV. A tab-separated field is quoted only where it holds doubled quotes between quotes, as
+      pandas writes it. An empty field and ``None`` are no value, but for source and translation.
     - MLQE-PE (Fomicheva et al., 2020) as sheffieldnlp/mlqe-pe publishes it: ``SPLIT.XXYY.df.short.tsv``, or the
       ``.tar.gz`` that holds one. The judgement is ``z_mean``, the mean of the annotators' z-scores.
     - A test set in the folder layout of mt-metrics-eval, see `wmt_folder`; ``metric-scores`` become columns.
-    - Any other folder: all files of these names in it, in the order of their names.
+    - Any other folder: all files of these names in it, sorted.
 
     All but archives may be compressed, ``.gz``.
 
@@ -154,19 +145,17 @@ def read_judged(
 
 
 def read_judged_segments(path: str | Path, *, prediction_field: str = "translation") -> Judged:
-    """Reads a JSON Lines file, plain or ``.gz``, with one judged segment per line, all of one language pair.
+    """Reads a JSON Lines file with one judged segment per line, all of one language pair.
 
     A row has the fields ``lp``, ``source``, `prediction_field` and ``human`` (a finite number, or null where there is
-    no judgement); ``reference``, ``system``, ``sid`` and ``da_mean`` may be missing or null. Other names of these
-    fields are in `NAMES`.
+    no judgement), perhaps ``reference``, ``system``, ``sid`` and ``da_mean``; `NAMES` holds other names of them.
 
     Args:
-        path: the file, or ``-`` for standard input.
+        path: the file, plain or ``.gz``, or ``-`` for standard input.
         prediction_field: the field that holds the translation.
 
     Raises:
-        InputError: the file cannot be read, holds no row or several language pairs, or a field is missing or cannot be
-            used; names file, line and field.
+        InputError: as `read_judged`, or there are several language pairs.
     """
     [segments] = _collect(str(path), _of_one_pair(jsonl_rows(path)), prediction_field, None)
     return segments
@@ -178,10 +167,9 @@ def read_judged_systems(
     """Reads whole outputs of systems and the judgement of each system, one result for each language pair.
 
     Args:
-        path: ``XX-YY.jsonl`` or ``XX-YY.jsonl.gz`` with a judgement per row (``lp``, ``system``, ``human``), beside
-            ``XX-YY.outputs.jsonl`` or ``.gz`` with a segment per row (``lp``, ``source``, perhaps a reference, and
-            ``outputs``, an object with the translation of every judged system); or a folder of them; or a test set in
-            the folder layout of mt-metrics-eval.
+        path: ``XX-YY.jsonl`` with a judgement per row (``lp``, ``system``, ``human``), beside ``XX-YY.outputs.jsonl``
+            with a segment per row (``lp``, ``source``, perhaps a reference, and ``outputs``, an object with the
+            translation of every judged system), plain or ``.gz``; a folder of them; or a test set of mt-metrics-eval.
         reference_field: the field that holds the reference, in JSON Lines.
         lang_pair: read this pair only.
 
@@ -199,7 +187,7 @@ def read_judged_systems(
 
 
 def _collect(file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None) -> list[Judged]:
-    """Groups rows by language pair, in order of first appearance; of other pairs than `lang_pair` nothing is kept."""
+    """Groups rows by language pair, in order of appearance; of other pairs than `lang_pair` nothing is kept."""
     pairs: dict[str, _Segments] = {}
     for row in rows:
         name = row.name("lp") if lang_pair is not None else row.required("lp")
@@ -220,10 +208,8 @@ def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
         pair = first if name is None else row.fields[name]
         first = first or pair
         if pair != first:
-            raise InputError(
-                f"{row.where}, field {name!r}: {pair!r}, but the lines before have {first!r}; give each language pair "
-                "its own file"
-            )
+            other = f"{pair!r}, but the lines before have {first!r}"
+            raise InputError(f"{row.where}, field {name!r}: {other}; give each language pair its own file")
         yield row
 
 
@@ -263,8 +249,7 @@ class _Segments:
             column += [None] * (before + 1 - len(column))
 
     def _names_in(self, row: Row) -> tuple[dict[str, str | None], list[str]]:
-        """The name that each field has in a row, and the other names in it; looked up once for all rows of the same
-        fields."""
+        """The name of each field in a row, and the other names; looked up once for all rows of the same fields."""
         keys = tuple(row.fields)
         if keys not in self._known:
             names = {field: row.name(field) for field in NAMES}
@@ -282,14 +267,12 @@ class _Segments:
 # Judgements of whole systems.
 
 
-def _read_wmt_folder(path: str | Path, lang_pair: str | None, level: Literal["segment", "system"]) -> list[Judged]:
+def _read_wmt_folder(path: str | Path, lang_pair: str | None, level: Level) -> list[Judged]:
     found = wmt_folder.judged_columns(path, "seg" if level == "segment" else "sys", lang_pair=lang_pair)
     return [Judged.of(Path(path), pair, columns, level) for pair, columns in found.items()]
 
 
 def _system_files(path: Path) -> list[Path]:
-    """The files with judgements of systems: the one that was named, or those of a folder that have outputs beside
-    them."""
     if not path.is_dir():
         return [path]
     named = [file for file in sorted(path.iterdir()) if file.name.endswith(_SYSTEM_ENDS)]
@@ -313,25 +296,27 @@ def _read_systems(path: Path, reference_field: str) -> Judged:
     outputs_file = _outputs_file(path)
     if outputs_file is None:
         raise InputError(f"{path}: no {_stem(path)}.outputs.jsonl or .gz beside it, which holds what the systems wrote")
-    segments: list[dict[str, Any]] = []
+    sources: list[str] = []
+    references: list[str | None] = []
     translations: dict[str, list[str]] = {system: [] for system in human}
     for row in jsonl_rows(outputs_file):
         if row.text(row.required("lp")) != lang_pair:
             raise InputError(f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}")
-        reference = None if row.fields.get(reference_field) is None else row.text(reference_field)
-        segments.append({"source": row.text(row.required("source")), "reference": reference})
+        references.append(None if row.fields.get(reference_field) is None else row.text(reference_field))
+        sources.append(row.text(row.required("source")))
         outputs = row.outputs()
         for system, texts in translations.items():
             if system not in outputs.fields:
                 raise InputError(f"{outputs.where}: no translation of the judged system {system!r}")
             texts.append(outputs.text(system))
-    if not segments:
+    if not sources:
         raise InputError(f"{outputs_file}: holds no row, there is nothing to judge")
-    columns = {name: [segment[name] for segment in segments] * len(human) for name in ("source", "reference")}
-    columns |= {
+    columns: dict[str, list[Any]] = {
+        "source": sources * len(human),
+        "reference": references * len(human),
         "translation": [text for texts in translations.values() for text in texts],
-        "system": [system for system in human for _ in segments],
-        "human": [value for value in human.values() for _ in segments],
+        "system": [system for system in human for _ in sources],
+        "human": [value for value in human.values() for _ in sources],
     }
     return Judged.of(path, lang_pair, columns, "system")
 
