@@ -276,7 +276,7 @@ def test_bundled_artifacts_that_are_presets(folder: Path, tmp_path: Path, monkey
     (bundled / "catalog.toml").write_text(
         f"[uscore-tiny-de-en]\n{entry}[sentsim-other]\n{entry}[uscore-maps]\n{entry.replace('preset', 'maps')}"
     )
-    for module in ("catalog", "resolve"):
+    for module in ("catalog", "hub"):
         monkeypatch.setattr(f"mtmetrics.artifacts.{module}.bundled_artifacts", lambda: bundled)
     assert preset_names("uscore") == ["mini", "paper", "uscore-tiny-de-en"]
     assert load_preset("uscore", "uscore-tiny-de-en").folder == bundled / "uscore-tiny-de-en"

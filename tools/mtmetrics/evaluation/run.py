@@ -219,7 +219,7 @@ def run_metrics(
         try:
             by_pair = {pair: spec.load(pool, pair) for pair in dict.fromkeys(file.lang_pair for file in files)}
             for file in files:
-                _compared(by_pair[file.lang_pair], file, str(spec))
+                _compared_texts(by_pair[file.lang_pair], file, str(spec))
             scorers[spec] = by_pair
         except (ArtifactError, InputError) as error:
             if not lenient:
@@ -243,7 +243,7 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     named = {f"predictions of {name}" if name else "predictions": texts for name, texts in outputs.items()}
     streams = []
     for scorer in scorers:
-        columns = check(**{scorer.compares: _compared(scorer, file, scorer.signature)}, **named)
+        columns = check(**{scorer.compares: _compared_texts(scorer, file, scorer.signature)}, **named)
         lines = _LINES if len(scorers) > 1 else CHUNK_LINES
         starts = range(0, len(columns[0]), lines)
         chunks = ([column[first : first + lines] for column in columns] for first in starts)
@@ -257,7 +257,7 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     return [[joined(system) for system in zip(*chunks, strict=True)] for chunks in collected]
 
 
-def _compared(scorer: Scorer, file: Judged, metric: str) -> list[str]:
+def _compared_texts(scorer: Scorer, file: Judged, metric: str) -> list[str]:
     """The sources or references that a metric compares a file with; refused where a segment has no reference."""
     rows = next(iter(file.outputs().values()))
     if scorer.compares == "sources":

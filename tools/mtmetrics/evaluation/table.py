@@ -120,13 +120,7 @@ def usual_test(measure: Measure) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class MetricCell:
-    """One metric on one file: is it the best of several, and the p-value of the test that the best is better than it."""
-
-    correlation: with the judgements.
-        best: whether it is the highest of several metrics.
-        p_value: of the test that the best metric is better than this one; None where none was made.
-        interval: bootstrap interval of the correlation; None where none was asked for.
-    """
+    """One metric on one file: is it the best of several, and the p-value of the test that the best one is better."""
 
     correlation: Correlation
     best: bool = False
@@ -146,13 +140,6 @@ class MetricRow:
     `accuracy` is the share of the pairs of systems of all files that it orders as people do; None for segments.
     """
 
-    scored: the scores, or why there are none.
-        cells: one per file; none where the row was not scored.
-        average: mean of the correlations.
-        best: whether its average is the highest of several metrics.
-        accuracy: share of the pairs of systems of all files that the metric orders as people do; None for segments.
-    """
-
     scored: RowScores
     cells: list[MetricCell]
     average: Correlation
@@ -162,13 +149,7 @@ class MetricRow:
 
 @dataclasses.dataclass(frozen=True)
 class MetricTable:
-    """The judgements of each file, the metrics, what the numbers are, and the test that p-values and marks come from."""
-
-    columns: the judgements of each file.
-        rows: the metrics.
-        measure: what the numbers are.
-        test: one of `TESTS`, which p-values and marks come from.
-    """
+    """The judgements of each file, the metrics, what the numbers are, and the test that the marks come from."""
 
     columns: list[Judged]
     rows: list[MetricRow]

@@ -229,21 +229,19 @@ class XMoverScore(Scorer):
     @property
     def signature(self) -> str:
         form, model = self._form, self.language_model
-        lm = "none" if model is None else f"{model_name(model)}*{self.lm_weight:g}"
         words = self.similarity == "mover"
-        target = self.target_encoder if self.target_encoder is not self.encoder else None
         return signature(
             self.metric,
             {
                 "lp": self.lang_pair,
                 "enc": model_name(self.encoder),
-                "tenc": model_name(target),
+                "tenc": None if self.target_encoder is self.encoder else model_name(self.target_encoder),
                 "layer": self.encoder.layer,
                 "sim": None if words else self.similarity,
                 "ngram": self.ngram if words else None,
                 "map": map_name(self.remapping),
                 "sides": self.sides if self.remapping is not None and self.sides != "source" else None,
-                "lm": lm,
+                "lm": "none" if model is None else f"{model_name(model)}*{self.lm_weight:g}",
                 **(model.signature_fields if model is not None else {}),
                 "form": self.variant,
                 "dist": self.distance if self.distance != form.distance else None,
@@ -298,8 +296,8 @@ class XMoverScore(Scorer):
             encoded, *columns = encoded_together(self.encoder, [others, *systems])
         else:
             encoded, columns = self.encoder.encode(others), encoded_together(self.target_encoder, systems)
-        prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
-        compare = self.mover if self.similarity == "mover" else _cosines
+        of_words = self.similarity == "mover"
+        prepare, compare = (self.ngrams_of, self.mover) if of_words else (self._remapped, _cosines)
         packed_sources = prepare(encoded, "source")
         results = []
         for predictions, tokens in zip(systems, columns, strict=True):
@@ -330,9 +328,8 @@ class XMoverScore(Scorer):
 
     def _units(self, text: str, side: Side) -> tuple[PackedTokens, Units]:
         """The n-grams of one text, and the words that they are made of."""
-        encoder = self._words(side)
-        words, positions = encoder.text_words(text)
-        tokens = dataclasses.replace(encoder.encode([text]), words=positions)
+        words, positions = self._words(side).text_words(text)
+        tokens = dataclasses.replace(self._words(side).encode([text]), words=positions)
         kept = self._filtered(tokens, side)
         return self.ngrams_of(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
 
@@ -379,10 +376,8 @@ def _preset_encoders(
     if sources != targets:
         missing = targets if pool.is_table(sources) else sources
         raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
-    if similarity == "cosine":
-        encoder: Encoder = pool.sentence_encoder(sources, layer=layer, revision=table.get("revision"))
-    else:
-        encoder = pool.encoder(sources, layer=usual_layer if layer is None else layer, revision=table.get("revision"))
+    load, usual = (pool.sentence_encoder, None) if similarity == "cosine" else (pool.encoder, usual_layer)
+    encoder = load(sources, layer=usual if layer is None else layer, revision=table.get("revision"))
     return encoder, encoder
 
 
