@@ -1,11 +1,13 @@
 """What tests of several rooms make their inputs with."""
 
 import gzip
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from mtmetrics.evaluation.data import Judged
 from mtmetrics.models.packed import PackedTokens
 
 
@@ -17,6 +19,19 @@ def write(path: Path, content: str | bytes) -> Path:
         content = gzip.compress(content) if path.suffix == ".gz" else content
     path.write_bytes(content)
     return path
+
+
+def write_jsonl(path: Path, rows: Iterable[dict]) -> Path:
+    """Writes a JSON object per line."""
+    return write(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def judged(
+    human: Sequence[float | None], file: str = "f", lang_pair: str = "de-en", level: str = "segment", **columns: list
+) -> Judged:
+    """Judgements, of texts that do not matter."""
+    texts = {"source": ["x"] * len(human), "translation": ["y"] * len(human)}
+    return Judged.of(file, lang_pair, texts | {"human": human} | columns, level)
 
 
 def packed(

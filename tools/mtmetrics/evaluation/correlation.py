@@ -39,11 +39,7 @@ class Columns(NamedTuple):
 
 
 def complete(columns: Mapping[str, Numbers]) -> Columns:
-    """Leaves out the positions at which one of the named (n,) columns has None; NaN is a value like others.
-
-    Raises:
-        InputError: the columns are not vectors of numbers of one length.
-    """
+    """Leaves out the positions at which one of the named (n,) columns has None; NaN is a value like others."""
     values = {name: _floats(name, column) for name, column in columns.items()}
     shapes = [column.shape for column in values.values()]
     if len(set(shapes)) > 1 or len(shapes[0]) != 1:
@@ -64,11 +60,7 @@ def _floats(name: str, column: Numbers) -> np.ndarray:
 
 
 def codes(name: str, labels: Sequence[Any] | np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Numbers 0, 1, ... for the k of n labels that are kept: equal where the labels are, in order of appearance.
-
-    Raises:
-        InputError: the labels are not as many as the positions, or one that is wanted is None.
-    """
+    """Numbers 0, 1, ... for the k of n labels that are kept: equal where the labels are, in order of appearance."""
     if len(labels) != len(kept):
         raise InputError(f"{name}: one for each segment is needed, got {len(labels)} for {len(kept)} segments")
     numbers: dict[Any, int] = {}
@@ -81,13 +73,10 @@ def codes(name: str, labels: Sequence[Any] | np.ndarray, kept: np.ndarray) -> np
 
 
 class Correlation(NamedTuple):
-    """A coefficient of agreement.
+    """A coefficient in [-1, 1] (accuracies: [0, 1]), or NaN with the reason why it is not defined.
 
-    Attributes:
-        value: in [-1, 1], accuracies in [0, 1]; NaN where it is not defined.
-        reason: why it is not defined; None where it is.
-        left_out: segments without a score or without a judgement, which do not count.
-        undefined_groups: groups (items or systems) that an average leaves out, since nothing is defined for them.
+    Segments without a score or a judgement are left out; an average also leaves out groups for which nothing is
+    defined.
     """
 
     value: float
@@ -158,11 +147,7 @@ COEFFICIENTS: dict[str, Callable[[Numbers, Numbers], Correlation]] = {
 
 
 def mean(correlations: Mapping[str, Correlation]) -> Correlation:
-    """The plain mean over named sets; undefined, with the names of the sets, where one of them is undefined.
-
-    Raises:
-        InputError: there is no set.
-    """
+    """The plain mean over named sets; undefined, with the names of the sets, where one of them is undefined."""
     if not correlations:
         raise InputError("correlations: empty; there is nothing to average")
     undefined = [name for name, correlation in correlations.items() if correlation.reason is not None]
@@ -206,9 +191,6 @@ def correlate(
         scores: (n,) scores of a metric; None leaves the segment out.
         human: (n,) human judgements; None leaves the segment out.
         groups: (n,) labels, such as the item or the system of each segment; None for one coefficient over all.
-
-    Raises:
-        InputError: no such coefficient, columns that are not vectors of one length, or a segment without a group.
     """
     coefficient = COEFFICIENTS[choice("coefficient", name, tuple(COEFFICIENTS))]
     if groups is None:
@@ -247,18 +229,10 @@ def pairs_within(groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sample_correlations(name: str, x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """A coefficient in each of k samples of a pool of p points; a sample is given by how often it holds each point.
+    """(k,) coefficients, one of each sample of a pool of p points; NaN where it is not defined.
 
-    Bootstrap resamples hold a point several times, permutations of two metrics one of the two points of each segment.
-
-    Args:
-        name: a key of `COEFFICIENTS`.
-        x: (p,) first coordinates of the points, finite.
-        y: (p,) second coordinates, finite.
-        counts: (k, p) float64 whole numbers.
-
-    Returns:
-        (k,) coefficients in [-1, 1], NaN for samples of fewer than two points or with a constant side.
+    `x` and `y` are (p,) finite coordinates, `counts` (k, p) float64 say how often each sample holds each point:
+    bootstrap resamples hold a point several times, permutations of two metrics one of the two points of each segment.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.clip(_SAMPLED[name](x, y, counts), -1.0, 1.0)

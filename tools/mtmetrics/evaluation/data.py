@@ -319,11 +319,8 @@ def _read_systems(path: Path, reference_field: str) -> Judged:
 def _system_judgements(path: Path) -> tuple[str, dict[str, float]]:
     lang_pair = ""
     human: dict[str, float] = {}
-    for row in jsonl_rows(path):
-        pair = row.checked_pair(row.text(row.required("lp")))
-        lang_pair = lang_pair or pair
-        if pair != lang_pair:
-            raise InputError(f"{row.where}, field 'lp': {pair!r}, but the lines before have {lang_pair!r}")
+    for row in _of_one_pair(jsonl_rows(path)):
+        lang_pair = row.checked_pair(row.text(row.required("lp")))
         system = row.text(row.required("system"))
         if system in human:
             raise InputError(f"{row.where}, field 'system': {system!r} has a judgement already")

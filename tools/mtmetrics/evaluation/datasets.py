@@ -50,15 +50,8 @@ class Dataset:
         """Fetches the files that are not in a folder yet, and records their checksums there.
 
         A file whose checksum is not in the registry is taken as it comes the first time; from then on it must have the
-        recorded one.
-
-        Args:
-            folder: where to write them; it is made.
-            on_bytes: called with the number of bytes of every piece that arrives.
-
-        Raises:
-            InputError: another file of that name is there.
-            ArtifactError: the network must not be asked, or as `mtmetrics.artifacts.download.fetch_file`.
+        recorded one. Another file of that name, or a network that must not be asked, ends it. `on_bytes` is called with
+        the number of bytes of every piece that arrives.
         """
         recorded = _recorded(folder / SUMS)
         known = {name: file.sha256 or recorded.get(name) for name, file in self.files.items()}

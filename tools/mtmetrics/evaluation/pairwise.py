@@ -19,20 +19,9 @@ def darr_kendall(
 ) -> Correlation:
     """Kendall's tau-like agreement of the WMT metrics tasks (Bojar et al., 2017; Ma et al., 2018): (C - D) / (C + D).
 
-    The pairs are two translations of one item whose raw assessments lie at least `threshold` points apart. C pairs are
-    ordered by the metric as by people; the D others the other way, or tied by the metric.
-
-    Args:
-        scores: (n,) scores of a metric; None leaves the translation out.
-        raw_human: (n,) raw assessments of 0 to 100 points (not standardised); None leaves the translation out.
-        items: (n,) what was translated; equal labels mean the same source segment.
-        threshold: in points, above 0.
-
-    Returns:
-        In [-1, 1]; NaN with its reason where no pair is left or a value is not finite.
-
-    Raises:
-        InputError: the columns are not vectors of one length, or an impossible threshold.
+    The pairs are two translations of one item whose raw assessments (0 to 100, not standardised) lie at least
+    `threshold` points apart. C pairs are ordered by the metric as by people; the D others the other way, or tied by the
+    metric.
 
     Example:
         Of three pairs two are concordant, and the metric ties one:
@@ -64,19 +53,7 @@ class TieCalibrated(NamedTuple):
 
 
 def pairwise_accuracy(scores: Numbers, human: Numbers) -> Correlation:
-    """Share of the pairs of systems that metric and people order alike (Kocmi et al., 2021).
-
-    A pair that one side alone holds for tied is not ordered alike; a pair that both hold for tied is.
-
-    Args:
-        scores: (k,) scores of systems; None leaves the system out.
-        human: (k,) judgements of the same systems; None leaves the system out.
-
-    Returns:
-        In [0, 1]; NaN with its reason where fewer than 2 systems have both values, or a value is not finite.
-
-    Raises:
-        InputError: the columns are not vectors of numbers of one length.
+    """Share of the pairs of systems that metric and people order, or tie, alike (Kocmi et al., 2021).
 
     Example:
         >>> pairwise_accuracy([0.1, 0.2, 0.3, 0.4], [1, 3, 2, 4]).value  # one of six pairs is the wrong way round
@@ -97,17 +74,6 @@ def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Sequence[Any
     is right where it orders a pair as people do, or calls it tied as people do. The accuracy is the mean over the items
     of the share of pairs that it is right about; epsilon is the smallest of those with the highest accuracy: 0 or the
     difference of a pair. Items with fewer than two translations are left out and counted.
-
-    Args:
-        scores: (n,) scores of a metric; None leaves the translation out.
-        human: (n,) human judgements; None leaves the translation out.
-        items: (n,) what was translated; equal labels mean the same source segment.
-
-    Returns:
-        Accuracy in [0, 1] and epsilon; NaN with its reason where there is no pair, or a value is not finite.
-
-    Raises:
-        InputError: the columns are not vectors of numbers of one length.
 
     Example:
         >>> found = tie_calibrated_accuracy([0.50, 0.51, 0.90], [1, 1, 2], ["s1", "s1", "s1"])
@@ -145,22 +111,8 @@ def soft_pairwise_accuracy(
     """Soft pairwise accuracy (Thompson et al., 2024): 1 - mean |p_human - p_metric| over the pairs of systems.
 
     p is the one-sided p-value that one system of the pair is better, by a paired permutation test on the scores of
-    segments; all share the same permutations. The items are those that every system has a score and a judgement for.
-
-    Args:
-        scores: (n,) scores of a metric; None where it is missing.
-        human: (n,) human judgements; None where it is missing.
-        items: (n,) what was translated.
-        systems: (n,) who translated.
-        resamples: number of permutations.
-        seed: of the draw.
-
-    Returns:
-        In [0, 1]; `left_out` counts the segments that do not count, also those of items that another system lacks. NaN
-        with its reason where there are fewer than 2 systems, no common item, or a value that is not finite.
-
-    Raises:
-        InputError: the columns are not vectors of one length, or a system has an item twice.
+    segments; all share the same permutations. The items are those that every system has a score and a judgement for;
+    other segments are left out.
     """
     columns = complete({"scores": scores, "human judgements": human})
     if reason := columns.not_finite:

@@ -119,8 +119,8 @@ def _parsed(path: str | Path, lines: Iterable[str]) -> Iterator[Row]:
     if _REQUIRED_TEXTS.isdisjoint(header):
         raise InputError(
             f"{path}, line 1: a header with the columns source, translation and human (or src, mt and score) is "
-            f"needed, got {', '.join(header)!r:.80}; files such as WMT's DA-seglevel.csv hold no text: write sentences and "
-            "judgements into one table"
+            f"needed, got {', '.join(header)!r:.80}; files such as WMT's DA-seglevel.csv hold no text: write "
+            "sentences and judgements into one table"
         )
     for number, values in table:
         where = f"{path}, line {number}"

@@ -76,11 +76,7 @@ class MetricSpec:
         return dataclasses.replace(self, options=tuple((dict(self.options) | options).items()))
 
     def load(self, pool: ModelPool, lang_pair: str) -> Scorer:
-        """The scorer of the metric for a language pair.
-
-        Raises:
-            InputError: a preset of a metric that has none; or, like other errors, as `load_scorer`.
-        """
+        """The scorer of the metric for a language pair; a preset of a metric that has none is refused."""
         if self.preset is not None and not has_presets(self.metric):
             without = dataclasses.replace(self, preset=None)
             raise InputError(f"metric {str(self)!r}: {self.metric} has no presets; write {without}")
@@ -234,20 +230,16 @@ def run_metrics(
 
 
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:
-    """Several metrics on one file, stretch by stretch, so that what one has encoded is still there for the next.
+    """For each metric its result on each system of a file; judged segments count as one system.
 
-    Returns:
-        For each metric its result on each system of the file; judged segments count as one system.
+    They go stretch by stretch, so that what one has encoded is still there for the next.
     """
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
     named = {f"predictions of {name}" if name else "predictions": texts for name, texts in outputs.items()}
     streams = []
     for scorer in scorers:
         columns = check(**{scorer.compares: _compared_texts(scorer, file, scorer.signature)}, **named)
-        lines = _LINES if len(scorers) > 1 else CHUNK_LINES
-        starts = range(0, len(columns[0]), lines)
-        chunks = ([column[first : first + lines] for column in columns] for first in starts)
-        streams.append(scorer.score_chunks(chunks))
+        streams.append(scorer.score_chunks(_stretches(columns, _LINES if len(scorers) > 1 else CHUNK_LINES)))
     collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
     # A metric that needs its whole input first gives everything at once.
     for turn in itertools.zip_longest(*streams):
@@ -267,6 +259,11 @@ def _compared_texts(scorer: Scorer, file: Judged, metric: str) -> list[str]:
         number = references.index(None) + 1
         raise InputError(f"{file.file}: segment {number} has no reference, which the metric compares with ({metric})")
     return references
+
+
+def _stretches(columns: list[list[Any]], lines: int) -> Iterator[list[list[Any]]]:
+    for first in range(0, len(columns[0]), lines):
+        yield [column[first : first + lines] for column in columns]
 
 
 def _part(result: MetricResult, entry: Entry) -> np.ndarray:

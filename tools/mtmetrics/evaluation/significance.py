@@ -77,19 +77,9 @@ def bootstrap_interval(
 
 
 def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
-    """Paired bootstrap (Koehn, 2004): the share of resamples in which system A is not better than system B.
+    """Paired bootstrap (Koehn, 2004): one-sided p, by the share of resamples in which A is not better than B.
 
-    Args:
-        a: (n,) scores of A's segments.
-        b: (n,) scores of B's, for the same sources; None on either side leaves the segment out.
-        resamples: number of resamples of the segments.
-        seed: of the draw.
-
-    Returns:
-        One-sided p, (count + 1) / (resamples + 1).
-
-    Raises:
-        InputError: the columns are not vectors of numbers of one length, no segment is left, or a score is not finite.
+    The (n,) scores of A's and B's segments are for the same sources; None on either side leaves the segment out.
     """
     differences = _differences(a, b)
     margin = _ROUNDING * np.abs(differences).mean()
@@ -97,10 +87,9 @@ def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int
 
 
 def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
-    """Approximate randomisation (Riezler and Maxwell, 2005): does A's mean lead B's by more than swapped scores would?
+    """Approximate randomisation (Riezler and Maxwell, 2005): one-sided p that A leads B; columns as `paired_bootstrap`.
 
-    Each permutation swaps the scores of the two systems on about half of the segments; count is the number of those in
-    which A leads by at least as much. Arguments, result and errors are those of `paired_bootstrap`.
+    Each permutation swaps the scores of the two systems on about half of the segments.
     """
     differences = _differences(a, b)
     lead = differences.sum() - _ROUNDING * np.abs(differences).sum()
@@ -109,8 +98,7 @@ def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: i
 
 
 def _p_value(count: int, resamples: int) -> float:
-    """What was observed counts as a resample itself."""
-    return (count + 1) / (resamples + 1)
+    return (count + 1) / (resamples + 1)  # what was observed counts as a resample itself
 
 
 def sign_flips(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
@@ -169,10 +157,7 @@ def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
         n: number of segments.
 
     Returns:
-        One-sided p; 0.5 for metrics that agree fully, NaN with its reason where n < 4 or they are exact opposites.
-
-    Raises:
-        InputError: a correlation outside of [-1, 1], or three that cannot occur together.
+        One-sided p; 0.5 for metrics that agree fully.
 
     Example:
         >>> round(williams(0.6, 0.4, 0.5, 100).value, 4)
@@ -199,10 +184,7 @@ def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
 
 
 def williams_test(scores_a: Numbers, scores_b: Numbers, human: Numbers) -> PValue:
-    """Williams' test on the scores: is metric A's Pearson correlation with people higher than metric B's?
-
-    Arguments are those of `perm_both`, results those of `williams`; NaN where a correlation is not defined.
-    """
+    """Williams' test on the (n,) scores: is metric A's Pearson correlation with people higher than metric B's?"""
     columns = complete({"scores of A": scores_a, "scores of B": scores_b, "human judgements": human})
     if reason := why_undefined(columns):
         return PValue(np.nan, reason, columns.left_out)
@@ -237,21 +219,10 @@ def bootstrap_correlations(
     level: float = 0.95,
     seed: int = SEED,
 ) -> list[CorrelationInterval]:
-    """Percentile bootstrap intervals (Efron, 1979) of the correlations of several metrics, which share the resamples.
+    """Percentile bootstrap intervals (Efron, 1979) of the correlations of m metrics, which share the resamples.
 
-    Args:
-        columns: (m, n) scores of m metrics; a segment that one of them lacks is left out for all.
-        human: (n,) human judgements; None leaves the segment out.
-        coefficient: a key of `COEFFICIENTS`; the cost of Kendall's is quadratic in n.
-        resamples: number of resamples of the segments.
-        level: share of the resampled correlations that an interval holds, between 0 and 1.
-        seed: of the draw.
-
-    Returns:
-        m intervals.
-
-    Raises:
-        InputError: no such coefficient, columns that are not vectors of numbers of one length, or an impossible level.
+    `columns` are (m, n), `human` (n,); a segment that one of them lacks is left out for all. The cost of Kendall's
+    coefficients is quadratic in n.
     """
     choice("coefficient", coefficient, tuple(COEFFICIENTS))
     quantiles = _tails(level)
@@ -285,24 +256,9 @@ def perm_both(
 ) -> PValue:
     """PERM-BOTH (Deutsch, Dror and Roth, 2021): is metric A's correlation with people higher than metric B's?
 
-    The scores of both metrics, standardised, change places on about half of the segments, each with probability one
-    half, and the difference of the correlations is compared with the observed one.
-
-    Args:
-        scores_a: (n,) scores of metric A; None, here or in what follows, leaves the segment out.
-        scores_b: (n,) scores of metric B.
-        human: (n,) human judgements.
-        coefficient: a key of `COEFFICIENTS`; the cost of Kendall's is quadratic in n.
-        groups: (n,) labels, for means over the groups as `correlate` computes them.
-        resamples: number of permutations.
-        seed: of the draw.
-
-    Returns:
-        One-sided p, (count + 1) / (resamples + 1), where count is the number of permutations with a difference at least
-        as large or not defined; NaN with its reason where the correlation of a metric is not defined.
-
-    Raises:
-        InputError: no such coefficient, columns that are not vectors of one length, or a segment without a group.
+    The scores of both metrics, standardised, change places on about half of the segments, and the difference of the
+    correlations (means over groups, see `correlate`) is compared with the observed one. A permutation without a defined
+    difference counts against A. The cost of Kendall's coefficients is quadratic in n.
     """
     choice("coefficient", coefficient, tuple(COEFFICIENTS))
     columns = complete({"scores of A": scores_a, "scores of B": scores_b, "human judgements": human})

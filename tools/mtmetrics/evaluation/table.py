@@ -97,18 +97,12 @@ class Measure:
 PEARSON = Measure()
 
 
-def _williams(best: Scores, other: Scores, judged: Judged, measure: Measure) -> PValue:
-    return williams_test(best, other, judged.judgements["human"])
-
-
-def _perm_both(best: Scores, other: Scores, judged: Judged, measure: Measure) -> PValue:
-    return perm_both(best, other, judged.judgements["human"], coefficient=measure.name, groups=measure.groups(judged))
-
-
 # One-sided tests of whether the first scores agree better with people than the second.
 TESTS: dict[str, Callable[[Scores, Scores, Judged, Measure], PValue] | None] = {
-    "williams": _williams,
-    "perm-both": _perm_both,
+    "williams": lambda best, other, judged, _: williams_test(best, other, judged.judgements["human"]),
+    "perm-both": lambda best, other, judged, measure: perm_both(
+        best, other, judged.judgements["human"], coefficient=measure.name, groups=measure.groups(judged)
+    ),
     "none": None,
 }
 
