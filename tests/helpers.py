@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+import mtmetrics.scorers.pool
 from mtmetrics.evaluation.data import Judged
 from mtmetrics.models.packed import PackedTokens
 
@@ -32,6 +34,16 @@ def judged(
     """Judgements, of texts that do not matter."""
     texts = {"source": ["x"] * len(human), "translation": ["y"] * len(human)}
     return Judged.of(file, lang_pair, texts | {"human": human} | columns, level)
+
+
+def note_loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the classes of encoders and language models that a pool loads from now on, in order."""
+    loaded: list[str] = []
+    for name in ("TokenEncoder", "LanguageModel"):
+        real = getattr(mtmetrics.scorers.pool, name)
+        noted = lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k)  # noqa: E731
+        monkeypatch.setattr(mtmetrics.scorers.pool, name, noted)
+    return loaded
 
 
 def packed(

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import write, write_jsonl
+from helpers import note_loads, write, write_jsonl
 
-import mtmetrics.scorers.pool
 from mtmetrics.cli.main import build_parser
 from mtmetrics.evaluation.compare import CORRECTIONS, PAIRED_TESTS, compare_systems
 from mtmetrics.evaluation.significance import SEED
@@ -69,11 +68,7 @@ def test_one_file_with_the_outputs_of_all_systems(compare) -> None:
 
 
 def test_several_metrics_share_models_and_each_takes_its_column(compare, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = []
-    for name in ("TokenEncoder", "LanguageModel"):
-        real = getattr(mtmetrics.scorers.pool, name)
-        noted = lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k)  # noqa: E731
-        monkeypatch.setattr(mtmetrics.scorers.pool, name, noted)
+    loaded = note_loads(monkeypatch)
     encoder = json.loads(compare(*PARALLEL)[1])["metrics"][0]["signature"]
     assert "enc:tiny-encoder" in encoder
     loaded.clear()

@@ -4,10 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from helpers import write, write_jsonl
+from helpers import note_loads, write, write_jsonl
 
 import mtmetrics.evaluation.run
-import mtmetrics.scorers.pool
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.scorers.registry import load_scorer
@@ -60,11 +59,7 @@ def test_prints_what_the_scores_of_the_package_give(evaluate, preset, data):
 
 
 def test_models_are_loaded_once_for_all_files(evaluate, data, monkeypatch):
-    loaded = []
-    for name in ("TokenEncoder", "LanguageModel"):
-        real = getattr(mtmetrics.scorers.pool, name)
-        noted = lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k)  # noqa: E731
-        monkeypatch.setattr(mtmetrics.scorers.pool, name, noted)
+    loaded = note_loads(monkeypatch)
     code, _, _ = evaluate("--data", data(), data("b.jsonl"), data("c.jsonl", "fi-en"))
     assert code == 0
     assert sorted(loaded) == ["LanguageModel", "TokenEncoder"]

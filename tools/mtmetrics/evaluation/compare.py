@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from mtmetrics.evaluation.significance import (
     paired_bootstrap,
     paired_permutation,
 )
-from mtmetrics.evaluation.table_styles import FOR_READERS, STYLES
+from mtmetrics.evaluation.table_styles import FOR_READERS, STYLES, as_json
 from mtmetrics.inputs import choice, positive
 from mtmetrics.scorers.base import MetricResult
 
@@ -172,7 +171,7 @@ def render_comparison(
             p-values per metric and the signatures; TSV and CSV one table with a row per metric and system.
     """
     if style == "json":
-        return json.dumps(_as_json(comparisons, results), indent=2, ensure_ascii=False, allow_nan=False)
+        return as_json(_as_json(comparisons, results))
     if style not in FOR_READERS:
         return STYLES[style](_flat(comparisons, results), ())
     comment = "% " if style == "latex" else ""

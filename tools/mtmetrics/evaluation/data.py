@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _NUMBERS = ("human", "raw")
 _SYSTEM_ENDS = (".jsonl", ".jsonl.gz")
 Level = Literal["segment", "system"]
+# The fields of `NAMES` in a row, and the other ones.
+_Segment = tuple[dict[str, Any], dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -183,17 +185,17 @@ def read_judged_systems(
 
 def _collect(file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None) -> list[Judged]:
     """Groups rows by language pair, in order of appearance; of other pairs than `lang_pair` nothing is kept."""
-    pairs: dict[str, _Segments] = {}
+    pairs: dict[str, list[_Segment]] = {}
     for row in rows:
         name = row.name("lp") if lang_pair is not None else row.required("lp")
         pair = lang_pair if name is None else row.text(name)
         if pair not in pairs:
-            pairs[row.checked_pair(pair)] = _Segments(prediction_field)
+            pairs[row.checked_pair(pair)] = []
         if lang_pair in (None, pair):
-            pairs[pair].add(row)
+            pairs[pair].append(_segment(row, prediction_field))
     if not pairs:
         raise InputError(f"{file}: holds no row, there is nothing to judge")
-    return [Judged.of(file, pair, found.columns()) for pair, found in pairs.items() if lang_pair in (None, pair)]
+    return [Judged.of(file, pair, _columns(found)) for pair, found in pairs.items() if lang_pair in (None, pair)]
 
 
 def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
@@ -208,55 +210,31 @@ def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
         yield row
 
 
-class _Segments:
-    """The rows of one language pair as columns."""
+def _segment(row: Row, prediction_field: str) -> _Segment:
+    # Another name is meant literally; the usual one has the variants of other layouts.
+    literal = {} if prediction_field == NAMES["translation"][0] else {"translation": (prediction_field,)}
+    known = NAMES | literal
+    names = {field: next((name for name in known[field] if name in row.fields), None) for field in known}
+    for field in ("source", "translation", "human"):
+        if names[field] is None:
+            raise row.lacks(known[field])
+    others = {name: value for name, value in row.fields.items() if name not in names.values()}
+    # Of a text nothing is kept but that it is none of the numbers.
+    others = {name: value if value is None or is_number(value) else "" for name, value in others.items()}
+    return {field: _value(row, field, name) for field, name in names.items() if field != "lp"}, others
 
-    def __init__(self, prediction_field: str) -> None:
-        names = NAMES["translation"]
-        # Another name is meant literally; the usual one has the variants of other layouts.
-        self._translation = names if prediction_field == names[0] else (prediction_field,)
-        self._known: dict[tuple[str, ...], tuple[dict[str, str | None], list[str]]] = {}
-        self._columns: dict[str, list[Any]] = {field: [] for field in NAMES if field != "lp"}
-        self._others: dict[str, list[float | None]] = {}
-        self._texts: set[str] = set()
 
-    def add(self, row: Row) -> None:
-        names, others = self._names_in(row)
-        before = len(self._columns["source"])
-        for field, column in self._columns.items():
-            name = names[field]
-            if field in ("source", "translation"):
-                column.append(row.text(str(name)))
-            elif name is None or row.fields[name] is None:
-                column.append(None)
-            else:
-                column.append({"item": row.label, "human": row.number, "raw": row.number}.get(field, row.text)(name))
-        for name in others:
-            value = row.fields[name]
-            if name in self._texts:
-                continue
-            if value is None or is_number(value):
-                self._others.setdefault(name, [None] * before).append(value)
-            else:
-                self._texts.add(name)
-                self._others.pop(name, None)
-        for column in self._others.values():
-            column += [None] * (before + 1 - len(column))
+def _value(row: Row, field: str, name: str | None) -> Any:
+    if field not in ("source", "translation") and (name is None or row.fields[name] is None):
+        return None
+    return {"item": row.label, "human": row.number, "raw": row.number}.get(field, row.text)(name)
 
-    def _names_in(self, row: Row) -> tuple[dict[str, str | None], list[str]]:
-        """The name of each field in a row, and the other names; looked up once for all rows of the same fields."""
-        keys = tuple(row.fields)
-        if keys not in self._known:
-            names = {field: row.name(field) for field in NAMES}
-            names["translation"] = next((name for name in self._translation if name in row.fields), None)
-            for field in ("source", "translation", "human"):
-                if names[field] is None:
-                    raise row.lacks(self._translation if field == "translation" else NAMES[field])
-            self._known[keys] = names, [name for name in row.fields if name not in names.values()]
-        return self._known[keys]
 
-    def columns(self) -> dict[str, list[Any]]:
-        return self._others | self._columns
+def _columns(segments: Sequence[_Segment]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for _, others in segments for name in others)
+    columns = {name: [others.get(name) for _, others in segments] for name in names}
+    columns = {name: values for name, values in columns.items() if all(v is None or is_number(v) for v in values)}
+    return columns | {field: [known[field] for known, _ in segments] for field in NAMES if field != "lp"}
 
 
 # Judgements of whole systems.

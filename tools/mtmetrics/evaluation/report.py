@@ -1,6 +1,5 @@
 """A table of correlations -> text: as the papers print it, a row per file, a row per layer, or JSON."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from mtmetrics.evaluation.table_styles import (
     Cell,
     Marked,
     Table,
+    as_json,
     latex_text,
     one_line,
     rounded,
@@ -46,7 +46,7 @@ def render_metrics(table: MetricTable, about: Mapping[str, Any], style: str, *, 
         recipe: puts the numbers of a paper's table beside ours; its rows are those of the table.
     """
     if style == "json":
-        return _json({**about, **_as_json(table, recipe)})
+        return as_json({**about, **_as_json(table, recipe)})
     rows = _published_table(table, recipe) if recipe is not None else _table(table)
     if style not in FOR_READERS:
         details = [(joined_signature(row.scored.signatures), row.scored.problem or "") for row in table.rows]
@@ -55,10 +55,6 @@ def render_metrics(table: MetricTable, about: Mapping[str, Any], style: str, *, 
     text = STYLES[style](rows, range(1, len(rows[0])))
     start, escape = ("\\noindent ", latex_text) if style == "latex" else ("", one_line)
     return "\n\n".join([text, *(start + escape(note) for note in _notes(table, recipe))])
-
-
-def _json(shown: Mapping[str, Any]) -> str:
-    return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def render_files(table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, Any], style: str) -> str:
@@ -81,7 +77,7 @@ def render_files(table: MetricTable, results: Sequence[MetricResult], about: Map
             | {"range": _ranges(result, [*found]), "signature": result.signature, "report": result.report.as_dict()}
             for names, found, result in zip(judged, by_file, results, strict=True)
         ]
-        return _json({**about, "files": files, "mean": _numbers(means, table.measure.label)})
+        return as_json({**about, "files": files, "mean": _numbers(means, table.measure.label)})
     rows: list[list[Cell]] = [["file", "lp", "n", *means, "signature"]]
     for (file, pair, n), found, result in zip(judged, by_file, results, strict=True):
         rows.append([file, pair, str(n), *map(rounded, found.values()), result.signature])
@@ -142,7 +138,7 @@ def render_layers(studies: Mapping[int, MetricTable], about: Mapping[str, str], 
             {"measure": name, "layer": layer, label: dict(zip(names, (value.known for value in values), strict=True))}
             for name, layer, values in cells
         ]
-        return _json({**about, "layers": rows})
+        return as_json({**about, "layers": rows})
     table = [["measure", "layer", *files, "mean"]]
     table += [[name, str(layer), *map(rounded, values)] for name, layer, values in cells]
     return STYLES[style](table, range(1, len(table[0])))

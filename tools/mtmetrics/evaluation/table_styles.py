@@ -1,9 +1,10 @@
-"""Tables of text as Markdown, LaTeX, comma-separated and tab-separated values."""
+"""Tables of text as Markdown, LaTeX, comma-separated and tab-separated values; and JSON beside them."""
 
 import csv
 import io
-from collections.abc import Callable, Container, Sequence
-from typing import NamedTuple
+import json
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from mtmetrics.evaluation.correlation import Correlation
 
@@ -68,6 +69,11 @@ STYLES: dict[str, Callable[[Table, Container[int]], str]] = {
 }
 # Those that people read as they are, with notes under the table.
 FOR_READERS = ("markdown", "latex")
+
+
+def as_json(shown: Mapping[str, Any]) -> str:
+    """JSON in full precision, which refuses NaN."""
+    return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def rounded(correlation: Correlation | None) -> str:
