@@ -1,11 +1,15 @@
 """What tests of several rooms make their inputs with."""
 
 import gzip
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+import mtmetrics.scorers.pool
+from mtmetrics.evaluation.data import Judged
 from mtmetrics.models.packed import PackedTokens
 
 
@@ -17,6 +21,29 @@ def write(path: Path, content: str | bytes) -> Path:
         content = gzip.compress(content) if path.suffix == ".gz" else content
     path.write_bytes(content)
     return path
+
+
+def write_jsonl(path: Path, rows: Iterable[dict]) -> Path:
+    """Writes a JSON object per line."""
+    return write(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def judged(
+    human: Sequence[float | None], file: str = "f", lang_pair: str = "de-en", level: str = "segment", **columns: list
+) -> Judged:
+    """Judgements, of texts that do not matter."""
+    texts = {"source": ["x"] * len(human), "translation": ["y"] * len(human)}
+    return Judged.of(file, lang_pair, texts | {"human": human} | columns, level)
+
+
+def note_loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the classes of encoders and language models that a pool loads from now on, in order."""
+    loaded: list[str] = []
+    for name in ("TokenEncoder", "LanguageModel"):
+        real = getattr(mtmetrics.scorers.pool, name)
+        noted = lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k)  # noqa: E731
+        monkeypatch.setattr(mtmetrics.scorers.pool, name, noted)
+    return loaded
 
 
 def packed(

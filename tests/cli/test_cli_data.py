@@ -1,11 +1,11 @@
 """``mtmetrics data``: sets on a loopback server, and a test set of mt-metrics-eval."""
 
+import functools
 import hashlib
 import json
 
 import pytest
 
-from mtmetrics.cli.main import main
 from mtmetrics.evaluation.wmt_folder import EvalSet
 
 FILES = {"a.tsv": b"lp\tsource\ttranslation\thuman\n", "b.tsv": b"lp\tsource\ttranslation\thuman\nde-en\ta\tb\t1\n"}
@@ -14,14 +14,8 @@ ALL = "".join(f"{SUMS[name]}  {name}\n" for name in FILES)
 
 
 @pytest.fixture
-def run(capsys):
-    def called(*arguments):
-        capsys.readouterr()
-        code = main(["data", *map(str, arguments)])
-        output = capsys.readouterr()
-        return code, output.out, output.err
-
-    return called
+def run(mtmetrics):
+    return functools.partial(mtmetrics, "data")
 
 
 @pytest.fixture
@@ -50,10 +44,8 @@ def test_list(run, served):
 def test_pull_then_offline(run, served, tmp_path, monkeypatch):
     folder = tmp_path / "assets" / "mtmetrics" / "data" / "small"
     code, out, err = run("pull", "small")
-    assert (code, json.loads(out)) == (
-        0,
-        {"small": {"folder": str(folder), "fetched": ["a.tsv", "b.tsv"], "present": []}},
-    )
+    done = {"folder": str(folder), "fetched": ["a.tsv", "b.tsv"], "present": []}
+    assert (code, json.loads(out)) == (0, {"small": done})
     recorded = f"that of what came is recorded in {folder / 'SHA256SUMS'}"
     assert err == f"mtmetrics: warning: small: no checksum was known for b.tsv; {recorded}\n"
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES | {"SHA256SUMS": ALL.encode()}
@@ -62,12 +54,8 @@ def test_pull_then_offline(run, served, tmp_path, monkeypatch):
     assert (code, err, json.loads(out)["small"]["present"]) == (0, "", ["a.tsv", "b.tsv"])
     assert len(served.requests) == 2
     (folder / "b.tsv").unlink()
-    code, out, err = run("pull", "small")
-    assert (code, out, err) == (
-        1,
-        "",
-        f"mtmetrics: small: b.tsv is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it\n",
-    )
+    missing = f"mtmetrics: small: b.tsv is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it\n"
+    assert run("pull", "small") == (1, "", missing)
 
 
 def test_a_second_download_must_be_the_first_again(run, served, tmp_path):
@@ -115,40 +103,24 @@ def test_an_unknown_set(run, served):
     assert (code, err) == (2, "mtmetrics: data 'wmt98': must be one of small\n")
 
 
-def test_score_by_sources(run, tiny_preset, wmt99):
+def test_score_by_sources(run, mtmetrics, tiny_preset, wmt99):
     score = ("score", wmt99, "--name", "XM", "--preset", tiny_preset, "--lp", "de-en")
     code, out, _ = run(*score)
     assert code == 0
     [row] = json.loads(out)
-    assert row["files"] == [
-        str(wmt99 / "metric-scores" / "de-en" / f"XM-src.{level}.score") for level in ("seg", "sys")
-    ]
+    folder = wmt99 / "metric-scores" / "de-en"
+    assert row["files"] == [str(folder / f"XM-src.{level}.score") for level in ("seg", "sys")]
     assert row["signature"].startswith("xmoverscore|")
     pair = EvalSet.read(wmt99, "de-en")
     written = pair.metric_scores()["XM-src"]
     assert written.keys() == pair.outputs.keys() == row["systems"].keys()
     assert row["systems"] == pytest.approx({system: sum(values) / 2 for system, values in written.items()})
     # What is written is what `score` gives for the same lines.
-    texts = [str(wmt99 / "sources" / "de-en.txt"), str(wmt99 / "system-outputs" / "de-en" / "A.txt")]
-    assert (
-        main(
-            [
-                "score",
-                "-s",
-                texts[0],
-                "-t",
-                texts[1],
-                "--lp",
-                "de-en",
-                "--preset",
-                str(tiny_preset),
-                "--out",
-                str(wmt99 / "x.json"),
-            ]
-        )
-        == 0
-    )
-    assert written["A"] == json.loads((wmt99 / "x.json").read_text())["scores"]
+    texts = (wmt99 / "sources" / "de-en.txt", wmt99 / "system-outputs" / "de-en" / "A.txt")
+    target = wmt99 / "x.json"
+    options = ("--lp", "de-en", "--preset", tiny_preset, "--out", target)
+    assert mtmetrics("score", "-s", texts[0], "-t", texts[1], *options)[0] == 0
+    assert written["A"] == json.loads(target.read_text())["scores"]
     code, _, err = run(*score)
     assert code == 2
     assert "XM-src.seg.score exists already; choose another name or pass --overwrite" in err

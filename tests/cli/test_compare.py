@@ -1,13 +1,14 @@
 """``mtmetrics compare`` in process."""
 
+import functools
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import note_loads, write, write_jsonl
 
-import mtmetrics.scorers.pool
-from mtmetrics.cli.main import build_parser, main
+from mtmetrics.cli.main import build_parser
 from mtmetrics.evaluation.compare import CORRECTIONS, PAIRED_TESTS, compare_systems
 from mtmetrics.evaluation.significance import SEED
 from mtmetrics.evaluation.table_styles import STYLES
@@ -24,55 +25,40 @@ OUTPUTS = {
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, lines in {
-        "src.de": SOURCES,
-        "ref.en": OUTPUTS["good"],
-        **{f"{name}.en": texts for name, texts in OUTPUTS.items()},
-    }.items():
-        Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    rows = [
-        {
-            "source": source,
-            "reference": OUTPUTS["good"][i],
-            "outputs": {name: texts[i] for name, texts in OUTPUTS.items()},
-        }
-        for i, source in enumerate(SOURCES)
-    ]
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    Path("short.en").write_text("the house\n")
+    texts = {"src.de": SOURCES, "ref.en": OUTPUTS["good"], **{f"{name}.en": lines for name, lines in OUTPUTS.items()}}
+    for name, lines in texts.items():
+        write(Path(name), "\n".join(lines) + "\n")
+    outputs = [dict(zip(OUTPUTS, texts, strict=True)) for texts in zip(*OUTPUTS.values(), strict=True)]
+    columns = zip(SOURCES, OUTPUTS["good"], outputs, strict=True)
+    write_jsonl(
+        Path("rows.jsonl"), (dict(zip(("source", "reference", "outputs"), row, strict=True)) for row in columns)
+    )
+    write(Path("short.en"), "the house\n")
 
 
 @pytest.fixture
-def compare(files: None, tiny_preset: Path, capsys: pytest.CaptureFixture[str]):
-    def run(*argv: str) -> tuple[int, str, str]:
-        code = main(["compare", "--lp", "de-en", "--preset", str(tiny_preset), "--device", "cpu", *argv])
-        output = capsys.readouterr()
-        return code, output.out, output.err
-
-    return run
+def compare(files: None, tiny_preset: Path, mtmetrics):
+    return functools.partial(mtmetrics, "compare", "--lp", "de-en", "--preset", tiny_preset, "--device", "cpu")
 
 
 PARALLEL = ("-s", "src.de", "-t", "good.en", "bad.en", "odd.en")
 
 
 def test_compares_the_scores_of_the_package(compare, tiny_preset: Path) -> None:
-    code, out, err = compare(
-        *PARALLEL, "--resamples", "100", "--seed", "3", "--test", "bootstrap", "--correction", "none"
-    )
+    settings = ("--resamples", "100", "--seed", "3", "--test", "bootstrap", "--correction", "none")
+    code, out, err = compare(*PARALLEL, *settings)
     assert (code, err) == (0, "")
     shown = json.loads(out)
     scorer = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en")
     results = scorer.score_systems(SOURCES, OUTPUTS)
-    expected = compare_systems(
-        {name: result.segments for name, result in results.items()}, test="bootstrap", resamples=100, seed=3
-    )
+    scores = {name: result.segments for name, result in results.items()}
+    expected = compare_systems(scores, test="bootstrap", resamples=100, seed=3)
     (metric,) = shown["metrics"]
     assert metric["metric"] == "xmoverscore"
     assert metric["signature"] == scorer.signature
     assert [system["system"] for system in metric["systems"]] == [system.name for system in expected.systems]
-    assert [system["mean_score"] for system in metric["systems"]] == pytest.approx(
-        [system.mean for system in expected.systems]
-    )
+    means = [system["mean_score"] for system in metric["systems"]]
+    assert means == pytest.approx([system.mean for system in expected.systems])
     assert [pair["p"] for pair in metric["pairs"]] == pytest.approx(expected.p_values[np.triu_indices(3, 1)])
     assert (shown["segments"], shown["resamples"], shown["seed"], shown["test"]) == (4, 100, 3, "bootstrap")
 
@@ -82,13 +68,7 @@ def test_one_file_with_the_outputs_of_all_systems(compare) -> None:
 
 
 def test_several_metrics_share_models_and_each_takes_its_column(compare, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = []
-    for name in ("TokenEncoder", "LanguageModel"):
-        real = getattr(mtmetrics.scorers.pool, name)
-        monkeypatch.setattr(
-            mtmetrics.scorers.pool, name, lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k)
-        )
-    Path("greedy").mkdir()
+    loaded = note_loads(monkeypatch)
     encoder = json.loads(compare(*PARALLEL)[1])["metrics"][0]["signature"]
     assert "enc:tiny-encoder" in encoder
     loaded.clear()
@@ -100,8 +80,7 @@ def test_several_metrics_share_models_and_each_takes_its_column(compare, monkeyp
 
 
 def test_a_metric_of_references_beside_one_of_sources(compare, tiny_encoder: Path) -> None:
-    Path("greedy").mkdir()
-    Path("greedy/preset.toml").write_text(f'[encoder]\nmodel = "{tiny_encoder}"\n')
+    write(Path("greedy/preset.toml"), f'[encoder]\nmodel = "{tiny_encoder}"\n')
     for references in (["ref.en"], ["ref.en", "bad.en"]):
         code, out, _ = compare(*PARALLEL, "-r", *references, "--metric", "xmoverscore", "--metric", "bertr:greedy")
         assert code == 0
@@ -175,23 +154,17 @@ def test_bad_usage_is_one_line(compare, argv: list[str], code: int, message: str
     ("row", "message"),
     [
         (
-            {"source": "s", "outputs": {"good": "x"}},
+            {"outputs": {"good": "x"}},
             "line 5, field 'outputs': an object, system name -> translation of good, bad, odd",
         ),
-        ({"source": "s", "outputs": ["x"]}, "line 5, field 'outputs': an object"),
-        (
-            {"source": None, "outputs": dict.fromkeys(OUTPUTS, "x")},
-            "line 5, field 'source': a string is needed, got null",
-        ),
-        (
-            {"source": "s", "outputs": dict.fromkeys(OUTPUTS, 1)},
-            "line 5, field 'outputs', field 'good': a string is needed, got 1",
-        ),
+        ({"outputs": ["x"]}, "line 5, field 'outputs': an object"),
+        ({"source": None}, "line 5, field 'source': a string is needed, got null"),
+        ({"outputs": dict.fromkeys(OUTPUTS, 1)}, "line 5, field 'outputs', field 'good': a string is needed, got 1"),
     ],
 )
 def test_a_bad_row_of_outputs_is_named(compare, row: dict, message: str) -> None:
     with open("rows.jsonl", "a") as stream:
-        stream.write(json.dumps({"reference": "r"} | row) + "\n")
+        stream.write(json.dumps({"source": "s", "reference": "r", "outputs": dict.fromkeys(OUTPUTS, "x")} | row) + "\n")
     code, out, err = compare("rows.jsonl")
     assert (code, out) == (2, "")
     assert f"rows.jsonl, {message}" in err

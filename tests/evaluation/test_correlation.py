@@ -9,31 +9,27 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mtmetrics.errors import InputError
+from mtmetrics.evaluation import correlation
 from mtmetrics.evaluation.correlation import (
     COEFFICIENTS,
     Correlation,
     codes,
     complete,
     correlate,
-    kendall_b,
-    kendall_c,
     mean,
     pairs_within,
     pearson,
-    spearman,
+    sample_correlations,
 )
 
 _COLUMN = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
 
 
-def test_value_worked_out_by_hand():
-    # Centred: (-1.5, -.5, .5, 1.5) and (-.5, -1.5, 1.5, .5); product 3, squared lengths 5 and 5.
-    assert pearson([1, 2, 3, 4], [2, 1, 4, 3]).value == pytest.approx(0.6, abs=1e-15)
-
-
-@pytest.mark.parametrize(("human", "value"), [([10, 20, 30], 1.0), ([3, 2, 1], -1.0), ([1, -2, 1], 0.0)])
+@pytest.mark.parametrize(
+    ("human", "value"), [([10, 20, 30], 1.0), ([3, 2, 1], -1.0), ([1, -2, 1], 0.0), ([-5, 5], 1.0), ([5, -5], -1.0)]
+)
 def test_extremes(human, value):
-    assert pearson([1, 2, 3], human) == Correlation(pytest.approx(value, abs=1e-15), None)
+    assert pearson(range(1, len(human) + 1), human) == Correlation(pytest.approx(value, abs=1e-15), None)
 
 
 # Of the 6 pairs 3 are concordant, 1 is discordant, 1 is tied on each side; 3 distinct values on each side.
@@ -41,15 +37,17 @@ _TIED = [1, 2, 2, 3], [1, 3, 2, 2]
 
 
 @pytest.mark.parametrize(
-    ("coefficient", "value"),
+    ("name", "columns", "value"),
     [
-        (spearman, 0.5),  # ranks less their mean: (-1.5, 0, 0, 1.5) and (-1.5, 1.5, 0, 0)
-        (kendall_b, 0.4),  # (3 - 1) / sqrt(5 * 5)
-        (kendall_c, 0.375),  # 2 * (3 - 1) * 3 / (16 * 2)
+        # Centred: (-1.5, -.5, .5, 1.5) and (-.5, -1.5, 1.5, .5); product 3, squared lengths 5 and 5.
+        ("pearson", ([1, 2, 3, 4], [2, 1, 4, 3]), 0.6),
+        ("spearman", _TIED, 0.5),  # ranks less their mean: (-1.5, 0, 0, 1.5) and (-1.5, 1.5, 0, 0)
+        ("kendall-b", _TIED, 0.4),  # (3 - 1) / sqrt(5 * 5)
+        ("kendall-c", _TIED, 0.375),  # 2 * (3 - 1) * 3 / (16 * 2)
     ],
 )
-def test_ties_worked_out_by_hand(coefficient, value):
-    assert coefficient(*_TIED).value == pytest.approx(value, abs=1e-15)
+def test_values_worked_out_by_hand(name, columns, value):
+    assert COEFFICIENTS[name](*columns).value == pytest.approx(value, abs=1e-15)
 
 
 _SCIPY = {
@@ -77,12 +75,9 @@ def test_agrees_with_scipy_on_ties(name, pairs):
 def test_ranks_alone_count(name, scores, seed):
     human = np.random.default_rng(seed).normal(size=len(scores))
     ranked = stats.rankdata(scores)
-    assert COEFFICIENTS[name](ranked, human).value == pytest.approx(
-        COEFFICIENTS[name](ranked**3, human).value, abs=1e-12
-    )
-    assert COEFFICIENTS[name](-ranked, human).value == pytest.approx(
-        -COEFFICIENTS[name](ranked, human).value, abs=1e-12
-    )
+    value = COEFFICIENTS[name](ranked, human).value
+    assert COEFFICIENTS[name](ranked**3, human).value == pytest.approx(value, abs=1e-12)
+    assert COEFFICIENTS[name](-ranked, human).value == pytest.approx(-value, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", COEFFICIENTS)
@@ -103,27 +98,14 @@ class TestEveryCoefficient:
             ([0.1] * 7, list(range(7)), "the scores are constant"),
             ([2.0, 2.0, 2.0], [1.0, 2.0, 3.0], "the scores are constant"),
             ([1.0, 2.0, 3.0], [2.0, 2.0, None], "the human judgements are constant"),
-            (
-                [1.0, math.nan, 3.0],
-                [1.0, 2.0, 3.0],
-                "the scores hold 1 values that are not finite, the first at index 1",
-            ),
-            (
-                [None, 1.0, 3.0],
-                [1.0, 2.0, -math.inf],
-                "human judgements hold 1 values that are not finite, the first at index 2",
-            ),
+            ([1.0, math.nan, 3.0], [1, 2, 3], "the scores hold 1 values that are not finite, the first at index 1"),
+            ([None, 1.0, 3.0], [1, 2, -math.inf], "judgements hold 1 values that are not finite, the first at index 2"),
         ],
     )
     def test_what_is_not_defined_has_a_reason(self, name, scores, human, reason):
         result = COEFFICIENTS[name](scores, human)
         assert math.isnan(result.value)
         assert reason in result.reason
-
-
-def test_two_segments_agree_fully_or_not_at_all():
-    assert pearson([0.1, 0.3], [-5, 5]).value == pytest.approx(1.0)
-    assert pearson([0.1, 0.3], [5, -5]).value == pytest.approx(-1.0)
 
 
 def test_rounding_noise_is_no_signal():
@@ -164,17 +146,11 @@ def test_agrees_with_numpy_and_is_symmetric_and_bounded(scores, seed):
             assert result.value == pytest.approx(np.corrcoef(scores, human)[0, 1], abs=1e-6)
 
 
-def test_mean_over_sets():
+def test_mean_over_sets_never_leaves_out_an_undefined_one():
     assert mean({"a": Correlation(0.5), "b": Correlation(-0.1)}) == Correlation(pytest.approx(0.2), None)
-
-
-def test_an_undefined_set_is_never_left_out_of_the_mean():
     result = mean({"a": Correlation(0.5), "b": Correlation(math.nan, "the scores are constant")})
     assert math.isnan(result.value)
     assert result.reason == "undefined for b"
-
-
-def test_mean_of_nothing():
     with pytest.raises(InputError, match="nothing to average"):
         mean({})
 
@@ -194,12 +170,7 @@ def test_nan_is_kept_and_named_at_its_own_position() -> None:
     assert columns.left_out == 1
     assert columns.not_finite == "the a hold 2 values that are not finite, the first at index 2"
     assert complete({"a": [None, 1.0], "b": [math.nan, 2.0]}).not_finite is None
-
-
-def test_nothing() -> None:
-    columns = complete({"a": [], "b": []})
-    assert columns.left_out == 0
-    assert columns.values["a"].shape == (0,)
+    assert complete({"a": [], "b": []}).values["a"].shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -283,3 +254,29 @@ def test_pairs_within_groups() -> None:
     first, second = pairs_within(np.array([0, 1, 0, 2, 1, 0]))
     assert sorted(zip(first.tolist(), second.tolist(), strict=True)) == [(0, 2), (0, 5), (1, 4), (2, 5)]
     assert [side.size for side in pairs_within(np.array([], dtype=int))] == [0, 0]
+
+
+# Samples given by counts, against samples written out.
+
+_POINT = st.tuples(st.integers(-3, 3), st.integers(0, 4), st.lists(st.integers(0, 3), min_size=4, max_size=4))
+
+
+@pytest.mark.parametrize("name", COEFFICIENTS)
+@given(st.lists(_POINT, min_size=1, max_size=12))
+def test_as_if_each_sample_were_written_out(name: str, points: list) -> None:
+    x, y = (np.array([point[side] for point in points], dtype=float) for side in (0, 1))
+    counts = np.array([point[2] for point in points], dtype=float).T
+    found = sample_correlations(name, x, y, counts)
+    for value, count in zip(found, counts.astype(int), strict=True):
+        expected = COEFFICIENTS[name](np.repeat(x, count), np.repeat(y, count)).value
+        assert value == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", COEFFICIENTS)
+def test_portions_of_the_sign_matrix_and_offsets_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(1)
+    x, y = generator.normal(size=(2, 40))
+    counts = generator.integers(0, 3, size=(7, 40)).astype(float)
+    whole = sample_correlations(name, x, y, counts)
+    monkeypatch.setattr(correlation, "_SIGNS_AT_ONCE", 100)
+    assert sample_correlations(name, 1e4 + x, y * 1e-9, counts) == pytest.approx(whole, abs=1e-9)

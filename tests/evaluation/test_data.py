@@ -1,31 +1,23 @@
 """Judged data in every layout that is read: JSON Lines, tables, MLQE-PE, whole systems."""
 
-import gzip
 import io
 import json
 import tarfile
 
+import helpers
 import numpy as np
 import pytest
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.data import read_judged, read_judged_segments, read_judged_systems
 
-ROW = {
-    "lp": "de-en",
-    "source": "Hallo",
-    "translation": "hello",
-    "translation_tok": "hel lo",
-    "reference": "hi",
-    "system": "A",
-    "human": 0.5,
-}
+ROW = {"lp": "de-en", "source": "Hallo", "translation": "hello", "translation_tok": "hel lo", "reference": "hi"}
+ROW |= {"system": "A", "human": 0.5}
 
 
 def write(path, *rows):
     lines = (row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows)
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
+    return helpers.write(path, "".join(line + "\n" for line in lines))
 
 
 def test_reads_the_columns_in_order(tmp_path):
@@ -41,8 +33,7 @@ def test_reads_the_columns_in_order(tmp_path):
 
 
 def test_reads_gzip_standard_input_and_another_field(tmp_path, monkeypatch):
-    path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(ROW).encode()))
+    path = write(tmp_path / "a.jsonl.gz", ROW)
     assert read_judged_segments(path, prediction_field="translation_tok").predictions == ["hel lo"]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(ROW).encode())))
     assert read_judged("-")[0].sources == ["Hallo"]
@@ -240,9 +231,8 @@ def archive(path, *names):
 def test_mlqe_files_and_archives(tmp_path):
     plain = tmp_path / "dev.ende.df.short.tsv"
     plain.write_text(MLQE)
-    packed = archive(
-        tmp_path / "en-de-dev.tar.gz", "en-de-dev/word-probas/mt.dev.ende", "en-de-dev/dev.ende.df.short.tsv"
-    )
+    names = ("en-de-dev/word-probas/mt.dev.ende", "en-de-dev/dev.ende.df.short.tsv")
+    packed = archive(tmp_path / "en-de-dev.tar.gz", *names)
     for path in (plain, packed):
         [segments] = read_judged(path)
         assert (segments.file, segments.lang_pair, len(segments)) == (str(path), "en-de", 2)
@@ -288,23 +278,14 @@ def test_what_is_no_mlqe(tmp_path):
 
 HUMAN = [{"lp": "de-en", "system": "A.1", "human": 0.5}, {"lp": "de-en", "system": "B", "human": -1}]
 OUTPUTS = [
-    {
-        "lp": "de-en",
-        "sid": 1,
-        "source": "Haus",
-        "reference": "House",
-        "reference_tok": "house",
-        "outputs": {"B": "b", "A.1": "a", "C": "c"},
-    },
+    {"lp": "de-en", "sid": 1, "source": "Haus", "reference": "House", "reference_tok": "house"}
+    | {"outputs": {"B": "b", "A.1": "a", "C": "c"}},
     {"lp": "de-en", "sid": 2, "source": "Hund", "outputs": {"B": "d", "A.1": ""}},
 ]
 
 
 def write_systems(folder, human=HUMAN, outputs=OUTPUTS, name="de-en"):
-    write(folder / f"{name}.outputs.jsonl", *outputs)
-    packed = folder / f"{name}.outputs.jsonl.gz"
-    packed.write_bytes(gzip.compress((folder / f"{name}.outputs.jsonl").read_bytes()))
-    (folder / f"{name}.outputs.jsonl").unlink()
+    write(folder / f"{name}.outputs.jsonl.gz", *outputs)
     return write(folder / f"{name}.jsonl", *human)
 
 
@@ -313,10 +294,8 @@ def test_judgements_and_outputs_are_joined_by_name(tmp_path):
     [systems] = read_judged_systems(path)
     assert (systems.file, systems.lang_pair, systems.level) == (str(path), "de-en", "system")
     assert systems.judgements[["system", "human"]].to_numpy().tolist() == [["A.1", 0.5], ["B", -1.0]]
-    assert {name: rows["translation"].tolist() for name, rows in systems.outputs().items()} == {
-        "A.1": ["a", ""],
-        "B": ["b", "d"],
-    }
+    outputs = {name: rows["translation"].tolist() for name, rows in systems.outputs().items()}
+    assert outputs == {"A.1": ["a", ""], "B": ["b", "d"]}
     assert (systems.sources, systems.references) == (["Haus", "Hund"] * 2, ["House", None] * 2)
     assert systems.take([10.0, 20.0]) == [10.0, 20.0]
     assert read_judged_systems(path, reference_field="reference_tok")[0].references[:2] == ["house", None]
@@ -356,7 +335,7 @@ def test_a_folder_of_systems(tmp_path):
         (
             HUMAN,
             [OUTPUTS[0] | {"outputs": {"A.1": "a", "B": 3}}],
-            r"line 1, field 'outputs', field 'B': a string is needed, got 3",
+            "field 'outputs', field 'B': a string is needed, got 3",
         ),
         (HUMAN, [OUTPUTS[0] | {"outputs": ["a"]}], r"'outputs': an object, system name -> translation, is needed"),
     ],

@@ -123,16 +123,14 @@ def test_soft_accuracy_does_not_depend_on_the_order_of_rows_but_on_the_seed() ->
     assert soft_pairwise_accuracy(scores, human, items, systems).value == value
     assert soft_pairwise_accuracy(scores, human, items, systems, seed=2).value != value
     order = np.argsort(items, kind="stable")
-    assert soft_pairwise_accuracy(scores[order], human[order], items[order], systems[order]).value == pytest.approx(
-        value, abs=1e-12
-    )
+    ordered = (column[order] for column in (scores, human, items, systems))
+    assert soft_pairwise_accuracy(*ordered).value == pytest.approx(value, abs=1e-12)
 
 
 def test_soft_accuracy_counts_items_that_every_system_has() -> None:
     scores, human, items, systems = _set()
-    partial = [
-        None if (system, item) == (2, 5) else value for value, system, item in zip(human, systems, items, strict=True)
-    ]
+    rows = zip(human, systems, items, strict=True)
+    partial = [None if (system, item) == (2, 5) else value for value, system, item in rows]
     kept = items != 5
     expected = soft_pairwise_accuracy(scores[kept], human[kept], items[kept], systems[kept])
     assert soft_pairwise_accuracy(scores, partial, items, systems) == expected._replace(left_out=4)

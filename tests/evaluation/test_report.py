@@ -6,22 +6,17 @@ import json
 
 import numpy as np
 import pytest
+from helpers import judged
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import Correlation
-from mtmetrics.evaluation.data import Judged
 from mtmetrics.evaluation.recipes import Recipe, RecipeRow
 from mtmetrics.evaluation.report import chosen_layers, joined_signature, render_files, render_layers, render_metrics
 from mtmetrics.evaluation.run import Entry, MetricSpec, RowScores
 from mtmetrics.evaluation.table import PEARSON, Measure, MetricCell, MetricRow, MetricTable, metric_table, remarks
+from mtmetrics.evaluation.table_styles import STYLES, Marked, latex_text, rounded
 from mtmetrics.inputs import InputReport
 from mtmetrics.scorers.base import MetricResult
-
-
-def judged(human, file="f", lang_pair="de-en", level="segment", **columns) -> Judged:
-    texts = {"source": ["x"] * len(human), "translation": ["y"] * len(human)}
-    return Judged.of(file, lang_pair, texts | {"human": human} | columns, level)
-
 
 HUMAN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 COLUMNS = [judged(HUMAN, f"{pair}.jsonl", pair) for pair in ("de-en", "fi-en")]
@@ -29,13 +24,9 @@ UP, NEARLY, DOWN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.5], [1.0, 2.0, 3.0, 4.0, 6.0, 5.0
 
 
 def rows(last: RowScores) -> list[RowScores]:
-    return [
-        RowScores(
-            Entry("bertr:mini", MetricSpec("bertr", "mini")), [UP, NEARLY], ["bertr|lp:de-en|v:1", "bertr|lp:fi-en|v:1"]
-        ),
-        RowScores(Entry("given", column="given"), [NEARLY, UP]),
-        last,
-    ]
+    signatures = ["bertr|lp:de-en|v:1", "bertr|lp:fi-en|v:1"]
+    bertr = RowScores(Entry("bertr:mini", MetricSpec("bertr", "mini")), [UP, NEARLY], signatures)
+    return [bertr, RowScores(Entry("given", column="given"), [NEARLY, UP]), last]
 
 
 @pytest.fixture
@@ -56,12 +47,8 @@ def test_markdown(table) -> None:
 
 def test_json(table) -> None:
     shown = json.loads(render_metrics(table, {"field": "translation"}, "json"))
-    assert (shown["field"], shown["coefficient"], shown["group"], shown["significance"]) == (
-        "translation",
-        "pearson",
-        "none",
-        "williams",
-    )
+    about = {"field": "translation", "coefficient": "pearson", "group": "none", "significance": "williams"}
+    assert shown == shown | about
     assert shown["columns"][1] == {"file": "fi-en.jsonl", "lp": "fi-en", "n": 6}
     first, given, missing = shown["rows"]
     assert first["metric"] == "bertr:mini"
@@ -134,10 +121,8 @@ def test_a_papers_numbers_stand_beside_ours(table) -> None:
 
 
 def test_signatures_of_several_files_are_joined() -> None:
-    assert (
-        joined_signature(["m|lp:de-en|map:clp#1|v:1", "m|lp:fi-en|map:clp#2|v:1"])
-        == "m|lp:de-en,fi-en|map:clp#1,clp#2|v:1"
-    )
+    joined = joined_signature(["m|lp:de-en|map:clp#1|v:1", "m|lp:fi-en|map:clp#2|v:1"])
+    assert joined == "m|lp:de-en,fi-en|map:clp#1,clp#2|v:1"
     assert joined_signature(["m|v:1", "m|v:1"]) == "m|v:1"
     assert joined_signature(["m|lm:none|v:1", "m|v:1"]) == "m|lm:none|v:1 m|v:1"
     assert joined_signature([]) == ""
@@ -159,9 +144,8 @@ def lengths(*humans: list[float | None], parts: bool = True) -> tuple[MetricTabl
         if parts or name == "score"
     ]
     blank = np.array([False, False, False, True])
-    result = MetricResult(
-        LENGTHS, {name: columns[name] for name in ("negated", "flat")}, blank, InputReport(4), "l|v:0"
-    )
+    parted = {name: columns[name] for name in ("negated", "flat")}
+    result = MetricResult(LENGTHS, parted, blank, InputReport(4), "l|v:0")
     return metric_table(rows, files, PEARSON), [result for _ in files]
 
 
@@ -255,3 +239,41 @@ def test_layers_as_json_hold_null_where_nothing_is_defined() -> None:
     text = render_layers(studies(parts=False), {"metric": "m"}, "json")
     assert '"mean": 0.30000000000000004' in text
     assert '"mean": null' in text
+
+
+# Styles of tables.
+
+TABLE = [["metric", "de-en"], ["a|b_c, d", Marked("0.500", bold=True)], ["e\n f", Marked("0.499", tied=True)]]
+
+
+def test_style_of_markdown() -> None:
+    assert STYLES["markdown"](TABLE, [1]).splitlines() == [
+        "| metric | de-en |",
+        "|---|---:|",
+        "| a\\|b_c, d | **0.500** |",
+        "| e f | 0.499 † |",
+    ]
+
+
+def test_style_of_latex() -> None:
+    lines = STYLES["latex"](TABLE, [1]).splitlines()
+    assert lines[0] == r"\begin{tabular}{lr}"
+    assert lines[4] == r"a\textbar{}b\_c, d & \textbf{0.500} \\"
+    assert lines[5] == r"e f & 0.499$^{\dagger}$ \\"
+    assert lines[-1] == r"\end{tabular}"
+    # At the beginning of a row these would be an argument of the line end before it.
+    assert STYLES["latex"]([["a"], ["[b]"], ["*"]], []).splitlines()[4:6] == [r"{}[b] \\", r"{}* \\"]
+    assert latex_text("100 % of {a} \\ b~^") == r"100 \% of \{a\} \textbackslash{} b\textasciitilde{}\textasciicircum{}"
+
+
+def test_style_of_separated_values_has_numbers_without_marks() -> None:
+    rows = list(csv.reader(io.StringIO(STYLES["csv"](TABLE, [1]))))
+    assert rows == [["metric", "de-en"], ["a|b_c, d", "0.500"], ["e f", "0.499"]]
+    assert STYLES["tsv"](TABLE, [1]).splitlines()[2] == "e f\t0.499"
+
+
+def test_numbers() -> None:
+    assert rounded(Correlation(0.12345)) == "0.123"
+    assert rounded(Correlation(-0.0001)) == "0.000"
+    assert rounded(Correlation(float("nan"), "constant")) == "nan"
+    assert rounded(None) == "nan"

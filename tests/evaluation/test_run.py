@@ -33,13 +33,11 @@ def presets(tmp_path, tiny_encoder, tiny_lm):
 def test_a_text_is_encoded_once_for_all_metrics(presets, monkeypatch) -> None:
     encoders = []
     real = mtmetrics.scorers.pool.TokenEncoder
-    monkeypatch.setattr(
-        mtmetrics.scorers.pool, "TokenEncoder", lambda *a, **k: encoders.append(real(*a, **k)) or encoders[-1]
-    )
+    counted = lambda *a, **k: encoders.append(real(*a, **k)) or encoders[-1]  # noqa: E731
+    monkeypatch.setattr(mtmetrics.scorers.pool, "TokenEncoder", counted)
     source = presets["bertr"].having(against="source")
-    run = run_metrics(
-        [presets["xmoverscore"], source, presets["xmoverscore"]], [segments(), segments()], ModelPool(device="cpu")
-    )
+    metrics = [presets["xmoverscore"], source, presets["xmoverscore"]]
+    run = run_metrics(metrics, [segments(), segments()], ModelPool(device="cpu"))
     [encoder] = encoders
     assert encoder.counts.computed == len({*SOURCES, *PREDICTIONS})
     assert encoder.counts.requested > encoder.counts.computed
@@ -136,23 +134,18 @@ def test_unusual_segments_are_noted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "spec"),
+    ("text", "metric", "preset", "options"),
     [
-        ("bertr", MetricSpec("bertr")),
-        ("bertr:mini", MetricSpec("bertr", "mini")),
-        ("sentsim::variant=wmd", MetricSpec("sentsim", None, (("variant", "wmd"),))),
-        (
-            "bertr:my/preset:layer=3,special_tokens=true",
-            MetricSpec("bertr", "my/preset", (("layer", 3), ("special_tokens", True))),
-        ),
-        (
-            "xmoverscore:mini:lm_weight=0.25,weights=++",
-            MetricSpec("xmoverscore", "mini", (("lm_weight", 0.25), ("weights", "++"))),
-        ),
+        ("bertr", "bertr", None, {}),
+        ("bertr:mini", "bertr", "mini", {}),
+        ("sentsim::variant=wmd", "sentsim", None, {"variant": "wmd"}),
+        ("bertr:my/preset:layer=3,special_tokens=true", "bertr", "my/preset", {"layer": 3, "special_tokens": True}),
+        ("xmoverscore:mini:lm_weight=0.25,weights=++", "xmoverscore", "mini", {"lm_weight": 0.25, "weights": "++"}),
     ],
 )
-def test_what_is_read_is_written_again(text: str, spec: MetricSpec) -> None:
-    assert MetricSpec.parse(text) == spec
+def test_what_is_read_is_written_again(text: str, metric: str, preset: str | None, options: dict) -> None:
+    spec = MetricSpec.parse(text)
+    assert spec == MetricSpec(metric, preset, tuple(options.items()))
     assert str(spec) == text
 
 
@@ -176,24 +169,20 @@ def test_a_metric_needs_a_name(text: str) -> None:
 
 
 def test_defaults_fill_what_is_not_said() -> None:
-    asked = MetricSpec.parse("bertr::layer=1")
-    assert asked.filled("mini", {"layer": 2, "against": "source"}) == MetricSpec(
-        "bertr", "mini", (("layer", 1), ("against", "source"))
-    )
+    filled = MetricSpec.parse("bertr::layer=1").filled("mini", {"layer": 2, "against": "source"})
+    assert filled == MetricSpec("bertr", "mini", (("layer", 1), ("against", "source")))
     assert MetricSpec.parse("bertr:minilm").filled("mini", {}).preset == "minilm"
+    assert str(MetricSpec("chrf").filled("mini", {})) == "chrf"  # has no presets
 
 
-def test_a_metric_without_presets_gets_none() -> None:
-    assert str(MetricSpec("chrf").filled("mini", {})) == "chrf"
-
-
-def test_a_preset_that_would_be_ignored_is_refused() -> None:
-    with pytest.raises(InputError, match="chrf has no presets; write chrf$"):
-        MetricSpec.parse("chrf:mini").load(ModelPool(), "de-en")
-
-
-def test_unknown_metrics_and_options_are_named_when_they_are_loaded() -> None:
-    with pytest.raises(InputError, match="metric 'bleurt'"):
-        MetricSpec.parse("bleurt:mini").load(ModelPool(), "de-en")
-    with pytest.raises(InputError, match="bertr has no option 'ngram'"):
-        MetricSpec.parse("bertr:mini:ngram=2").load(ModelPool(), "de-en")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("chrf:mini", "chrf has no presets; write chrf$"),
+        ("bleurt:mini", "metric 'bleurt'"),
+        ("bertr:mini:ngram=2", "bertr has no option 'ngram'"),
+    ],
+)
+def test_what_cannot_be_loaded_is_named(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        MetricSpec.parse(text).load(ModelPool(), "de-en")

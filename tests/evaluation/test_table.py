@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import judged
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
@@ -16,13 +17,6 @@ HUMAN = [GENERATOR.normal(size=N) for _ in range(2)]
 NOISE = GENERATOR.normal(size=(3, 2, N))
 
 
-def judged(human, file="f", lang_pair="de-en", level="segment", **columns) -> Judged:
-    """Judgements, of texts that do not matter."""
-    n = len(human)
-    texts = {"source": ["x"] * n, "translation": ["y"] * n}
-    return Judged.of(file, lang_pair, texts | {"human": human} | columns, level)
-
-
 def random_file(number: int, lang_pair: str) -> Judged:
     return judged(HUMAN[number], f"{number}.jsonl", lang_pair, item=[str(i // 2) for i in range(N)])
 
@@ -31,9 +25,8 @@ COLUMNS = [random_file(0, "de-en"), random_file(1, "fi-en")]
 
 
 def scored(title: str, noise: float, number: int) -> RowScores:
-    return RowScores(
-        Entry(title, column=title), [(human + noise * NOISE[number, file]).tolist() for file, human in enumerate(HUMAN)]
-    )
+    scores = [(human + noise * NOISE[number, file]).tolist() for file, human in enumerate(HUMAN)]
+    return RowScores(Entry(title, column=title), scores)
 
 
 ROWS = [scored("good", 0.5, 0), scored("close", 0.6, 1), scored("bad", 5.0, 2)]
@@ -66,9 +59,8 @@ def test_permutations_know_groups() -> None:
     table = metric_table(ROWS, COLUMNS, measure, test="perm-both")
     best = next(number for number, row in enumerate(table.rows) if row.cells[0].best)
     other = (best + 1) % 3
-    expected = perm_both(
-        ROWS[best].scores[0], ROWS[other].scores[0], HUMAN[0], coefficient="spearman", groups=measure.groups(COLUMNS[0])
-    )
+    a, b, groups = ROWS[best].scores[0], ROWS[other].scores[0], measure.groups(COLUMNS[0])
+    expected = perm_both(a, b, HUMAN[0], coefficient="spearman", groups=groups)
     assert table.rows[other].cells[0].p_value == expected
 
 
@@ -112,10 +104,7 @@ def test_a_single_metric_is_not_the_best_of_anything() -> None:
 
 
 def test_accuracy_pools_the_pairs_of_systems_of_all_files() -> None:
-    columns = [
-        judged([1.0, 2.0, 3.0], level="system", system=list("abc")),
-        judged([1.0, 2.0], level="system", system=list("ab")),
-    ]
+    columns = [judged([1.0, 2.0, 3.0][:k], level="system", system=list("abc")[:k]) for k in (3, 2)]
     row = RowScores(Entry("m"), [[1.0, 3.0, 2.0], [2.0, 1.0]])
     [row] = metric_table([row], columns, PEARSON).rows
     assert row.accuracy.value == pytest.approx(2 / 4)  # 2 of 3 pairs, and 0 of 1
@@ -129,12 +118,13 @@ def test_files_of_one_pair_are_named() -> None:
 def test_tests_and_intervals_that_do_not_go_with_the_measure() -> None:
     assert [usual_test(Measure(name)) for name in ("pearson", "spearman", "acc23")] == ["williams", "none", "none"]
     assert usual_test(Measure("pearson", "item")) == "none"
-    with pytest.raises(InputError, match="Williams' test is for pearson without groups, not for pearson by item"):
-        metric_table(ROWS, COLUMNS, Measure("pearson", "item"), test="williams")
-    with pytest.raises(InputError, match="perm-both.*not acc23"):
-        metric_table(ROWS, COLUMNS, Measure("acc23"), test="perm-both")
-    with pytest.raises(InputError, match="--ci"):
-        metric_table(ROWS, COLUMNS, Measure("darr"), intervals=True)
+    for measure, options, message in (
+        (Measure("pearson", "item"), {"test": "williams"}, "is for pearson without groups, not for pearson by item"),
+        (Measure("acc23"), {"test": "perm-both"}, "perm-both.*not acc23"),
+        (Measure("darr"), {"intervals": True}, "--ci"),
+    ):
+        with pytest.raises(InputError, match=message):
+            metric_table(ROWS, COLUMNS, measure, **options)
 
 
 # Which number says how scores agree with judgements.
@@ -168,9 +158,8 @@ def test_pairs_of_translations_of_one_source() -> None:
 def test_soft_pairwise_accuracy_needs_systems() -> None:
     human = [1, 2, 11, 12]
     judgements = judged(human, item=PAIRS, system=["s", "t", "s", "t"])
-    assert (
-        Measure("spa").of([5.0, 6.0, 1.0, 2.0], judgements).value == 1.0
-    )  # by people and by the metric, t is better on both items
+    # By people and by the metric, t is better on both items.
+    assert Measure("spa").of([5.0, 6.0, 1.0, 2.0], judgements).value == 1.0
     assert Measure("spa").of([6.0, 5.0, 2.0, 1.0], judgements).value < 0.5
     assert "name of its system" in str(Measure("spa").of([5.0, 6.0, 1.0, 2.0], judged(human, item=PAIRS)).reason)
 
@@ -184,9 +173,10 @@ def test_whole_systems() -> None:
 
 
 def test_unknown_names_and_groups_that_say_nothing() -> None:
-    with pytest.raises(InputError, match="coefficient 'tau'"):
-        Measure("tau")
-    with pytest.raises(InputError, match="group 'file'"):
-        Measure("pearson", "file")
-    with pytest.raises(InputError, match="group 'item': must be one of none"):
-        Measure("acc23", "item")
+    for names, message in {
+        ("tau",): "coefficient 'tau'",
+        ("pearson", "file"): "group 'file'",
+        ("acc23", "item"): "group 'item': must be one of none",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            Measure(*names)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.correlation import pearson, spearman
+from mtmetrics.evaluation.correlation import COEFFICIENTS, pearson
 from mtmetrics.evaluation.weights import best_weights, draw_weights, mean_grid, render_weights, simplex, weight_grid
 
 HUMAN = [0.0, 1.0, 2.0, 3.0]
@@ -41,7 +41,7 @@ def test_every_point_is_the_correlation_of_the_weighted_sum() -> None:
     human = [None, *generator.normal(size=29).tolist()]
     grid = weight_grid(parts, human, 4, coefficient="spearman")
     for (a, b, c), found in zip(grid.points, grid.correlations, strict=True):
-        assert found == spearman(a * parts["a"] + b * parts["b"] + c * parts["c"], human)
+        assert found == COEFFICIENTS["spearman"](a * parts["a"] + b * parts["b"] + c * parts["c"], human)
     assert {found.left_out for found in grid.correlations} == {1}
     # All weight on one part is that part.
     assert weight_grid({"a": parts["a"], "b": parts["b"]}, human, 1).correlations[0] == pearson(parts["a"], human)

@@ -62,16 +62,13 @@ def test_human_scores_that_cannot_be_used(wmt99, text, message):
 def test_written_scores_are_read_back(wmt99):
     pair = EvalSet.read(wmt99, "de-en")
     files = pair.write_metric_scores("my.metric-2", "refA", SCORES)
-    assert {level: path.relative_to(wmt99).as_posix() for level, path in files.items()} == {
-        "seg": "metric-scores/de-en/my.metric-2-refA.seg.score",
-        "sys": "metric-scores/de-en/my.metric-2-refA.sys.score",
-    }
+    folder = wmt99 / "metric-scores" / "de-en"
+    assert files == {level: folder / f"my.metric-2-refA.{level}.score" for level in ("seg", "sys")}
     assert files["seg"].read_text() == "A\t0.1\nA\t0.2\nB.0\t1.0\nB.0\t-1.0\n"
     assert files["sys"].read_text() == "A\t0.15000000000000002\nB.0\t0.0\n"
     assert pair.metric_scores()["my.metric-2-refA"] == SCORES
-    with pytest.raises(
-        InputError, match=r"my\.metric-2-refA\.seg\.score exists already; choose another name or pass --overwrite"
-    ):
+    exists = r"my\.metric-2-refA\.seg\.score exists already; choose another name or pass --overwrite"
+    with pytest.raises(InputError, match=exists):
         pair.write_metric_scores("my.metric-2", "refA", SCORES)
     pair.write_metric_scores("my.metric-2", "refA", SCORES | {"A": [0.0, 0.0]}, overwrite=True)
     assert pair.metric_scores()["my.metric-2-refA"]["A"] == [0.0, 0.0]

@@ -22,41 +22,30 @@ def add_parser(subparsers: Any) -> None:
         "compare",
         help="compare systems on one test set",
         description="Scores the translations of several systems with one or several metrics, and prints the mean of "
-        "each system with its "
-        "95 % bootstrap interval, its rank, the significance of the difference between every two systems, and "
-        "clusters of systems that "
-        "cannot be told apart. Input: parallel files (-s, -r or both, and -t with a file per system), or one FILE of "
-        "rows.",
+        "each system with its 95 % bootstrap interval, its rank, the significance of the difference between every two "
+        "systems, and clusters of systems that cannot be told apart. Input: parallel files (-s, -r or both, and -t "
+        "with a file per system), or one FILE of rows.",
     )
-    add_row_options(
-        parser,
-        one_file="JSON Lines, plain or .gz, with the keys source, reference or both, and outputs, an object: system "
-        "name -> translation",
-    )
-    parser.add_argument(
-        "--test",
-        choices=("permutation", "bootstrap"),
-        default="permutation",
-        help="paired test between every two systems: permutation (approximate randomisation) or bootstrap (default: "
-        "%(default)s)",
-    )
-    parser.add_argument(
-        "--correction",
-        choices=("none", "holm"),
-        default="none",
-        help="of the p-values of a metric for the number of pairs of systems; WMT's clusters are made without "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--resamples", type=int, default=1000, help="resamples of tests and intervals (default: %(default)s)"
-    )
+    keys = "source, reference or both, and outputs, an object: system name -> translation"
+    add_row_options(parser, one_file=f"JSON Lines, plain or .gz, with the keys {keys}")
+    for flag, options, text in (
+        (
+            "--test",
+            ("permutation", "bootstrap"),
+            "paired test between every two systems: permutation (approximate randomisation) or bootstrap",
+        ),
+        (
+            "--correction",
+            ("none", "holm"),
+            "of the p-values of a metric for the number of pairs of systems; WMT's clusters are made without",
+        ),
+    ):
+        parser.add_argument(flag, choices=options, default=options[0], help=f"{text} (default: %(default)s)")
+    text = "resamples of tests and intervals (default: %(default)s)"
+    parser.add_argument("--resamples", type=int, default=1000, help=text)
     parser.add_argument("--seed", type=int, default=12345, help="of the resamples (default: %(default)s)")
-    parser.add_argument(
-        "--format",
-        choices=_FORMATS,
-        default="json",
-        help="json holds full precision, the tables 4 decimals (default: %(default)s)",
-    )
+    text = "json holds full precision, the tables 4 decimals (default: %(default)s)"
+    parser.add_argument("--format", choices=_FORMATS, default="json", help=text)
     add_metric_options(parser, several=True)
     parser.set_defaults(run=run)
 
@@ -66,10 +55,8 @@ def run(args: argparse.Namespace) -> int:
     specs = metric_specs(args)
     systems = read_systems(args)
     if len(systems.predictions) < 2:
-        raise InputError(
-            f"only one system ({', '.join(systems.predictions)}): pass -t with a file for each; for one system: "
-            "mtmetrics score"
-        )
+        only = f"only one system ({', '.join(systems.predictions)})"
+        raise InputError(f"{only}: pass -t with a file for each; for one system: mtmetrics score")
     from mtmetrics.evaluation.compare import check_resampling, compare_systems, render_comparison
 
     resampling = {"correction": args.correction, "resamples": args.resamples, "seed": args.seed}
@@ -100,7 +87,6 @@ def _loaded(name: str, spec: "MetricSpec", args: argparse.Namespace, systems: Sy
     if not scorer.independent:
         raise InputError(
             f"--metric {name}: scores depend on the other segments of the same system here, so the means of systems "
-            "cannot be compared; "
-            "use normalize=fixed, with a preset that has bounds (sentsim: mini, minilm)"
+            "cannot be compared; use normalize=fixed, with a preset that has bounds (sentsim: mini, minilm)"
         )
     return scorer

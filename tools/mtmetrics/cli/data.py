@@ -24,18 +24,15 @@ def add_parser(subparsers: Any) -> None:
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     shown = actions.add_parser("list", help="list public sets", description="Lists the public sets that can be pulled.")
-    shown.add_argument(
-        "--format", choices=("table", "json"), default="table", help="output format (default: %(default)s)"
-    )
+    text = "output format (default: %(default)s)"
+    shown.add_argument("--format", choices=("table", "json"), default="table", help=text)
     shown.set_defaults(run=run_list)
     pulled = actions.add_parser(
         "pull",
         help="fetch public sets",
         description="Fetches public sets from where their authors put them, and prints as JSON where they lie, what "
-        "was fetched and what "
-        "was there already; 'mtmetrics evaluate --data FOLDER' reads them. Checksums are compared where they are "
-        "known, and recorded in "
-        "SHA256SUMS beside the files where they are not.",
+        "was fetched and what was there already; 'mtmetrics evaluate --data FOLDER' reads them. Checksums are compared "
+        "where they are known, and recorded in SHA256SUMS beside the files where they are not.",
     )
     pulled.add_argument("names", nargs="+", metavar="NAME", help="sets")
     pulled.add_argument("--out", metavar="DIR", help="write to DIR/NAME/ instead of the cache")
@@ -44,19 +41,15 @@ def add_parser(subparsers: Any) -> None:
         "score",
         help="score all systems of a test set of mt-metrics-eval",
         description="Scores all systems of a test set in the folder layout of mt-metrics-eval and adds the scores to "
-        "its metric-scores, "
-        "so that mt-metrics-eval compares the metric with others; the score of a system is the mean over its "
-        "segments. Prints as JSON "
-        "what was written.",
+        "its metric-scores, so that mt-metrics-eval compares the metric with others; the score of a system is the mean "
+        "over its segments. Prints as JSON what was written.",
     )
     scored.add_argument("folder", metavar="DIR", help="the test set, such as mt-metrics-eval-v2/wmt22")
     scored.add_argument("--name", required=True, help="what mt-metrics-eval shall call the metric")
-    scored.add_argument(
-        "--lp", dest="pairs", nargs="+", metavar="XX-YY", help="only these language pairs (default: all)"
-    )
-    scored.add_argument(
-        "--reference", metavar="NAME", help="the reference to compare with (default: refA or ref, else the first)"
-    )
+    text = "only these language pairs (default: all)"
+    scored.add_argument("--lp", dest="pairs", nargs="+", metavar="XX-YY", help=text)
+    text = "the reference to compare with (default: refA or ref, else the first)"
+    scored.add_argument("--reference", metavar="NAME", help=text)
     scored.add_argument("--overwrite", action="store_true", help="replace scores of the same name")
     add_metric_options(scored)
     scored.set_defaults(run=run_score)
@@ -81,9 +74,8 @@ def run_list(args: argparse.Namespace) -> int:
         print(json.dumps({"data": rows}, indent=1, ensure_ascii=False))
         return 0
     columns = ("name", "files", "with_checksum", "licence", "what")
-    print_table(
-        [[name.upper().replace("_", " ") for name in columns], *([str(row[name]) for name in columns] for row in rows)]
-    )
+    head = [name.upper().replace("_", " ") for name in columns]
+    print_table([head, *([str(row[name]) for name in columns] for row in rows)])
     return 0
 
 
@@ -126,19 +118,15 @@ def run_score(args: argparse.Namespace) -> int:
         results = scorer.score_systems(others, eval_set.scored_systems(references))
         scores = {system: result.segments.tolist() for system, result in results.items()}
         files = eval_set.write_metric_scores(args.name, references, scores, overwrite=args.overwrite)
-        row = {
-            "lang_pair": eval_set.lang_pair,
-            "files": [str(path) for path in files.values()],
-            "signature": scorer.signature,
-        }
-        done.append(row | {"systems": {system: result.system for system, result in results.items()}})
+        row = {"lang_pair": eval_set.lang_pair, "files": [str(path) for path in files.values()]}
+        systems = {system: result.system for system, result in results.items()}
+        done.append(row | {"signature": scorer.signature, "systems": systems})
     print(json.dumps(done, indent=1, ensure_ascii=False))
     return 0
 
 
 def _compared(args: argparse.Namespace, eval_set: "EvalSet") -> tuple[str, dict[str, Any]]:
-    """What mt-metrics-eval calls the side that the metric compares with, and the option that says so to the metric's
-    loader."""
+    """What mt-metrics-eval calls the side that the metric compares with, and the option that says so to its loader."""
     from mtmetrics.evaluation.wmt_folder import SOURCES_ONLY
     from mtmetrics.scorers.registry import METRICS
 

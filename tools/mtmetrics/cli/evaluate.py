@@ -26,10 +26,9 @@ def add_parser(subparsers: Any) -> None:
         "evaluate",
         help="correlate metrics with human judgements",
         description="Scores translations that people have judged, and prints how well the scores agree with the "
-        "judgements. One metric "
-        "gives a row per file and the mean. Several metrics, a column of the data, a recipe, systems, intervals or a "
-        "test give a table as "
-        "the papers print it: rows metrics, columns language pairs, average, the best in bold.",
+        "judgements. One metric gives a row per file and the mean. Several metrics, a column of the data, a recipe, "
+        "systems, intervals or a test give a table as the papers print it: rows metrics, columns language pairs, "
+        "average, the best in bold.",
     )
     parser.add_argument(
         "--data",
@@ -37,64 +36,38 @@ def add_parser(subparsers: Any) -> None:
         required=True,
         metavar="FILE",
         help="JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables with a header, "
-        "MLQE-PE, folders of "
-        "files, mt-metrics-eval; for --level system judgements XX-YY.jsonl beside XX-YY.outputs.jsonl, or a folder "
-        "of them",
+        "MLQE-PE, folders of files, mt-metrics-eval; for --level system judgements XX-YY.jsonl beside "
+        "XX-YY.outputs.jsonl, or a folder of them",
     )
     parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
-    parser.add_argument(
-        "--field", default=_TRANSLATION, help="the field that holds the translation (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--column", action="append", default=[], metavar="NAME", help="judge scores that stand in the data; repeatable"
-    )
-    parser.add_argument(
-        "--recipe",
-        metavar="NAME",
-        help="run a table of a paper, such as zhao2020-table1, and print its numbers beside ours",
-    )
+    text = "the field that holds the translation (default: %(default)s)"
+    parser.add_argument("--field", default=_TRANSLATION, help=text)
+    text = "judge scores that stand in the data; repeatable"
+    parser.add_argument("--column", action="append", default=[], metavar="NAME", help=text)
+    text = "run a table of a paper, such as zhao2020-table1, and print its numbers beside ours"
+    parser.add_argument("--recipe", metavar="NAME", help=text)
     parser.add_argument("--parts", action="store_true", help="correlate each part of the score too")
-    parser.add_argument(
-        "--format",
-        choices=_FORMATS,
-        default="json",
-        help="json holds full precision, the tables 3 decimals (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--layers",
-        metavar="all|N,N,...",
-        help="compare layers of the encoder: the correlation at each (a map belongs to one layer)",
-    )
-    parser.add_argument(
-        "--plot", metavar="FILE", help="with --layers: also draw the mean correlation against the layer, as PNG"
-    )
+    text = "json holds full precision, the tables 3 decimals (default: %(default)s)"
+    parser.add_argument("--format", choices=_FORMATS, default="json", help=text)
+    text = "compare layers of the encoder: the correlation at each (a map belongs to one layer)"
+    parser.add_argument("--layers", metavar="all|N,N,...", help=text)
+    text = "with --layers: also draw the mean correlation against the layer, as PNG"
+    parser.add_argument("--plot", metavar="FILE", help=text)
     group = parser.add_argument_group("agreement")
-    group.add_argument(
-        "--level",
-        choices=("segment", "system"),
-        help="judged segments, or judged systems (default: segment, or as the recipe says)",
-    )
+    text = "judged segments, or judged systems (default: segment, or as the recipe says)"
+    group.add_argument("--level", choices=("segment", "system"), help=text)
     group.add_argument(
         "--coefficient",
         default="pearson",
         metavar="NAME",
         help="pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw "
-        "scores, 25 points "
-        "apart), acc23 (pairwise accuracy with tie calibration) or spa (soft pairwise accuracy of systems) (default: "
-        "%(default)s)",
+        "scores, 25 points apart), acc23 (pairwise accuracy with tie calibration) or spa (soft pairwise accuracy of "
+        "systems) (default: %(default)s)",
     )
-    group.add_argument(
-        "--group",
-        default="none",
-        metavar="none|item|system",
-        help="mean over the coefficients of each source segment, or of each system (default: %(default)s)",
-    )
-    group.add_argument(
-        "--significance",
-        metavar="williams|perm-both|none",
-        help="test the others against the best metric of each column, at 5 %% (default: williams for pearson, else "
-        "none)",
-    )
+    text = "mean over the coefficients of each source segment, or of each system (default: %(default)s)"
+    group.add_argument("--group", default="none", metavar="none|item|system", help=text)
+    text = "test the others against the best metric of each column, at 5 %% (default: williams for pearson, else none)"
+    group.add_argument("--significance", metavar="williams|perm-both|none", help=text)
     group.add_argument("--ci", action="store_true", help="95 %% bootstrap intervals (1,000 resamples)")
     add_metric_options(parser, several=True)
     parser.set_defaults(run=run)
@@ -128,21 +101,15 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
     check_table(measure, test, intervals=args.ci)
     recipe = None if args.recipe is None else load_recipe(args.recipe)
     if recipe is not None and (measure != PEARSON or args.level not in (None, recipe.level)):
-        raise InputError(
-            f"--recipe {recipe.name}: the paper's numbers are pearson of each {recipe.level}; leave out other choices"
-        )
+        what = f"the paper's numbers are pearson of each {recipe.level}"
+        raise InputError(f"--recipe {recipe.name}: {what}; leave out other choices")
     files = _judged(args, recipe)
     if recipe is not None:
         entries = [row.entry(args.preset) for row in recipe.rows]
     else:
         entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
-    runs = run_metrics(
-        [entry.metric for entry in entries if entry.metric is not None],
-        files,
-        model_pool(args),
-        lenient=recipe is not None,
-        wrap=progress,
-    )
+    metrics = [entry.metric for entry in entries if entry.metric is not None]
+    runs = run_metrics(metrics, files, model_pool(args), lenient=recipe is not None, wrap=progress)
     if args.parts:
         entries = [part for entry in entries for part in runs.with_parts(entry)]
     table = metric_table([runs.scored(entry) for entry in entries], files, measure, test=test, intervals=args.ci)
@@ -193,7 +160,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
 def _single(
     spec: "MetricSpec", files: "list[Judged]", pool: "ModelPool", measure: "Measure", *, parts: bool, **options: Any
 ) -> "tuple[MetricRuns, MetricTable]":
-    """One metric, and the table whose rows are its score and, where wanted, the parts of it."""
+    """One metric, and a table whose rows are its score and, where wanted, the parts of it."""
     from mtmetrics.evaluation.run import Entry, run_metrics
     from mtmetrics.evaluation.table import metric_table
 
@@ -218,9 +185,8 @@ def _judged(args: argparse.Namespace, recipe: "Recipe | None" = None) -> "list[J
         read = functools.partial(read_judged, prediction_field=args.field, lang_pair=args.pair)
         return [part for path in args.data for part in read(path)]
     if args.field != _TRANSLATION:
-        raise InputError(
-            f"--field {args.field}: is of judged segments; whole systems have their translations in the field outputs"
-        )
+        where = "whole systems have their translations in the field outputs"
+        raise InputError(f"--field {args.field}: is of judged segments; {where}")
     # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the judgements.
     paths = [path for path in args.data if ".outputs.jsonl" not in path] or args.data
     return [part for path in paths for part in read_judged_systems(path, lang_pair=args.pair)]

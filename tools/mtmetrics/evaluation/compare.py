@@ -1,9 +1,7 @@
-"""Which of several systems is better, by one metric: intervals, paired tests, clusters of systems that cannot be told
-apart."""
+"""Which of several systems is better, by one metric: intervals, paired tests, clusters that cannot be told apart."""
 
 import dataclasses
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +16,7 @@ from mtmetrics.evaluation.significance import (
     paired_bootstrap,
     paired_permutation,
 )
-from mtmetrics.evaluation.table_styles import FOR_READERS, STYLES
+from mtmetrics.evaluation.table_styles import FOR_READERS, STYLES, as_json
 from mtmetrics.inputs import choice, positive
 from mtmetrics.scorers.base import MetricResult
 
@@ -27,14 +25,9 @@ PAIRED_TESTS: dict[str, Callable[..., float]] = {"permutation": paired_permutati
 
 @dataclasses.dataclass(frozen=True)
 class SystemScore:
-    """What a metric says of one system.
+    """A system: its mean over segments with a 95 % bootstrap interval, its rank, and its cluster, 1 for the best.
 
-    Attributes:
-        name: of the system.
-        mean: of its segment scores.
-        interval: 95 % bootstrap interval of the mean.
-        rank: 1 + the number of systems with a higher mean; equal means share a rank.
-        cluster: 1 for the best systems; those of one cluster cannot be told apart.
+    The rank is 1 + the number of systems with a higher mean; systems of one cluster cannot be told apart.
     """
 
     name: str
@@ -46,17 +39,9 @@ class SystemScore:
 
 @dataclasses.dataclass(frozen=True)
 class SystemComparison:
-    """What a metric says of k systems on one test set.
+    """What a metric says of k systems on one test set, and how it was found.
 
-    Attributes:
-        systems: highest mean first.
-        p_values: (k, k) two-sided p-values of the differences of means, in the order of `systems`; symmetric, 1 on the
-            diagonal.
-        segments: number of segments.
-        test: name of the test, one of `PAIRED_TESTS`.
-        correction: how the p-values were corrected for the number of pairs, one of `CORRECTIONS`.
-        resamples: of the tests and intervals.
-        seed: of the draws.
+    The systems stand highest mean first; `p_values` (k, k) are two-sided, of the differences of means, in their order.
     """
 
     systems: list[SystemScore]
@@ -78,10 +63,9 @@ def compare_systems(
 ) -> SystemComparison:
     """Compares systems by the means of their segment scores, every two of them with a paired test.
 
-    A difference is significant where its two-sided p-value is below 0.05. With ``"permutation"`` (approximate
-    randomisation; Riezler and Maxwell, 2005) the scores of two systems are swapped at random, segment by segment; with
-    ``"bootstrap"`` (Koehn, 2004) segments are drawn with replacement, which calls too much significant where there are
-    few of them. Two systems with equal scores have p = 1.
+    A difference is significant where its two-sided p-value is below 0.05; equal scores have p = 1. ``"bootstrap"``
+    (Koehn, 2004) calls too much significant where there are few segments, ``"permutation"`` (approximate randomisation;
+    Riezler and Maxwell, 2005) does not.
 
     Args:
         scores: system -> its n segment scores, higher is better, on the same segments in the same order.
@@ -91,8 +75,8 @@ def compare_systems(
         seed: of the draws; the same seed gives the same result.
 
     Raises:
-        InputError: fewer than 2 systems or 2 segments, unequal numbers of segments, scores that are not finite, or as
-            `check_resampling`.
+        InputError: fewer than 2 systems or segments, unequal numbers of segments, scores that are not finite, an
+            impossible seed, or so few resamples that no difference could be significant.
     """
     draws = PAIRED_TESTS[choice("test", test, list(PAIRED_TESTS))]
     correct = CORRECTIONS[choice("correction", correction, list(CORRECTIONS))]
@@ -102,62 +86,38 @@ def compare_systems(
     pairs = list(itertools.combinations(range(k), 2))
     order = sorted(columns, key=lambda name: -columns[name].mean())
     means = np.array([columns[name].mean() for name in order])
-    one_sided = np.array(
-        [draws(columns[order[i]], columns[order[j]], resamples=resamples, seed=seed) for i, j in pairs]
-    )
+    settings = {"resamples": resamples, "seed": seed}
+    one_sided = np.array([draws(columns[order[i]], columns[order[j]], **settings) for i, j in pairs])
     p_values = np.ones((k, k))
     upper, lower = zip(*pairs, strict=True)
     # The better system of a pair is known only from the data, so that both directions count.
     p_values[upper, lower] = p_values[lower, upper] = correct(np.minimum(2 * one_sided, 1.0))
+    ranks = [1 + int((means > mean).sum()) for mean in means]
     systems = [
-        SystemScore(
-            name,
-            float(mean),
-            bootstrap_interval(columns[name], resamples=resamples, seed=seed),
-            rank=1 + int((means > mean).sum()),
-            cluster=cluster,
-        )
-        for name, mean, cluster in zip(order, means, clusters(p_values < ALPHA), strict=True)
+        SystemScore(name, float(mean), bootstrap_interval(columns[name], **settings), rank, cluster)
+        for name, mean, rank, cluster in zip(order, means, ranks, clusters(p_values < ALPHA), strict=True)
     ]
     return SystemComparison(systems, p_values, len(columns[order[0]]), test, correction, resamples, seed)
 
 
 def check_resampling(systems: int, *, correction: str, resamples: int, seed: int) -> None:
-    """Refuses, before anything is scored, settings of `compare_systems` that lead nowhere.
-
-    Raises:
-        InputError: so few resamples that no difference of two systems could be significant, or an impossible seed.
-    """
+    """Refuses, before anything is scored, settings of `compare_systems` that lead nowhere."""
     pairs = systems * (systems - 1) // 2
     # The smallest two-sided p-value is 2 / (resamples + 1), and Holm's correction multiplies it by the number of pairs.
     enough = int(2 * (pairs if correction == "holm" else 1) / ALPHA)
     if positive("resamples", resamples) < enough:
-        raise InputError(
-            f"resamples {resamples}: too few for {pairs} pairs of systems with correction {correction!r}: no p-value "
-            "could be below "
-            f"{ALPHA}; at least {enough} are needed"
-        )
+        why = f"no p-value could be below {ALPHA}; at least {enough} are needed"
+        few = f"too few for {pairs} pairs of systems with correction {correction!r}"
+        raise InputError(f"resamples {resamples}: {few}: {why}")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed {seed!r}: must be a whole number of at least 0")
 
 
 def clusters(differ: np.ndarray) -> list[int]:
-    """Groups ranked systems as WMT does: a cluster ends where every system above is significantly better than every
-    system below.
+    """The cluster of each of k ranked systems, 1 for the best, as WMT groups them; `differ` (k, k) says which differ.
 
-    Two systems of one cluster may still differ significantly, with others between them that do not.
-
-    Args:
-        differ: (k, k) bool, whether two systems differ significantly; the best system comes first.
-
-    Returns:
-        The cluster of each system, 1 for the best ones.
-
-    Example:
-        >>> differ = np.zeros((3, 3), dtype=bool)
-        >>> differ[0, 1] = differ[0, 2] = True
-        >>> clusters(differ)
-        [1, 2, 2]
+    A cluster ends where every system above is significantly better than every system below; two systems of one cluster
+    may differ, with others between them that do not.
     """
     ends = [differ[:place, place:].all() for place in range(1, len(differ))]
     return [1, *(1 + np.cumsum(ends)).tolist()]
@@ -182,23 +142,18 @@ CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"none": np.asarray
 
 def _checked(scores: Mapping[str, np.ndarray | Sequence[float]]) -> dict[str, np.ndarray]:
     if len(scores) < 2:
-        raise InputError(
-            f"systems: {len(scores)} given ({', '.join(scores)}); at least two are needed for a comparison"
-        )
+        given = f"{len(scores)} given ({', '.join(scores)})"
+        raise InputError(f"systems: {given}; at least two are needed for a comparison")
     columns = {name: np.asarray(values, dtype=np.float64) for name, values in scores.items()}
     first = next(iter(columns))
     for name, column in columns.items():
         if column.ndim != 1 or column.shape != columns[first].shape:
-            raise InputError(
-                f"{name} has scores of shape {column.shape}, but {first} of {columns[first].shape}; they must be "
-                "parallel"
-            )
+            shapes = f"{name} has scores of shape {column.shape}, but {first} of {columns[first].shape}"
+            raise InputError(f"{shapes}; they must be parallel")
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:
-            raise InputError(
-                f"{name}: {bad.size} scores are not finite, the first is that of segment {bad[0] + 1} "
-                f"({column[bad[0]]})"
-            )
+            where = f"segment {bad[0] + 1} ({column[bad[0]]})"
+            raise InputError(f"{name}: {bad.size} scores are not finite, the first is that of {where}")
     if len(columns[first]) < 2:
         raise InputError(f"segments: {len(columns[first])} given; at least two are needed for a comparison")
     return columns
@@ -210,14 +165,13 @@ def render_comparison(
     """What one or several metrics say of the same systems, without a final line end.
 
     Args:
-        comparisons: metric, as the user wrote it -> its comparison of the systems; all of one test set, with the same
-            settings.
+        comparisons: metric, as the user wrote it -> its comparison; all of one test set, with the same settings.
         results: metric -> system -> what was compared, for signatures and reports.
         style: ``json``, or a style of tables. Markdown and LaTeX hold a table of systems and metrics, a table of
             p-values per metric and the signatures; TSV and CSV one table with a row per metric and system.
     """
     if style == "json":
-        return json.dumps(_as_json(comparisons, results), indent=2, ensure_ascii=False, allow_nan=False)
+        return as_json(_as_json(comparisons, results))
     if style not in FOR_READERS:
         return STYLES[style](_flat(comparisons, results), ())
     comment = "% " if style == "latex" else ""
@@ -226,26 +180,18 @@ def render_comparison(
     for metric, comparison in comparisons.items():
         table = _p_values(comparison)
         blocks += [f"{comment}p-values of {metric}:", STYLES[style](table, range(1, len(table[0])))]
-    notes = [
-        _method(next(iter(comparisons.values()))),
-        *(f"{metric}: {_signature(systems)}" for metric, systems in results.items()),
-    ]
+    notes = [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
+    notes.insert(0, _method(next(iter(comparisons.values()))))
     return "\n\n".join([*blocks, *(comment + note for note in notes)])
 
 
 def _method(comparison: SystemComparison) -> str:
-    """What the tables show, in words."""
-    corrected = (
-        "not corrected for their number"
-        if comparison.correction == "none"
-        else f"corrected by {comparison.correction.title()}"
-    )
+    correction = comparison.correction
+    corrected = "not corrected for their number" if correction == "none" else f"corrected by {correction.title()}"
     return (
         f"Means of {comparison.segments} segments with their 95 % bootstrap intervals; two-sided p-values of the "
-        f"paired {comparison.test} "
-        f"test of every two systems, {corrected}; {comparison.resamples} resamples, seed {comparison.seed}. A "
-        "cluster ends where each "
-        f"system above has p < {ALPHA} against each system below."
+        f"paired {comparison.test} test of every two systems, {corrected}; {comparison.resamples} resamples, seed "
+        f"{comparison.seed}. A cluster ends where each system above has p < {ALPHA} against each system below."
     )
 
 
@@ -305,12 +251,10 @@ def _p_values(comparison: SystemComparison) -> list[list[str]]:
 def _flat(
     comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
 ) -> list[list[str]]:
-    """A row per metric and system, with the p-values against each system in the order in which the systems were
-    given."""
+    """A row per metric and system, with the p-values against each system in the order given."""
     names = list(next(iter(results.values())))
-    table = [
-        ["metric", "system", "mean", "low", "high", "rank", "cluster", *(f"p {name}" for name in names), "signature"]
-    ]
+    p_names = [f"p {name}" for name in names]
+    table = [["metric", "system", "mean", "low", "high", "rank", "cluster", *p_names, "signature"]]
     for metric, comparison in comparisons.items():
         places = {system.name: place for place, system in enumerate(comparison.systems)}
         for place, system in enumerate(comparison.systems):

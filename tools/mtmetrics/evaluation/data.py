@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _NUMBERS = ("human", "raw")
 _SYSTEM_ENDS = (".jsonl", ".jsonl.gz")
+Level = Literal["segment", "system"]
+# The fields of `NAMES` in a row, and the other ones.
+_Segment = tuple[dict[str, Any], dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,18 +40,13 @@ class Judged:
     file: str
     lang_pair: str
     rows: "pd.DataFrame"
-    level: Literal["segment", "system"] = "segment"
+    level: Level = "segment"
 
     @classmethod
     def of(
-        cls,
-        file: str | Path,
-        lang_pair: str,
-        columns: Mapping[str, Sequence[Any]],
-        level: Literal["segment", "system"] = "segment",
+        cls, file: str | Path, lang_pair: str, columns: Mapping[str, Sequence[Any]], level: Level = "segment"
     ) -> "Judged":
-        """Judged data of the columns of `rows`; items that are missing become running numbers of the different sources,
-        and columns that hold nothing are left out."""
+        """Judged data of the columns of `rows`, those that hold nothing left out; missing items number the sources."""
         import pandas as pd
 
         numbers = {text: str(number) for number, text in enumerate(dict.fromkeys(columns["source"]), 1)}
@@ -89,7 +87,7 @@ class Judged:
         return (self.rows.drop_duplicates("system", ignore_index=True) if whole else self.rows).dropna(subset=["human"])
 
     def take(self, values: Any) -> list[Any]:
-        """The values that belong to the judgements, of one value per segment, or per system."""
+        """The values of the judgements, of one value per segment or per system."""
         return [values[row] for row in self.judgements.index]
 
     def outputs(self) -> "dict[str, pd.DataFrame]":
@@ -99,11 +97,7 @@ class Judged:
         return {str(name): rows for name, rows in self.rows.groupby("system", sort=False)}
 
     def column(self, name: str) -> list[float | None]:
-        """The n values of another field of the rows, None where a row has none.
-
-        Raises:
-            InputError: no other field of that name holds numbers, or whole systems were judged.
-        """
+        """The n values of another field that holds numbers, None where a row has none; other names are refused."""
         if self.level == "system":
             raise InputError(f"{self.file}: column {name!r}: judgements of whole systems have no columns of scores")
         known = [column for column in self.rows if column not in NAMES]
@@ -115,18 +109,17 @@ class Judged:
 def read_judged(
     path: str | Path, *, prediction_field: str = "translation", lang_pair: str | None = None
 ) -> list[Judged]:
-    """Reads judged segments and says what belongs together: one result for each file and language pair in it.
+    """Reads judged segments, in one result for each file and language pair in it.
 
     - JSON Lines, see `read_judged_segments`, with any number of language pairs.
-    - ``.tsv`` and ``.csv`` with a header row; the columns have the same names. That includes WMT17's
-      ``testset_XX-YY.tsv`` and the collections of WMT judgements on the Hub (``lp``, ``src``, ``mt``, ``ref``,
-      ``score``, ``raw``, ``system``). Fields are separated by tabs where the header holds one, else by commas with
-      the quoting of CSV. A tab-separated field is quoted only where it holds doubled quotes between quotes, as pandas
-      writes it. An empty field and ``None`` are no value, but for source and translation.
+    - ``.tsv`` and ``.csv`` with a header row of the same names, such as WMT17's ``testset_XX-YY.tsv`` and the
+      collections of WMT judgements on the Hub. Fields are separated by tabs where the header holds one, else by commas
+      with the quoting of CSV. A tab-separated field is quoted only where it holds doubled quotes between quotes, as
+      pandas writes it. An empty field and ``None`` are no value, but for source and translation.
     - MLQE-PE (Fomicheva et al., 2020) as sheffieldnlp/mlqe-pe publishes it: ``SPLIT.XXYY.df.short.tsv``, or the
       ``.tar.gz`` that holds one. The judgement is ``z_mean``, the mean of the annotators' z-scores.
     - A test set in the folder layout of mt-metrics-eval, see `wmt_folder`; ``metric-scores`` become columns.
-    - Any other folder: all files of these names in it, in the order of their names.
+    - Any other folder: all files of these names in it, sorted.
 
     All but archives may be compressed, ``.gz``.
 
@@ -149,19 +142,17 @@ def read_judged(
 
 
 def read_judged_segments(path: str | Path, *, prediction_field: str = "translation") -> Judged:
-    """Reads a JSON Lines file, plain or ``.gz``, with one judged segment per line, all of one language pair.
+    """Reads a JSON Lines file with one judged segment per line, all of one language pair.
 
     A row has the fields ``lp``, ``source``, `prediction_field` and ``human`` (a finite number, or null where there is
-    no judgement); ``reference``, ``system``, ``sid`` and ``da_mean`` may be missing or null. Other names of these
-    fields are in `NAMES`.
+    no judgement), perhaps ``reference``, ``system``, ``sid`` and ``da_mean``; `NAMES` holds other names of them.
 
     Args:
-        path: the file, or ``-`` for standard input.
+        path: the file, plain or ``.gz``, or ``-`` for standard input.
         prediction_field: the field that holds the translation.
 
     Raises:
-        InputError: the file cannot be read, holds no row or several language pairs, or a field is missing or cannot be
-            used; names file, line and field.
+        InputError: as `read_judged`, or there are several language pairs.
     """
     [segments] = _collect(str(path), _of_one_pair(jsonl_rows(path)), prediction_field, None)
     return segments
@@ -173,10 +164,9 @@ def read_judged_systems(
     """Reads whole outputs of systems and the judgement of each system, one result for each language pair.
 
     Args:
-        path: ``XX-YY.jsonl`` or ``XX-YY.jsonl.gz`` with a judgement per row (``lp``, ``system``, ``human``), beside
-            ``XX-YY.outputs.jsonl`` or ``.gz`` with a segment per row (``lp``, ``source``, perhaps a reference, and
-            ``outputs``, an object with the translation of every judged system); or a folder of them; or a test set in
-            the folder layout of mt-metrics-eval.
+        path: ``XX-YY.jsonl`` with a judgement per row (``lp``, ``system``, ``human``), beside ``XX-YY.outputs.jsonl``
+            with a segment per row (``lp``, ``source``, perhaps a reference, and ``outputs``, an object with the
+            translation of every judged system), plain or ``.gz``; a folder of them; or a test set of mt-metrics-eval.
         reference_field: the field that holds the reference, in JSON Lines.
         lang_pair: read this pair only.
 
@@ -194,18 +184,18 @@ def read_judged_systems(
 
 
 def _collect(file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None) -> list[Judged]:
-    """Groups rows by language pair, in order of first appearance; of other pairs than `lang_pair` nothing is kept."""
-    pairs: dict[str, _Segments] = {}
+    """Groups rows by language pair, in order of appearance; of other pairs than `lang_pair` nothing is kept."""
+    pairs: dict[str, list[_Segment]] = {}
     for row in rows:
         name = row.name("lp") if lang_pair is not None else row.required("lp")
         pair = lang_pair if name is None else row.text(name)
         if pair not in pairs:
-            pairs[row.checked_pair(pair)] = _Segments(prediction_field)
+            pairs[row.checked_pair(pair)] = []
         if lang_pair in (None, pair):
-            pairs[pair].add(row)
+            pairs[pair].append(_segment(row, prediction_field))
     if not pairs:
         raise InputError(f"{file}: holds no row, there is nothing to judge")
-    return [Judged.of(file, pair, found.columns()) for pair, found in pairs.items() if lang_pair in (None, pair)]
+    return [Judged.of(file, pair, _columns(found)) for pair, found in pairs.items() if lang_pair in (None, pair)]
 
 
 def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
@@ -215,76 +205,47 @@ def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
         pair = first if name is None else row.fields[name]
         first = first or pair
         if pair != first:
-            raise InputError(
-                f"{row.where}, field {name!r}: {pair!r}, but the lines before have {first!r}; give each language pair "
-                "its own file"
-            )
+            other = f"{pair!r}, but the lines before have {first!r}"
+            raise InputError(f"{row.where}, field {name!r}: {other}; give each language pair its own file")
         yield row
 
 
-class _Segments:
-    """The rows of one language pair as columns."""
+def _segment(row: Row, prediction_field: str) -> _Segment:
+    # Another name is meant literally; the usual one has the variants of other layouts.
+    literal = {} if prediction_field == NAMES["translation"][0] else {"translation": (prediction_field,)}
+    known = NAMES | literal
+    names = {field: next((name for name in known[field] if name in row.fields), None) for field in known}
+    for field in ("source", "translation", "human"):
+        if names[field] is None:
+            raise row.lacks(known[field])
+    others = {name: value for name, value in row.fields.items() if name not in names.values()}
+    # Of a text nothing is kept but that it is none of the numbers.
+    others = {name: value if value is None or is_number(value) else "" for name, value in others.items()}
+    return {field: _value(row, field, name) for field, name in names.items() if field != "lp"}, others
 
-    def __init__(self, prediction_field: str) -> None:
-        names = NAMES["translation"]
-        # Another name is meant literally; the usual one has the variants of other layouts.
-        self._translation = names if prediction_field == names[0] else (prediction_field,)
-        self._known: dict[tuple[str, ...], tuple[dict[str, str | None], list[str]]] = {}
-        self._columns: dict[str, list[Any]] = {field: [] for field in NAMES if field != "lp"}
-        self._others: dict[str, list[float | None]] = {}
-        self._texts: set[str] = set()
 
-    def add(self, row: Row) -> None:
-        names, others = self._names_in(row)
-        before = len(self._columns["source"])
-        for field, column in self._columns.items():
-            name = names[field]
-            if field in ("source", "translation"):
-                column.append(row.text(str(name)))
-            elif name is None or row.fields[name] is None:
-                column.append(None)
-            else:
-                column.append({"item": row.label, "human": row.number, "raw": row.number}.get(field, row.text)(name))
-        for name in others:
-            value = row.fields[name]
-            if name in self._texts:
-                continue
-            if value is None or is_number(value):
-                self._others.setdefault(name, [None] * before).append(value)
-            else:
-                self._texts.add(name)
-                self._others.pop(name, None)
-        for column in self._others.values():
-            column += [None] * (before + 1 - len(column))
+def _value(row: Row, field: str, name: str | None) -> Any:
+    if field not in ("source", "translation") and (name is None or row.fields[name] is None):
+        return None
+    return {"item": row.label, "human": row.number, "raw": row.number}.get(field, row.text)(name)
 
-    def _names_in(self, row: Row) -> tuple[dict[str, str | None], list[str]]:
-        """The name that each field has in a row, and the other names in it; looked up once for all rows of the same
-        fields."""
-        keys = tuple(row.fields)
-        if keys not in self._known:
-            names = {field: row.name(field) for field in NAMES}
-            names["translation"] = next((name for name in self._translation if name in row.fields), None)
-            for field in ("source", "translation", "human"):
-                if names[field] is None:
-                    raise row.lacks(self._translation if field == "translation" else NAMES[field])
-            self._known[keys] = names, [name for name in row.fields if name not in names.values()]
-        return self._known[keys]
 
-    def columns(self) -> dict[str, list[Any]]:
-        return self._others | self._columns
+def _columns(segments: Sequence[_Segment]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for _, others in segments for name in others)
+    columns = {name: [others.get(name) for _, others in segments] for name in names}
+    columns = {name: values for name, values in columns.items() if all(v is None or is_number(v) for v in values)}
+    return columns | {field: [known[field] for known, _ in segments] for field in NAMES if field != "lp"}
 
 
 # Judgements of whole systems.
 
 
-def _read_wmt_folder(path: str | Path, lang_pair: str | None, level: Literal["segment", "system"]) -> list[Judged]:
+def _read_wmt_folder(path: str | Path, lang_pair: str | None, level: Level) -> list[Judged]:
     found = wmt_folder.judged_columns(path, "seg" if level == "segment" else "sys", lang_pair=lang_pair)
     return [Judged.of(Path(path), pair, columns, level) for pair, columns in found.items()]
 
 
 def _system_files(path: Path) -> list[Path]:
-    """The files with judgements of systems: the one that was named, or those of a folder that have outputs beside
-    them."""
     if not path.is_dir():
         return [path]
     named = [file for file in sorted(path.iterdir()) if file.name.endswith(_SYSTEM_ENDS)]
@@ -308,25 +269,27 @@ def _read_systems(path: Path, reference_field: str) -> Judged:
     outputs_file = _outputs_file(path)
     if outputs_file is None:
         raise InputError(f"{path}: no {_stem(path)}.outputs.jsonl or .gz beside it, which holds what the systems wrote")
-    segments: list[dict[str, Any]] = []
+    sources: list[str] = []
+    references: list[str | None] = []
     translations: dict[str, list[str]] = {system: [] for system in human}
     for row in jsonl_rows(outputs_file):
         if row.text(row.required("lp")) != lang_pair:
             raise InputError(f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}")
-        reference = None if row.fields.get(reference_field) is None else row.text(reference_field)
-        segments.append({"source": row.text(row.required("source")), "reference": reference})
+        references.append(None if row.fields.get(reference_field) is None else row.text(reference_field))
+        sources.append(row.text(row.required("source")))
         outputs = row.outputs()
         for system, texts in translations.items():
             if system not in outputs.fields:
                 raise InputError(f"{outputs.where}: no translation of the judged system {system!r}")
             texts.append(outputs.text(system))
-    if not segments:
+    if not sources:
         raise InputError(f"{outputs_file}: holds no row, there is nothing to judge")
-    columns = {name: [segment[name] for segment in segments] * len(human) for name in ("source", "reference")}
-    columns |= {
+    columns: dict[str, list[Any]] = {
+        "source": sources * len(human),
+        "reference": references * len(human),
         "translation": [text for texts in translations.values() for text in texts],
-        "system": [system for system in human for _ in segments],
-        "human": [value for value in human.values() for _ in segments],
+        "system": [system for system in human for _ in sources],
+        "human": [value for value in human.values() for _ in sources],
     }
     return Judged.of(path, lang_pair, columns, "system")
 
@@ -334,11 +297,8 @@ def _read_systems(path: Path, reference_field: str) -> Judged:
 def _system_judgements(path: Path) -> tuple[str, dict[str, float]]:
     lang_pair = ""
     human: dict[str, float] = {}
-    for row in jsonl_rows(path):
-        pair = row.checked_pair(row.text(row.required("lp")))
-        lang_pair = lang_pair or pair
-        if pair != lang_pair:
-            raise InputError(f"{row.where}, field 'lp': {pair!r}, but the lines before have {lang_pair!r}")
+    for row in _of_one_pair(jsonl_rows(path)):
+        lang_pair = row.checked_pair(row.text(row.required("lp")))
         system = row.text(row.required("system"))
         if system in human:
             raise InputError(f"{row.where}, field 'system': {system!r} has a judgement already")

@@ -18,25 +18,14 @@ SUMS = "SHA256SUMS"
 
 @dataclasses.dataclass(frozen=True)
 class DataFile:
-    """A file of a set.
-
-    Attributes:
-        url: where its authors serve it, at a fixed commit.
-        sha256: of its content; None where it is not known.
-    """
+    """Where the authors of a file serve it, at a fixed commit, and its checksum, where that is known."""
 
     url: str
     sha256: str | None = None
 
 
 class Pulled(NamedTuple):
-    """What was done.
-
-    Attributes:
-        fetched: names of the files that came.
-        present: names of those that were there already.
-        recorded: names of those of the fetched files whose checksum was not known before.
-    """
+    """Names of the files that came, those that were there, and those that came with a checksum not known before."""
 
     fetched: list[str]
     present: list[str]
@@ -45,14 +34,7 @@ class Pulled(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """A public set.
-
-    Attributes:
-        name: its name for `mtmetrics data pull`.
-        what: what it holds.
-        licence: terms that its authors state.
-        files: name -> file.
-    """
+    """A public set: its name for `mtmetrics data pull`, what it holds, its authors' terms, and its files by name."""
 
     name: str
     what: str
@@ -61,28 +43,15 @@ class Dataset:
 
     @property
     def cache(self) -> Path:
-        """The folder where it is kept unless another one is named.
-
-        Raises:
-            ArtifactError: it cannot be made.
-        """
+        """The folder where it is kept unless another one is named."""
         return assets_folder("data", self.name)
 
     def pull(self, folder: Path, *, on_bytes: Callable[[int], object] = lambda _: None) -> Pulled:
         """Fetches the files that are not in a folder yet, and records their checksums there.
 
         A file whose checksum is not in the registry is taken as it comes the first time; from then on it must have the
-        recorded one.
-
-        Args:
-            folder: where to write them; it is made.
-            on_bytes: called with the number of bytes of every piece that arrives.
-
-        Raises:
-            InputError: another file of that name is there.
-            ArtifactError: something is missing and the network must not be asked; or as
-                `mtmetrics.artifacts.download.fetch_file`.
-            MTMetricsError: the place cannot be written.
+        recorded one. Another file of that name, or a network that must not be asked, ends it. `on_bytes` is called with
+        the number of bytes of every piece that arrives.
         """
         recorded = _recorded(folder / SUMS)
         known = {name: file.sha256 or recorded.get(name) for name, file in self.files.items()}
@@ -90,9 +59,8 @@ class Dataset:
         for name in present:
             if known[name] is None or sha256_file(folder / name) != known[name]:
                 why = "its checksum is not known" if known[name] is None else "it is damaged or another one"
-                raise InputError(
-                    f"{folder / name} exists already and {why}; remove it, or choose another folder with --out"
-                )
+                advice = "remove it, or choose another folder with --out"
+                raise InputError(f"{folder / name} exists already and {why}; {advice}")
         fetched = [name for name in self.files if name not in present]
         if fetched and is_offline():
             raise ArtifactError(f"{self.name}: {fetched[0]} is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it")
@@ -100,43 +68,32 @@ class Dataset:
             make_folder(folder)
             with http_client() as client:
                 for name in fetched:
-                    recorded[name] = fetch_file(
-                        client, self.files[name].url, folder / name, known[name], on_bytes=on_bytes
-                    )
+                    url = self.files[name].url
+                    recorded[name] = fetch_file(client, url, folder / name, known[name], on_bytes=on_bytes)
                     write_atomic(folder / SUMS, "".join(f"{recorded[name]}  {name}\n" for name in sorted(recorded)))
         return Pulled(fetched, present, [name for name in fetched if known[name] is None])
 
 
 def datasets() -> dict[str, Dataset]:
-    """All sets of the registry by name.
-
-    Raises:
-        ArtifactError: the registry is missing or malformed.
-    """
+    """All sets of the registry by name."""
     try:
         tables = tomllib.loads(REGISTRY.read_text(encoding="utf-8"))
-        return {
-            name: Dataset(
-                name,
-                table["what"],
-                table["licence"],
-                {file: DataFile(**about) for file, about in table["files"].items()},
-            )
-            for name, table in tables.items()
-        }
+        found = {}
+        for name, table in tables.items():
+            files = {file: DataFile(**about) for file, about in table["files"].items()}
+            found[name] = Dataset(name, table["what"], table["licence"], files)
+        return found
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ArtifactError(f"{REGISTRY}: the registry of data cannot be read ({error!r})") from error
 
 
 def _recorded(path: Path) -> dict[str, str]:
-    """File name -> sha256 of the lines of a `sha256sum` file; nothing where there is none."""
+    """File name -> sha256, of a `sha256sum` file; nothing where there is none."""
     recorded = {}
     for number, line in enumerate(iter_lines(path) if path.exists() else (), 1):
         digest, space, name = line.partition("  ")
         if not space or len(digest) != 64:
-            raise InputError(
-                f"{path}, line {number}: a sha256, two spaces and the name of a file are needed; remove the file to "
-                "start anew"
-            )
+            needed = "a sha256, two spaces and the name of a file are needed"
+            raise InputError(f"{path}, line {number}: {needed}; remove the file to start anew")
         recorded[name] = digest
     return recorded

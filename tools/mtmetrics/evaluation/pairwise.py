@@ -19,21 +19,9 @@ def darr_kendall(
 ) -> Correlation:
     """Kendall's tau-like agreement of the WMT metrics tasks (Bojar et al., 2017; Ma et al., 2018): (C - D) / (C + D).
 
-    The pairs are two translations of one item whose raw assessments lie at least `threshold` points apart; other pairs
-    count as tied and are left out. C pairs are ordered by the metric as by people; the D others are ordered the other
-    way or tied by the metric. All pairs of a set count the same, whatever item they belong to.
-
-    Args:
-        scores: (n,) scores of a metric; None leaves the translation out.
-        raw_human: (n,) raw assessments of 0 to 100 points (not standardised); None leaves the translation out.
-        items: (n,) what was translated; equal labels mean the same source segment.
-        threshold: in points, above 0.
-
-    Returns:
-        In [-1, 1]; NaN with its reason where no pair is left or a value is not finite.
-
-    Raises:
-        InputError: the columns are not vectors of one length, or an impossible threshold.
+    The pairs are two translations of one item whose raw assessments (0 to 100, not standardised) lie at least
+    `threshold` points apart. C pairs are ordered by the metric as by people; the D others the other way, or tied by the
+    metric.
 
     Example:
         Of three pairs two are concordant, and the metric ties one:
@@ -51,39 +39,21 @@ def darr_kendall(
     ranked = np.abs(people) >= threshold
     pairs = int(ranked.sum())
     if not pairs:
-        return Correlation(
-            np.nan, f"no two translations of one item were judged at least {threshold:g} points apart", columns.left_out
-        )
+        reason = f"no two translations of one item were judged at least {threshold:g} points apart"
+        return Correlation(np.nan, reason, columns.left_out)
     concordant = int((np.sign(metric) == np.sign(people))[ranked].sum())
     return Correlation((2 * concordant - pairs) / pairs, None, columns.left_out)
 
 
 class TieCalibrated(NamedTuple):
-    """Pairwise accuracy with tie calibration.
-
-    Attributes:
-        accuracy: in [0, 1].
-        epsilon: largest difference of scores that counts as a tie; NaN where the accuracy is not defined.
-    """
+    """Pairwise accuracy with tie calibration, and the largest difference of scores that counts as a tie, or NaN."""
 
     accuracy: Correlation
     epsilon: float
 
 
 def pairwise_accuracy(scores: Numbers, human: Numbers) -> Correlation:
-    """Share of the pairs of systems that metric and people order alike (Kocmi et al., 2021).
-
-    A pair that one side alone holds for tied is not ordered alike; a pair that both hold for tied is.
-
-    Args:
-        scores: (k,) scores of systems; None leaves the system out.
-        human: (k,) judgements of the same systems; None leaves the system out.
-
-    Returns:
-        In [0, 1]; NaN with its reason where fewer than 2 systems have both values, or a value is not finite.
-
-    Raises:
-        InputError: the columns are not vectors of numbers of one length.
+    """Share of the pairs of systems that metric and people order, or tie, alike (Kocmi et al., 2021).
 
     Example:
         >>> pairwise_accuracy([0.1, 0.2, 0.3, 0.4], [1, 3, 2, 4]).value  # one of six pairs is the wrong way round
@@ -98,25 +68,12 @@ def pairwise_accuracy(scores: Numbers, human: Numbers) -> Correlation:
 
 
 def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Sequence[Any] | np.ndarray) -> TieCalibrated:
-    """Pairwise accuracy with tie calibration, acc_eq* (Deutsch, Foster and Freitag, 2023), "acc23" of the WMT metrics
-    tasks.
+    """Pairwise accuracy with tie calibration, acc_eq* (Deutsch, Foster and Freitag, 2023), WMT's "acc23".
 
     Pairs are two translations of one item. The metric calls a pair tied where its scores differ by at most epsilon; it
-    is right about a pair where it orders it as people do, or calls it tied as people do. The accuracy is the mean over
-    the items of the share of pairs that the metric is right about; one epsilon is chosen for all items, the smallest of
-    those with the highest accuracy. It is 0 or the difference of a pair: the accuracy changes nowhere else. Items with
-    fewer than two translations are left out and counted.
-
-    Args:
-        scores: (n,) scores of a metric; None leaves the translation out.
-        human: (n,) human judgements; None leaves the translation out.
-        items: (n,) what was translated; equal labels mean the same source segment.
-
-    Returns:
-        Accuracy in [0, 1] and epsilon; NaN with its reason where there is no pair, or a value is not finite.
-
-    Raises:
-        InputError: the columns are not vectors of numbers of one length.
+    is right where it orders a pair as people do, or calls it tied as people do. The accuracy is the mean over the items
+    of the share of pairs that it is right about; epsilon is the smallest of those with the highest accuracy: 0 or the
+    difference of a pair. Items with fewer than two translations are left out and counted.
 
     Example:
         >>> found = tie_calibrated_accuracy([0.50, 0.51, 0.90], [1, 1, 2], ["s1", "s1", "s1"])
@@ -132,9 +89,8 @@ def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Sequence[Any
     compared = int((sizes >= 2).sum())
     left_out = columns.left_out, len(sizes) - compared
     if not compared:
-        return TieCalibrated(
-            Correlation(np.nan, "no item has two translations with a score and a judgement", *left_out), np.nan
-        )
+        reason = "no item has two translations with a score and a judgement"
+        return TieCalibrated(Correlation(np.nan, reason, *left_out), np.nan)
     metric, people = (column[first] - column[second] for column in columns.values.values())
     pairs = sizes * (sizes - 1) / 2
     weights = 1 / (pairs[groups[first]] * compared)
@@ -155,23 +111,8 @@ def soft_pairwise_accuracy(
     """Soft pairwise accuracy (Thompson et al., 2024): 1 - mean |p_human - p_metric| over the pairs of systems.
 
     p is the one-sided p-value that one system of the pair is better, by a paired permutation test on the scores of
-    segments. All pairs, the metric and people share the same permutations. The items are those that every system has a
-    score and a judgement for.
-
-    Args:
-        scores: (n,) scores of a metric; None where it is missing.
-        human: (n,) human judgements; None where it is missing.
-        items: (n,) what was translated.
-        systems: (n,) who translated.
-        resamples: number of permutations.
-        seed: of the draw.
-
-    Returns:
-        In [0, 1]; `left_out` counts the segments that do not count, also those of items that another system lacks. NaN
-        with its reason where there are fewer than 2 systems, no common item, or a value that is not finite.
-
-    Raises:
-        InputError: the columns are not vectors of one length, or a system has an item twice.
+    segments; all share the same permutations. The items are those that every system has a score and a judgement for;
+    other segments are left out.
     """
     columns = complete({"scores": scores, "human judgements": human})
     if reason := columns.not_finite:
@@ -204,10 +145,8 @@ def _tables(
     shape = row.max(initial=-1) + 1, item.max(initial=-1) + 1
     cells, times = np.unique(row * shape[1] + item, return_counts=True)
     if (times > 1).any():
-        positions = np.flatnonzero(columns.kept)[row * shape[1] + item == cells[times.argmax()]]
-        raise InputError(
-            f"items and systems: segments {' and '.join(map(str, positions[:2]))} are of one system and one item"
-        )
+        twice = np.flatnonzero(columns.kept)[row * shape[1] + item == cells[times.argmax()]]
+        raise InputError(f"items and systems: segments {twice[0]} and {twice[1]} are of one system and one item")
     common = np.bincount(item, minlength=shape[1]) == shape[0]
     tables = [np.zeros(shape) for _ in columns.values]
     for table, values in zip(tables, columns.values.values(), strict=True):
@@ -216,12 +155,9 @@ def _tables(
 
 
 def _calibrated(distances: np.ndarray, ordered: np.ndarray, tied: np.ndarray) -> tuple[float, float]:
-    """The highest accuracy and the smallest epsilon that reaches it.
+    """The highest accuracy and the smallest epsilon that reaches it, for p pairs.
 
-    Args:
-        distances: (p,) absolute differences of the metric's scores.
-        ordered: (p,) what a pair adds to the accuracy where the metric does not call it tied.
-        tied: (p,) what it adds where the metric does.
+    A pair at a distance (p,) of scores adds `ordered` (p,) to the accuracy, and `tied` (p,) once the metric ties it.
     """
     order = np.argsort(distances, kind="stable")
     epsilons = np.concatenate([[0.0], distances[order]])
@@ -234,8 +170,5 @@ def _calibrated(distances: np.ndarray, ordered: np.ndarray, tied: np.ndarray) ->
 
 
 def _too_few(systems: int) -> str | None:
-    if systems >= 2:
-        return None
-    return (
-        f"pairs need at least 2 systems with a score and a judgement, there {'is' if systems == 1 else 'are'} {systems}"
-    )
+    there = f"there {'is' if systems == 1 else 'are'} {systems}"
+    return f"pairs need at least 2 systems with a score and a judgement, {there}" if systems < 2 else None

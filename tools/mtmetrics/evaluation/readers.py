@@ -34,12 +34,7 @@ _MLQE_NAME = re.compile(rf".*\.(?P<source>[a-z]{{2}})(?P<target>[a-z]{{2}}){re.e
 
 
 class Row(NamedTuple):
-    """A row of a file.
-
-    Attributes:
-        where: its place, for messages.
-        fields: what stands in it.
-    """
+    """What stands in a row of a file, and its place, for messages."""
 
     where: str
     fields: Mapping[str, Any]
@@ -49,11 +44,7 @@ class Row(NamedTuple):
         return next((name for name in NAMES[field] if name in self.fields), None)
 
     def required(self, field: str) -> str:
-        """The name under which the row has a field of `NAMES`.
-
-        Raises:
-            InputError: it has not.
-        """
+        """The name under which the row has a field of `NAMES`; refused where it has not."""
         name = self.name(field)
         if name is None:
             raise self.lacks(NAMES[field])
@@ -65,31 +56,19 @@ class Row(NamedTuple):
         return InputError(f"{self.where}: no field {' or '.join(map(repr, names))}; the row has: {there}")
 
     def text(self, name: str) -> str:
-        """The string under a name.
-
-        Raises:
-            InputError: something else is there; names the place.
-        """
+        """The string under a name; refused, with its place, where something else is there."""
         value = self.fields[name]
         if not isinstance(value, str):
             raise InputError(f"{self.where}, field {name!r}: a string is needed, got {shown(value)}")
         return value
 
     def label(self, name: str) -> str:
-        """The string or whole number under a name, as a string.
-
-        Raises:
-            InputError: as `text`.
-        """
+        """The string or whole number under a name, as a string; other values are refused."""
         value = self.fields[name]
         return str(value) if isinstance(value, int) and is_number(value) else self.text(name)
 
     def number(self, name: str) -> float:
-        """The finite number under a name.
-
-        Raises:
-            InputError: as `text`.
-        """
+        """The finite number under a name; other values are refused."""
         value = self.fields[name]
         # Python's JSON reader lets NaN, Infinity and whole numbers through that no float holds.
         if not is_number(value) or not abs(value) <= _LARGEST:
@@ -97,14 +76,7 @@ class Row(NamedTuple):
         return float(value)
 
     def outputs(self, systems: Collection[str] = ()) -> "Row":
-        """The object in the field ``outputs``: system -> translation.
-
-        Args:
-            systems: if any, exactly those that it must hold.
-
-        Raises:
-            InputError: something else is there.
-        """
+        """The object in the field ``outputs``, system -> translation; of exactly the systems given, if any."""
         found = self.fields.get("outputs")
         where = f"{self.where}, field 'outputs'"
         if not isinstance(found, dict) or (systems and found.keys() != set(systems)):
@@ -113,11 +85,7 @@ class Row(NamedTuple):
         return Row(where, found)
 
     def checked_pair(self, pair: str) -> str:
-        """The language pair of the row, if it is one.
-
-        Raises:
-            InputError: it is not; names the place.
-        """
+        """The language pair of the row, refused with its place where it is none."""
         try:
             language_pair(pair)
         except InputError as error:
@@ -138,10 +106,6 @@ def is_number(value: Any) -> bool:
 # Tables with a header row.
 
 
-def _table_rows(path: str | Path) -> Iterator[Row]:
-    return _parsed(path, iter_lines(path))
-
-
 def _parsed(path: str | Path, lines: Iterable[str]) -> Iterator[Row]:
     lines = iter(lines)
     first = next(lines, None)
@@ -155,9 +119,8 @@ def _parsed(path: str | Path, lines: Iterable[str]) -> Iterator[Row]:
     if _REQUIRED_TEXTS.isdisjoint(header):
         raise InputError(
             f"{path}, line 1: a header with the columns source, translation and human (or src, mt and score) is "
-            "needed, "
-            f"got {', '.join(header)!r:.80}; files such as WMT's DA-seglevel.csv hold no text: write sentences and "
-            "judgements into one table"
+            f"needed, got {', '.join(header)!r:.80}; files such as WMT's DA-seglevel.csv hold no text: write "
+            "sentences and judgements into one table"
         )
     for number, values in table:
         where = f"{path}, line {number}"
@@ -200,19 +163,14 @@ def _value(name: str, cell: str) -> Any:
 # MLQE-PE: the language pair is that of the file's name.
 
 
-def _mlqe_rows(path: str | Path) -> Iterator[Row]:
-    return _with_pair(path, Path(path).name, iter_lines(path))
-
-
 def _mlqe_archive_rows(path: str | Path) -> Iterator[Row]:
     """The rows of the one table in a tar archive; nothing is unpacked to disk."""
     try:
         with tarfile.open(path) as archive:
             members = [member for member in archive if member.isfile() and member.name.endswith(_MLQE)]
             if len(members) != 1:
-                raise InputError(
-                    f"{path}: holds {len(members)} files *{_MLQE}, one is needed; unpack it and pass the files"
-                )
+                count = f"holds {len(members)} files *{_MLQE}, one is needed"
+                raise InputError(f"{path}: {count}; unpack it and pass the files")
             inner = f"{path}:{members[0].name}"
             yield from _with_pair(inner, members[0].name, decoded_lines(archive.extractfile(members[0]), inner))
     except (OSError, EOFError, tarfile.TarError) as error:
@@ -229,37 +187,28 @@ def _with_pair(path: str | Path, name: str, lines: Iterable[str]) -> Iterator[Ro
 
 # The first end of a file's name that fits says how it is read; a file of any other name is JSON Lines.
 _LAYOUTS: dict[str, Callable[[str | Path], Iterator[Row]]] = {
-    _MLQE: _mlqe_rows,
+    _MLQE: lambda path: _with_pair(path, Path(path).name, iter_lines(path)),
     ".tar": _mlqe_archive_rows,
     ".tgz": _mlqe_archive_rows,
-    ".tsv": _table_rows,
-    ".csv": _table_rows,
+    ".tsv": lambda path: _parsed(path, iter_lines(path)),
+    ".csv": lambda path: _parsed(path, iter_lines(path)),
     ".jsonl": jsonl_rows,
 }
 
 
 def files_of(path: str | Path) -> list[str | Path]:
-    """The file itself, or the files of a folder that can be read, in the order of their names.
-
-    Raises:
-        InputError: the folder holds none.
-    """
+    """The file itself, or the files of a folder that can be read, sorted; a folder without any is refused."""
     if not Path(path).is_dir():
         return [path]
     files = sorted(file for file in Path(path).rglob("*") if file.is_file() and _end(file))
     if not files:
-        raise InputError(
-            f"{path}: holds no judged data; files *{', *'.join(_LAYOUTS)} are read, or a test set of mt-metrics-eval"
-        )
+        known = f"files *{', *'.join(_LAYOUTS)} are read, or a test set of mt-metrics-eval"
+        raise InputError(f"{path}: holds no judged data; {known}")
     return [*files]
 
 
 def read_rows(file: str | Path) -> Iterator[Row]:
-    """Yields every row of a file in any of the layouts that `mtmetrics.evaluation.data.read_judged` names.
-
-    Raises:
-        InputError: the file cannot be read, or is not what the end of its name says.
-    """
+    """Yields every row of a file, read as the end of its name says (see `mtmetrics.evaluation.data.read_judged`)."""
     return _LAYOUTS.get(_end(file) or "", jsonl_rows)(file)
 
 

@@ -1,6 +1,5 @@
 """A table of correlations -> text: as the papers print it, a row per file, a row per layer, or JSON."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from mtmetrics.evaluation.table_styles import (
     Cell,
     Marked,
     Table,
+    as_json,
     latex_text,
     one_line,
     rounded,
@@ -42,24 +42,19 @@ def render_metrics(table: MetricTable, about: Mapping[str, Any], style: str, *, 
         table: the metrics.
         about: what was judged, for JSON alone.
         style: ``json`` (full precision), or a style of tables (three decimals). Under a table for readers stand what
-            the marks mean, the signatures, and why rows are empty; ``csv`` and ``tsv`` hold signatures and reasons in
-            columns of their own.
+            the marks mean, signatures, and why rows are empty; ``csv`` and ``tsv`` hold the last two as columns.
         recipe: puts the numbers of a paper's table beside ours; its rows are those of the table.
     """
     if style == "json":
-        return json.dumps({**about, **_as_json(table, recipe)}, indent=2, ensure_ascii=False, allow_nan=False)
+        return as_json({**about, **_as_json(table, recipe)})
     rows = _published_table(table, recipe) if recipe is not None else _table(table)
     if style not in FOR_READERS:
-        details = [
-            ["signature", "problem"],
-            *([joined_signature(row.scored.signatures), row.scored.problem or ""] for row in table.rows),
-        ]
-        return STYLES[style]([[*row, *more] for row, more in zip(rows, details, strict=True)], ())
+        details = [(joined_signature(row.scored.signatures), row.scored.problem or "") for row in table.rows]
+        wide = zip(rows, [("signature", "problem"), *details], strict=True)
+        return STYLES[style]([[*row, *more] for row, more in wide], ())
     text = STYLES[style](rows, range(1, len(rows[0])))
-    escape = latex_text if style == "latex" else one_line
-    return "\n\n".join(
-        [text, *(("\\noindent " if style == "latex" else "") + escape(note) for note in _notes(table, recipe))]
-    )
+    start, escape = ("\\noindent ", latex_text) if style == "latex" else ("", one_line)
+    return "\n\n".join([text, *(start + escape(note) for note in _notes(table, recipe))])
 
 
 def render_files(table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, Any], style: str) -> str:
@@ -69,28 +64,20 @@ def render_files(table: MetricTable, results: Sequence[MetricResult], about: Map
         table: its rows are the score, and perhaps parts of it.
         results: of the metric on each file.
         about: what was judged and how (metric, preset, ...), for JSON alone.
-        style: ``json``, or one of the styles of tables; a correlation that is not defined is null in JSON, beside its
-            reason, ``nan`` in tables.
+        style: ``json`` or a style of tables; an undefined correlation is null beside its reason, ``nan`` in tables.
     """
     means = {row.scored.entry.part: row.average for row in table.rows}
-    by_file = [
-        {row.scored.entry.part: row.cells[number].correlation for row in table.rows}
-        for number in range(len(table.columns))
-    ]
+    cells = zip(*(row.cells for row in table.rows), strict=True)
+    by_file = [dict(zip(means, (cell.correlation for cell in column), strict=True)) for column in cells]
     judged = [(column.file, column.lang_pair, len(column.judgements)) for column in table.columns]
     if style == "json":
         files = [
-            {
-                **dict(zip(("file", "lp", "n"), names, strict=True)),
-                **_numbers(found, table.measure.label),
-                "range": _ranges(result, [*found]),
-                "signature": result.signature,
-                "report": result.report.as_dict(),
-            }
+            dict(zip(("file", "lp", "n"), names, strict=True))
+            | _numbers(found, table.measure.label)
+            | {"range": _ranges(result, [*found]), "signature": result.signature, "report": result.report.as_dict()}
             for names, found, result in zip(judged, by_file, results, strict=True)
         ]
-        whole = {**about, "files": files, "mean": _numbers(means, table.measure.label)}
-        return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False)
+        return as_json({**about, "files": files, "mean": _numbers(means, table.measure.label)})
     rows: list[list[Cell]] = [["file", "lp", "n", *means, "signature"]]
     for (file, pair, n), found, result in zip(judged, by_file, results, strict=True):
         rows.append([file, pair, str(n), *map(rounded, found.values()), result.signature])
@@ -105,7 +92,7 @@ def _numbers(correlations: Mapping[str, Correlation], coefficient: str) -> dict[
 
 
 def _ranges(result: MetricResult, parts: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """The lowest and highest value of each part among the segments without a blank side."""
+    """The lowest and highest value of each part, without segments that have a blank side."""
     if result.empty.all():
         return {}
     columns = {SCORE: result.segments, **result.parts}
@@ -114,20 +101,11 @@ def _ranges(result: MetricResult, parts: Sequence[str]) -> dict[str, tuple[float
 
 
 def chosen_layers(text: str, depth: int | None) -> list[int]:
-    """The layers that a user names: ``all``, or numbers joined by commas.
-
-    Args:
-        text: what the user passed.
-        depth: number of layers of the encoder, None where there is no choice.
-
-    Raises:
-        InputError: not of that form, or no such layers.
+    """The layers that a user names: ``all``, or numbers up to `depth` (None: no choice) joined by commas.
 
     Example:
-        >>> chosen_layers("all", 2)
-        [0, 1, 2]
-        >>> chosen_layers("2,1", 2)
-        [1, 2]
+        >>> chosen_layers("all", 2), chosen_layers("2,1", 2)
+        ([0, 1, 2], [1, 2])
     """
     if depth is None:
         raise InputError("--layers: the encoder of this metric leaves no choice of layer")
@@ -148,28 +126,21 @@ def render_layers(studies: Mapping[int, MetricTable], about: Mapping[str, str], 
     Args:
         studies: layer -> a table with a row for the score, and perhaps for parts of it.
         about: what was judged and how, for JSON alone.
-        style: ``json``, or one of the styles of tables, which have a row per measure and layer, a column per file, and
-            their mean.
+        style: ``json``, or a style of tables: a row per measure and layer, a column per file, and their mean.
     """
     lines = layer_curves(studies)
     first = next(iter(studies.values()))
     files = [f"{column.file} ({column.lang_pair})" for column in first.columns]
+    cells = [(name, layer, values) for name, layers in lines.items() for layer, values in layers.items()]
     if style == "json":
-        names = [*files, "mean"]
-        rows: list[dict[str, Any]] = [
-            {
-                "measure": name,
-                "layer": layer,
-                first.measure.label: dict(zip(names, [value.known for value in values], strict=True)),
-            }
-            for name, layers in lines.items()
-            for layer, values in layers.items()
+        label, names = first.measure.label, [*files, "mean"]
+        rows = [
+            {"measure": name, "layer": layer, label: dict(zip(names, (value.known for value in values), strict=True))}
+            for name, layer, values in cells
         ]
-        return json.dumps({**about, "layers": rows}, indent=2, ensure_ascii=False, allow_nan=False)
+        return as_json({**about, "layers": rows})
     table = [["measure", "layer", *files, "mean"]]
-    table += [
-        [name, str(layer), *map(rounded, values)] for name, layers in lines.items() for layer, values in layers.items()
-    ]
+    table += [[name, str(layer), *map(rounded, values)] for name, layer, values in cells]
     return STYLES[style](table, range(1, len(table[0])))
 
 
@@ -184,13 +155,7 @@ def layer_curves(studies: Mapping[int, MetricTable]) -> dict[str, dict[int, list
 
 
 def joined_signature(signatures: Sequence[str]) -> str:
-    """One signature for several files: where they differ, such as in language pair and map, all values joined by
-    commas.
-
-    Example:
-        >>> joined_signature(["xmoverscore|lp:de-en|layer:1", "xmoverscore|lp:fi-en|layer:1"])
-        'xmoverscore|lp:de-en,fi-en|layer:1'
-    """
+    """One signature for several files: of values that differ, such as the language pair, all, joined by commas."""
     columns = [signature.split("|") for signature in dict.fromkeys(signatures)]
     if len({len(column) for column in columns}) > 1:
         return " ".join(dict.fromkeys(signatures))
@@ -203,20 +168,19 @@ def joined_signature(signatures: Sequence[str]) -> str:
 
 def _table(table: MetricTable) -> Table:
     several = len(table.columns) > 1
-    accuracy = any(row.accuracy is not None for row in table.rows)
-    rows: list[list[Cell]] = [
-        ["metric", *table.labels, *(["average"] if several else []), *(["accuracy"] if accuracy else [])]
-    ]
+    accuracy = any(row.accuracy for row in table.rows)
+    ends = [*(["average"] if several else []), *(["accuracy"] if accuracy else [])]
+    rows: list[list[Cell]] = [["metric", *table.labels, *ends]]
     for row in table.rows:
         cells: list[Cell] = [row.scored.entry.title, *_own_cells(table, row)]
         cells += [_average(row)] if several else []
-        rows.append([*cells, *([_number(row.accuracy)] if accuracy else [])])
+        cells += [rounded(row.accuracy) if row.accuracy else ""] if accuracy else []
+        rows.append(cells)
     return rows
 
 
 def _published_table(table: MetricTable, recipe: Recipe) -> Table:
-    """Beside each of our columns the paper's, the averages of both over the pairs that are given, then the paper's
-    other columns."""
+    """Beside each of our columns the paper's, the averages of both over the given pairs, then its other columns."""
     given = [column.lang_pair for column in table.columns]
     other = [pair for pair in recipe.pairs if pair not in given]
     head: list[Cell] = ["metric"]
@@ -248,10 +212,6 @@ def _cell(cell: MetricCell) -> Cell:
 
 def _average(row: MetricRow) -> Cell:
     return Marked(rounded(row.average), row.best) if row.cells else ""
-
-
-def _number(correlation: Correlation | None) -> str:
-    return "" if correlation is None else rounded(correlation)
 
 
 def _optional(value: float | None) -> str:
@@ -296,16 +256,13 @@ def _as_json(table: MetricTable, recipe: Recipe | None) -> dict[str, Any]:
         "group": table.measure.group,
         "significance": table.test,
         "columns": columns,
-    }
-    if recipe is None:
-        return {**about, "rows": rows}
-    published = [{"published": paper.published, "published_average": paper.average} for paper in recipe.rows]
-    rows = [row | paper for row, paper in zip(rows, published, strict=True)]
-    return {
-        "recipe": {"name": recipe.name, "title": recipe.title, "citation": recipe.citation, "note": recipe.note},
-        **about,
         "rows": rows,
     }
+    if recipe is None:
+        return about
+    for row, paper in zip(rows, recipe.rows, strict=True):
+        row |= {"published": paper.published, "published_average": paper.average}
+    return {"recipe": {name: getattr(recipe, name) for name in ("name", "title", "citation", "note")}, **about}
 
 
 def _row_as_json(row: MetricRow) -> dict[str, Any]:
@@ -327,10 +284,9 @@ def _cell_as_json(cell: MetricCell) -> dict[str, Any]:
     result: dict[str, Any] = {"value": cell.correlation.known, "best": cell.best}
     if cell.correlation.reason is not None:
         result["undefined"] = cell.correlation.reason
-    if cell.correlation.left_out:
-        result["left_out"] = cell.correlation.left_out
-    if cell.correlation.undefined_groups:
-        result["undefined_groups"] = cell.correlation.undefined_groups
+    for name in ("left_out", "undefined_groups"):
+        if getattr(cell.correlation, name):
+            result[name] = getattr(cell.correlation, name)
     if cell.p_value is not None:
         result |= {"p": cell.p_value.known, "not_significantly_worse": cell.tied}
         if cell.p_value.reason is not None:

@@ -25,13 +25,7 @@ _WORDS = {"true": True, "false": False}
 
 @dataclasses.dataclass(frozen=True)
 class MetricSpec:
-    """A metric with its preset and what overrides the preset.
-
-    Attributes:
-        metric: name, such as ``"xmoverscore"``.
-        preset: name of a preset or a folder; None for the metric's own default.
-        options: names and values of options of the metric's loader.
-    """
+    """A metric with its preset (name or folder; None for the metric's own) and the options that override it."""
 
     metric: str
     preset: str | None = None
@@ -39,7 +33,7 @@ class MetricSpec:
 
     @classmethod
     def parse(cls, text: str) -> "MetricSpec":
-        """Reads what a user wrote; an empty preset, as in ``sentsim::variant=wmd``, is the default.
+        """Reads ``NAME[:PRESET[:option=value,...]]``; an empty preset is the default.
 
         Values are ``true`` and ``false``, numbers where they look like numbers, and text otherwise.
 
@@ -54,51 +48,38 @@ class MetricSpec:
         """
         metric, _, rest = text.partition(":")
         if not metric.strip():
-            raise InputError(
-                f"metric {text!r}: has no name; NAME, NAME:PRESET or NAME:PRESET:option=value,... is needed"
-            )
+            needed = "NAME, NAME:PRESET or NAME:PRESET:option=value,... is needed"
+            raise InputError(f"metric {text!r}: has no name; {needed}")
         preset, _, listed = rest.partition(":")
         options: dict[str, Any] = {}
         for item in listed.split(",") if listed else []:
             name, equals, value = item.partition("=")
             name = name.strip().replace("-", "_")
             if not equals or not name or name in options or name in _OWN:
-                raise InputError(
-                    f"metric {text!r}: {item!r} cannot be used; NAME:PRESET:option=value,option=value is needed"
-                )
+                needed = "NAME:PRESET:option=value,option=value is needed"
+                raise InputError(f"metric {text!r}: {item!r} cannot be used; {needed}")
             options[name] = _value(value.strip())
         return cls(metric.strip(), preset.strip() or None, tuple(options.items()))
 
     def __str__(self) -> str:
-        options = ",".join(
-            f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in self.options
-        )
-        return f"{self.metric}:{self.preset or ''}:{options}".rstrip(":")
+        shown = (f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in self.options)
+        return f"{self.metric}:{self.preset or ''}:{','.join(shown)}".rstrip(":")
 
     def filled(self, preset: str, options: dict[str, Any]) -> "MetricSpec":
-        """The same metric, with a preset, where it has presets, and options for what it does not say itself."""
+        """The same metric, with a preset, where it has presets, and options, for what it does not say itself."""
         takes = METRICS[self.metric].options() if self.metric in METRICS else ()
-        return MetricSpec(
-            self.metric,
-            self.preset or (preset if "preset" in takes else None),
-            tuple((options | dict(self.options)).items()),
-        )
+        preset_used = self.preset or (preset if "preset" in takes else None)
+        return MetricSpec(self.metric, preset_used, tuple((options | dict(self.options)).items()))
 
     def having(self, **options: Any) -> "MetricSpec":
         """The same metric with other options."""
         return dataclasses.replace(self, options=tuple((dict(self.options) | options).items()))
 
     def load(self, pool: ModelPool, lang_pair: str) -> Scorer:
-        """The scorer of the metric for a language pair.
-
-        Raises:
-            InputError: a preset of a metric that has none, or as `mtmetrics.scorers.registry.load_scorer`.
-            ArtifactError: as there.
-        """
+        """The scorer of the metric for a language pair; a preset of a metric that has none is refused."""
         if self.preset is not None and not has_presets(self.metric):
-            raise InputError(
-                f"metric {str(self)!r}: {self.metric} has no presets; write {dataclasses.replace(self, preset=None)}"
-            )
+            without = dataclasses.replace(self, preset=None)
+            raise InputError(f"metric {str(self)!r}: {self.metric} has no presets; write {without}")
         preset = {} if self.preset is None else {"preset": self.preset}
         return load_scorer(self.metric, pool=pool, lang_pair=lang_pair, **preset, **dict(self.options))
 
@@ -123,7 +104,7 @@ class Entry:
         metric: the metric, or None.
         column: a column of numbers in the files, where there is no metric.
         part: the score of the metric, or a part of it.
-        falls: whether lower is better; the sign of the values is turned then.
+        falls: lower is better; the sign of the values is turned then.
         why_not: why the row has no scores, where neither metric nor column is given.
     """
 
@@ -142,14 +123,9 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class RowScores:
-    """The scores of a row.
+    """For each file a row's value per segment or system, None where there is none, and the signature of its metric.
 
-    Attributes:
-        entry: where they come from.
-        scores: for each file one value per segment or per system, None where there is none; empty where the row has no
-            scores.
-        signatures: for each file the signature of the metric; empty for columns.
-        problem: why the row has no scores; None where it has.
+    Both are empty where the row has a problem, signatures for columns too.
     """
 
     entry: Entry
@@ -160,13 +136,12 @@ class RowScores:
 
 @dataclasses.dataclass(frozen=True)
 class MetricRuns:
-    """What several metrics gave on several files.
+    """What several metrics gave on files of judged segments, or judged systems.
 
     Attributes:
-        files: judged segments, or judged systems.
         results: metric -> for each file its result on each system; judged segments count as one system.
         problems: metric -> why it could not be run.
-        lenient: whether a row without scores has a problem, instead of ending everything.
+        lenient: a row without scores has a problem, instead of ending everything.
     """
 
     files: Sequence[Judged]
@@ -180,11 +155,7 @@ class MetricRuns:
         return [entry, *(dataclasses.replace(entry, title=f"{entry.title} {part}", part=part) for part in parts)]
 
     def scored(self, entry: Entry) -> RowScores:
-        """The scores of a row.
-
-        Raises:
-            InputError: there is no such column, or the metric has no such part.
-        """
+        """The scores of a row; a column or part that does not exist is refused, or the problem of the row."""
         try:
             return self._scored(entry)
         except InputError as error:
@@ -259,13 +230,9 @@ def run_metrics(
 
 
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:
-    """Several metrics on one file, stretch by stretch, so that what one has encoded is still there for the next.
+    """For each metric its result on each system of a file; judged segments count as one system.
 
-    Returns:
-        For each metric its result on each system of the file; judged segments count as one system.
-
-    Raises:
-        InputError: the file lacks the references that a metric compares with, or holds no row.
+    They go stretch by stretch, so that what one has encoded is still there for the next.
     """
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
     named = {f"predictions of {name}" if name else "predictions": texts for name, texts in outputs.items()}
@@ -283,11 +250,7 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
 
 
 def _compared_texts(scorer: Scorer, file: Judged, metric: str) -> list[str]:
-    """The sources or references that a metric compares the translations of a file with.
-
-    Raises:
-        InputError: a segment has no reference.
-    """
+    """The sources or references that a metric compares a file with; refused where a segment has no reference."""
     rows = next(iter(file.outputs().values()))
     if scorer.compares == "sources":
         return rows["source"].tolist()

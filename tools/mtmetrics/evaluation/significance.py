@@ -14,10 +14,10 @@ from mtmetrics.evaluation.correlation import (
     complete,
     members,
     pearson,
+    sample_correlations,
     unit,
     why_undefined,
 )
-from mtmetrics.evaluation.samples import sample_correlations
 from mtmetrics.inputs import choice, number, positive
 
 SEED = 12345
@@ -29,15 +29,7 @@ _ROUNDING = 1e-12
 
 
 class Interval(NamedTuple):
-    """A confidence interval.
-
-    Attributes:
-        low: lower end.
-        high: upper end.
-        level: share of resamples inside.
-        resamples: number of resamples.
-        seed: of the draw.
-    """
+    """A confidence interval: its ends, the share of the resamples inside, their number, and the seed of the draw."""
 
     low: float
     high: float
@@ -47,13 +39,7 @@ class Interval(NamedTuple):
 
 
 class PValue(NamedTuple):
-    """The p-value of a test.
-
-    Attributes:
-        value: in [0, 1], or NaN where the test is not defined.
-        reason: why it is not defined; None where it is.
-        left_out: segments with a missing value, which do not count.
-    """
+    """In [0, 1], or NaN with the reason why the test is not defined; segments with a missing value are left out."""
 
     value: float
     reason: str | None = None
@@ -68,8 +54,7 @@ class PValue(NamedTuple):
 def bootstrap_interval(
     values: np.ndarray | Sequence[float], *, level: float = 0.95, resamples: int = 1000, seed: int = SEED
 ) -> Interval:
-    """Percentile bootstrap interval of a mean (Efron, 1979): segments are drawn with replacement, as often as there
-    are.
+    """Percentile bootstrap interval of a mean (Efron, 1979): segments are drawn with replacement.
 
     Args:
         values: (n,) scores of segments.
@@ -87,25 +72,14 @@ def bootstrap_interval(
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         raise InputError(f"values: a vector of at least one finite number is needed, got shape {values.shape}")
-    quantiles = _tails(level)
-    low, high = np.quantile(_resampled_means(values, resamples, seed), quantiles)
+    low, high = np.quantile(_resampled_means(values, resamples, seed), _tails(level))
     return Interval(float(low), float(high), level, resamples, seed)
 
 
 def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
-    """Paired bootstrap (Koehn, 2004): the share of resamples in which system A is not better than system B.
+    """Paired bootstrap (Koehn, 2004): one-sided p, by the share of resamples in which A is not better than B.
 
-    Args:
-        a: (n,) scores of A's segments.
-        b: (n,) scores of B's, for the same sources; None on either side leaves the segment out.
-        resamples: number of resamples of the segments.
-        seed: of the draw.
-
-    Returns:
-        One-sided p, (count + 1) / (resamples + 1).
-
-    Raises:
-        InputError: the columns are not vectors of numbers of one length, no segment is left, or a score is not finite.
+    The (n,) scores of A's and B's segments are for the same sources; None on either side leaves the segment out.
     """
     differences = _differences(a, b)
     margin = _ROUNDING * np.abs(differences).mean()
@@ -113,23 +87,9 @@ def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int
 
 
 def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
-    """Approximate randomisation (Riezler and Maxwell, 2005): does A's mean lead B's by more than swapped scores would?
+    """Approximate randomisation (Riezler and Maxwell, 2005): one-sided p that A leads B; columns as `paired_bootstrap`.
 
-    In each resample the scores of the two systems change places on about half of the segments, each with probability
-    one half.
-
-    Args:
-        a: (n,) scores of A's segments.
-        b: (n,) scores of B's, for the same sources; None on either side leaves the segment out.
-        resamples: number of permutations.
-        seed: of the draw.
-
-    Returns:
-        One-sided p, (count + 1) / (resamples + 1), where count is the number of permutations in which A leads by at
-        least as much.
-
-    Raises:
-        InputError: the columns are not vectors of numbers of one length, no segment is left, or a score is not finite.
+    Each permutation swaps the scores of the two systems on about half of the segments.
     """
     differences = _differences(a, b)
     lead = differences.sum() - _ROUNDING * np.abs(differences).sum()
@@ -138,29 +98,24 @@ def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: i
 
 
 def _p_value(count: int, resamples: int) -> float:
-    """(count + 1) / (resamples + 1): `count` resamples were at least as extreme as what was observed, which counts as
-    one itself."""
-    return (count + 1) / (resamples + 1)
+    return (count + 1) / (resamples + 1)  # what was observed counts as a resample itself
 
 
 def sign_flips(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
-    """Random signs, (k, n) at a time until there are `resamples` rows: -1 swaps the two scores of a segment, 1 leaves
-    them."""
+    """Random signs, (k, n) at a time until there are `resamples` rows: -1 swaps the two scores of a segment."""
     generator = np.random.default_rng(seed)
     for count in _portions(resamples, n):
         yield 1.0 - 2.0 * generator.integers(2, size=(count, n), dtype=np.int8)
 
 
 def _portions(resamples: int, n: int) -> Iterator[int]:
-    """How many resamples of n segments to draw at once, such that a few tens of megabytes hold them; sums up to
-    `resamples`."""
+    """How many resamples of n segments to draw at once, so that a few tens of megabytes hold them."""
     at_once = max(1, _DRAWN_AT_ONCE // n)
     for first in range(0, positive("resamples", resamples), at_once):
         yield min(at_once, resamples - first)
 
 
 def _tails(level: float) -> tuple[float, float]:
-    """The quantiles between which the share `level` lies, with equal shares on either side."""
     if not 0.0 < number("level", level) < 1.0:
         raise InputError(f"level {level!r}: must lie between 0 and 1")
     return (1 - level) / 2, (1 + level) / 2
@@ -193,8 +148,7 @@ def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
     """Williams' test (1959) of r12 > r13, for correlations that share a variable, as in Graham and Baldwin (2014).
 
     t = (r12 - r13) sqrt((n - 1) (1 + r23)) / sqrt(2 K (n - 1) / (n - 3) + (r12 + r13)^2 (1 - r23)^3 / 4),
-    K = 1 - r12^2 - r13^2 - r23^2 + 2 r12 r13 r23, follows Student's t with n - 3 degrees of freedom if the correlations
-    are equal.
+    K = 1 - r12^2 - r13^2 - r23^2 + 2 r12 r13 r23, follows Student's t with n - 3 degrees of freedom if they are equal.
 
     Args:
         r12: Pearson's r of people and metric A.
@@ -203,11 +157,7 @@ def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
         n: number of segments.
 
     Returns:
-        One-sided p; 0.5 for metrics that agree fully, and NaN with its reason where n < 4 or the metrics are exact
-        opposites.
-
-    Raises:
-        InputError: a correlation outside of [-1, 1], or three that cannot occur together.
+        One-sided p; 0.5 for metrics that agree fully.
 
     Example:
         >>> round(williams(0.6, 0.4, 0.5, 100).value, 4)
@@ -234,11 +184,7 @@ def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
 
 
 def williams_test(scores_a: Numbers, scores_b: Numbers, human: Numbers) -> PValue:
-    """Williams' test on the scores: is metric A's Pearson correlation with people higher than metric B's?
-
-    Arguments are those of `perm_both`, results those of `williams`; NaN with its reason where a correlation is not
-    defined.
-    """
+    """Williams' test on the (n,) scores: is metric A's Pearson correlation with people higher than metric B's?"""
     columns = complete({"scores of A": scores_a, "scores of B": scores_b, "human judgements": human})
     if reason := why_undefined(columns):
         return PValue(np.nan, reason, columns.left_out)
@@ -248,17 +194,10 @@ def williams_test(scores_a: Numbers, scores_b: Numbers, human: Numbers) -> PValu
 
 
 class CorrelationInterval(NamedTuple):
-    """A confidence interval of a correlation.
+    """A confidence interval of a correlation; its ends are NaN where that is not defined, for the reason given.
 
-    Attributes:
-        low: lower end, NaN where the correlation is not defined.
-        high: upper end, NaN likewise.
-        level: share of resamples inside.
-        resamples: number of resamples.
-        seed: of the draw.
-        reason: why the correlation is not defined; None where it is.
-        undefined: resamples in which a side is constant; the ends are percentiles of the other resamples.
-        left_out: segments with a missing value, which do not count.
+    Resamples in which a side is constant are undefined: the ends are percentiles of the others. Segments with a missing
+    value are left out.
     """
 
     low: float
@@ -280,30 +219,17 @@ def bootstrap_correlations(
     level: float = 0.95,
     seed: int = SEED,
 ) -> list[CorrelationInterval]:
-    """Percentile bootstrap intervals (Efron, 1979) of the correlations of several metrics, which share the resamples of
-    the segments.
+    """Percentile bootstrap intervals (Efron, 1979) of the correlations of m metrics, which share the resamples.
 
-    Args:
-        columns: (m, n) scores of m metrics; a segment that one of them lacks is left out for all.
-        human: (n,) human judgements; None leaves the segment out.
-        coefficient: a key of `COEFFICIENTS`; the cost of Kendall's is quadratic in n.
-        resamples: number of resamples.
-        level: share of the resampled correlations that an interval holds, between 0 and 1.
-        seed: of the draw.
-
-    Returns:
-        m intervals.
-
-    Raises:
-        InputError: no such coefficient, columns that are not vectors of numbers of one length, or an impossible level.
+    `columns` are (m, n), `human` (n,); a segment that one of them lacks is left out for all. The cost of Kendall's
+    coefficients is quadratic in n.
     """
     choice("coefficient", coefficient, tuple(COEFFICIENTS))
     quantiles = _tails(level)
     aligned = complete({"human judgements": human} | {f"scores[{row}]": column for row, column in enumerate(columns)})
     people, *metrics = aligned.values.values()
-    reasons = [
-        why_undefined(Columns({"scores": scores, "human judgements": people}, aligned.kept)) for scores in metrics
-    ]
+    sides = [Columns({"scores": scores, "human judgements": people}, aligned.kept) for scores in metrics]
+    reasons = [why_undefined(side) for side in sides]
     drawn: dict[int, list[np.ndarray]] = {row: [] for row, reason in enumerate(reasons) if reason is None}
     for counts in _resamples(resamples, len(people), seed) if drawn else ():
         for row, found in drawn.items():
@@ -313,10 +239,8 @@ def bootstrap_correlations(
         values = np.concatenate(drawn.get(row, [np.empty(0)]))
         defined = values[~np.isnan(values)]
         low, high = np.quantile(defined, quantiles) if defined.size else (np.nan, np.nan)
-        undefined = len(values) - len(defined)
-        intervals.append(
-            CorrelationInterval(float(low), float(high), level, resamples, seed, reason, undefined, aligned.left_out)
-        )
+        known = reason, len(values) - len(defined), aligned.left_out
+        intervals.append(CorrelationInterval(float(low), float(high), level, resamples, seed, *known))
     return intervals
 
 
@@ -332,28 +256,9 @@ def perm_both(
 ) -> PValue:
     """PERM-BOTH (Deutsch, Dror and Roth, 2021): is metric A's correlation with people higher than metric B's?
 
-    The scores of each metric are standardised over all segments. In each resample the two metrics' scores change places
-    on about half of the segments, each with probability one half, and the difference of the correlations is compared
-    with the observed one.
-
-    Args:
-        scores_a: (n,) scores of metric A; None, here or in what follows, leaves the segment out.
-        scores_b: (n,) scores of metric B.
-        human: (n,) human judgements.
-        coefficient: a key of `COEFFICIENTS`; the cost of Kendall's is quadratic in n.
-        groups: (n,) labels; the correlations are then means over the groups in which they are defined, as `correlate`
-            computes them.
-        resamples: number of permutations.
-        seed: of the draw.
-
-    Returns:
-        One-sided p, (count + 1) / (resamples + 1), where count is the number of permutations with a difference at least
-        as large or with a correlation that is not defined; NaN with its reason where the correlation of a metric is not
-        defined.
-
-    Raises:
-        InputError: no such coefficient, columns that are not vectors of numbers of one length, or a segment without a
-            group.
+    The scores of both metrics, standardised, change places on about half of the segments, and the difference of the
+    correlations (means over groups, see `correlate`) is compared with the observed one. A permutation without a defined
+    difference counts against A. The cost of Kendall's coefficients is quadratic in n.
     """
     choice("coefficient", coefficient, tuple(COEFFICIENTS))
     columns = complete({"scores of A": scores_a, "scores of B": scores_b, "human judgements": human})
@@ -367,7 +272,7 @@ def perm_both(
     parts = [np.concatenate([part, part + n]) for part in members(labels)]
 
     def lead(swapped: np.ndarray) -> np.ndarray:
-        """(k,) A's mean correlation less B's, where `swapped` (k, n) is 1 for segments whose scores change places."""
+        """(k,) A's mean correlation less B's; `swapped` (k, n) is 1 where the scores change places."""
         chosen = np.concatenate([1 - swapped, swapped], axis=1)
         sides = []
         for counts in (chosen, 1 - chosen):
@@ -383,7 +288,6 @@ def perm_both(
 
 
 def _resamples(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each of n segments is drawn, (k, n) at a time until there are `resamples` rows."""
     generator = np.random.default_rng(seed)
     for count in _portions(resamples, n):
         drawn = generator.integers(n, size=(count, n)) + n * np.arange(count)[:, None]

@@ -1,5 +1,4 @@
-"""Scores -> a table of correlations with the judgements: averages, the best of each column, and which others are not
-significantly worse."""
+"""Scores -> a table of correlations with judgements: averages, the best, and which are not significantly worse."""
 
 import dataclasses
 import math
@@ -31,45 +30,38 @@ from mtmetrics.inputs import choice
 Scores = Sequence[float | None]
 
 
-def _darr(scores: Sequence[float | None], judged: Judged) -> Correlation:
+def _darr(scores: Scores, judged: Judged) -> Correlation:
     rows = judged.judgements
     if judged.level == "system" or "raw" not in rows:
         return Correlation(np.nan, "darr needs judgements of segments on the scale from 0 to 100 (field da_mean)")
     return darr_kendall(scores, rows["raw"].astype(object).where(rows["raw"].notna(), None), rows["item"].tolist())
 
 
-def _acc23(scores: Sequence[float | None], judged: Judged) -> Correlation:
+def _acc23(scores: Scores, judged: Judged) -> Correlation:
     rows = judged.judgements
     if judged.level == "system":
         return Correlation(np.nan, "acc23 needs judgements of segments; systems have no ties to calibrate")
     return tie_calibrated_accuracy(scores, rows["human"], rows["item"].tolist()).accuracy
 
 
-def _spa(scores: Sequence[float | None], judged: Judged) -> Correlation:
+def _spa(scores: Scores, judged: Judged) -> Correlation:
     rows = judged.judgements
     if judged.level == "system" or rows["system"].isna().any():
         return Correlation(np.nan, "spa needs judgements of segments, each with the name of its system")
     return soft_pairwise_accuracy(scores, rows["human"], rows["item"].tolist(), rows["system"].tolist())
 
 
-_SPECIAL: dict[str, Callable[[Sequence[float | None], Judged], Correlation]] = {
-    "darr": _darr,
-    "acc23": _acc23,
-    "spa": _spa,
-}
+_SPECIAL: dict[str, Callable[[Scores, Judged], Correlation]] = {"darr": _darr, "acc23": _acc23, "spa": _spa}
 NAMES = (*COEFFICIENTS, *_SPECIAL)
 GROUPS = ("none", "item", "system")
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """A coefficient, over all segments or as the mean over groups of them.
+    """A coefficient (one of `NAMES`), over all segments or as the mean over groups of them (one of `GROUPS`).
 
-    Attributes:
-        name: one of `NAMES`.
-        group: one of `GROUPS`: ``"item"`` correlates the translations of each source by themselves, ``"system"`` each
-            system's. ``darr``, ``acc23`` and ``spa`` compare translations of one source by definition and take no
-            group.
+    ``"item"`` correlates the translations of each source by themselves, ``"system"`` each system's. ``darr``, ``acc23``
+    and ``spa`` compare translations of one source by definition and take no group.
     """
 
     name: str = "pearson"
@@ -85,11 +77,7 @@ class Measure:
         return self.name if self.group == "none" else f"{self.name} by {self.group}"
 
     def groups(self, judged: Judged) -> list[Any] | None:
-        """The label of each judgement's group; None where all belong together.
-
-        Raises:
-            InputError: there are groups of segments, but whole systems were judged, or a segment names no system.
-        """
+        """The label of each judgement's group; None where all belong together. Refused where groups are not known."""
         if self.group == "none":
             return None
         if judged.level == "system":
@@ -99,7 +87,7 @@ class Measure:
             raise InputError(f"group {self.group!r}: {judged.file}: a segment has no {self.group}")
         return labels
 
-    def of(self, scores: Sequence[float | None] | np.ndarray, judged: Judged) -> Correlation:
+    def of(self, scores: Scores | np.ndarray, judged: Judged) -> Correlation:
         """The agreement of n scores with the n judgements; None for one without score, which is left out."""
         if self.name in _SPECIAL:
             return _SPECIAL[self.name](scores, judged)
@@ -109,18 +97,12 @@ class Measure:
 PEARSON = Measure()
 
 
-def _williams(best: Scores, other: Scores, judged: Judged, measure: Measure) -> PValue:
-    return williams_test(best, other, judged.judgements["human"])
-
-
-def _perm_both(best: Scores, other: Scores, judged: Judged, measure: Measure) -> PValue:
-    return perm_both(best, other, judged.judgements["human"], coefficient=measure.name, groups=measure.groups(judged))
-
-
 # One-sided tests of whether the first scores agree better with people than the second.
 TESTS: dict[str, Callable[[Scores, Scores, Judged, Measure], PValue] | None] = {
-    "williams": _williams,
-    "perm-both": _perm_both,
+    "williams": lambda best, other, judged, _: williams_test(best, other, judged.judgements["human"]),
+    "perm-both": lambda best, other, judged, measure: perm_both(
+        best, other, judged.judgements["human"], coefficient=measure.name, groups=measure.groups(judged)
+    ),
     "none": None,
 }
 
@@ -132,14 +114,7 @@ def usual_test(measure: Measure) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class MetricCell:
-    """One metric on one file.
-
-    Attributes:
-        correlation: with the judgements.
-        best: whether it is the highest of several metrics.
-        p_value: of the test that the best metric is better than this one; None where none was made.
-        interval: bootstrap interval of the correlation; None where none was asked for.
-    """
+    """One metric on one file: is it the best of several, and the p-value of the test that the best one is better."""
 
     correlation: Correlation
     best: bool = False
@@ -148,21 +123,15 @@ class MetricCell:
 
     @property
     def tied(self) -> bool:
-        """Whether this is not the best one, and nothing shows that it is worse; so too where the test is not
-        defined."""
+        """Whether this is not the best one, and nothing shows that it is worse; so too for an undefined test."""
         return self.p_value is not None and not self.p_value.value < ALPHA
 
 
 @dataclasses.dataclass(frozen=True)
 class MetricRow:
-    """One metric, or a part of it, on all files.
+    """One metric, or a part of it: a cell per file (none where it was not scored), and the mean of the correlations.
 
-    Attributes:
-        scored: the scores, or why there are none.
-        cells: one per file; none where the row was not scored.
-        average: mean of the correlations.
-        best: whether its average is the highest of several metrics.
-        accuracy: share of the pairs of systems of all files that the metric orders as people do; None for segments.
+    `accuracy` is the share of the pairs of systems of all files that it orders as people do; None for segments.
     """
 
     scored: RowScores
@@ -174,14 +143,7 @@ class MetricRow:
 
 @dataclasses.dataclass(frozen=True)
 class MetricTable:
-    """The table, and how it was made.
-
-    Attributes:
-        columns: the judgements of each file.
-        rows: the metrics.
-        measure: what the numbers are.
-        test: one of `TESTS`, which p-values and marks come from.
-    """
+    """The judgements of each file, the metrics, what the numbers are, and the test that the marks come from."""
 
     columns: list[Judged]
     rows: list[MetricRow]
@@ -221,51 +183,39 @@ def metric_table(
     check_table(measure, test, intervals=intervals)
     present = [row for row in scored if row.scores]
     by_column = [
-        _cells([column.take(row.scores[number]) for row in present], column, measure, test, intervals=intervals)
+        _cells([column.take(row.scores[number]) for row in present], column, measure, test, intervals)
         for number, column in enumerate(columns)
     ]
     # Numbered, since the same file may be given twice.
     names = [f"{column.lang_pair} (file {number})" for number, column in enumerate(columns, 1)]
-    averages = [
-        mean({name: cell.correlation for name, cell in zip(names, cells, strict=True)})
-        for cells in zip(*by_column, strict=True)
-    ]
+    by_row = [list(cells) for cells in zip(*by_column, strict=True)]
+    averages = [mean(dict(zip(names, (cell.correlation for cell in cells), strict=True))) for cells in by_row]
     best = _highest(averages)
-    rows = iter(
-        MetricRow(row, list(cells), average, number in best, _accuracy(row, columns))
-        for number, (row, cells, average) in enumerate(
-            zip(present, zip(*by_column, strict=True), averages, strict=True)
-        )
+    made = iter(
+        MetricRow(row, cells, average, number in best, _accuracy(row, columns))
+        for number, (row, cells, average) in enumerate(zip(present, by_row, averages, strict=True))
     )
     nothing = Correlation(np.nan, "the row was not scored")
-    return MetricTable(
-        list(columns), [next(rows) if row.scores else MetricRow(row, [], nothing) for row in scored], measure, test
-    )
+    rows = [next(made) if row.scores else MetricRow(row, [], nothing) for row in scored]
+    return MetricTable(list(columns), rows, measure, test)
 
 
 def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
-    """Refuses a test, or intervals, that do not go with a measure.
-
-    Raises:
-        InputError: they do not.
-    """
-    if choice("significance", test, tuple(TESTS)) == "williams" and measure != PEARSON:
-        raise InputError(
-            f"significance 'williams': Williams' test is for pearson without groups, not for {measure.label}; use "
-            "perm-both"
-        )
+    """Refuses a test, or intervals, that do not go with a measure."""
+    choice("significance", test, tuple(TESTS))
+    label = measure.label
+    if test == "williams" and measure != PEARSON:
+        what = f"Williams' test is for pearson without groups, not for {label}"
+        raise InputError(f"significance 'williams': {what}; use perm-both")
+    known = ", ".join(COEFFICIENTS)
     if test == "perm-both" and measure.name not in COEFFICIENTS:
-        raise InputError(f"significance 'perm-both': compares {', '.join(COEFFICIENTS)}, not {measure.name}; use none")
+        raise InputError(f"significance 'perm-both': compares {known}, not {measure.name}; use none")
     if intervals and (measure.name not in COEFFICIENTS or measure.group != "none"):
-        raise InputError(
-            f"--ci: there are intervals for {', '.join(COEFFICIENTS)} without groups, not for {measure.label}; leave "
-            "it out"
-        )
+        raise InputError(f"--ci: there are intervals for {known} without groups, not for {label}; leave it out")
 
 
 def remarks(table: MetricTable) -> list[str]:
-    """One line for each correlation and each test that is not defined, with its reason, and each correlation that
-    leaves scores out."""
+    """One line for each correlation or test that is not defined, and each correlation that leaves scores out."""
     found = []
     for row in table.rows:
         # A row that was not scored has no cells.
@@ -274,61 +224,50 @@ def remarks(table: MetricTable) -> list[str]:
             if cell.correlation.reason is not None:
                 found.append(f"{where}: no correlation for {title}: {cell.correlation.reason}")
             elif cell.correlation.left_out:
-                found.append(
-                    f"{where}: {title}: {cell.correlation.left_out} of {len(column.judgements)} judgements have no "
-                    "score and are left out"
-                )
+                missing = f"{cell.correlation.left_out} of {len(column.judgements)} judgements"
+                found.append(f"{where}: {title}: {missing} have no score and are left out")
             if cell.p_value is not None and cell.p_value.reason is not None:
                 found.append(f"{where}: no test of {title} against the best: {cell.p_value.reason}")
     return found
 
 
 def _cells(
-    scores: list[list[float | None]], column: Judged, measure: Measure, test: str, *, intervals: bool
+    scores: list[list[float | None]], column: Judged, measure: Measure, test: str, intervals: bool
 ) -> list[MetricCell]:
-    """The cells of a column of the table, one for each metric that has scores."""
     correlations = [measure.of(values, column) for values in scores]
     best = _highest(correlations)
     p_values: list[PValue | None] = [None] * len(scores)
     compare = TESTS[test]
-    if best and compare is not None:
-        leader = scores[min(best)]
-        others = [number for number, found in enumerate(correlations) if number not in best and found.reason is None]
-        for number in others:
-            p_values[number] = compare(leader, scores[number], column, measure)
+    for number, found in enumerate(correlations):
+        if best and compare is not None and number not in best and found.reason is None:
+            p_values[number] = compare(scores[min(best)], scores[number], column, measure)
     around = _intervals(scores, column, measure) if intervals else [None] * len(scores)
     cells = enumerate(zip(correlations, p_values, around, strict=True))
-    return [
-        MetricCell(correlation, number in best, p_value, interval) for number, (correlation, p_value, interval) in cells
-    ]
+    return [MetricCell(found, number in best, p_value, interval) for number, (found, p_value, interval) in cells]
 
 
 def _highest(correlations: Sequence[Correlation]) -> set[int]:
     """Where the highest of several values stand."""
     known = [correlation.value for correlation in correlations if correlation.reason is None]
-    return (
-        {number for number, found in enumerate(correlations) if found.value == max(known)} if len(known) > 1 else set()
-    )
+    return {i for i, found in enumerate(correlations) if found.value == max(known)} if len(known) > 1 else set()
 
 
 def _intervals(scores: list[list[float | None]], column: Judged, measure: Measure) -> list[CorrelationInterval | None]:
-    """Metrics that score the same segments share the resamples; one that lacks a score somewhere does not cost the
-    others a segment."""
+    """Metrics that score the same segments share the resamples; what one lacks does not cost the others a segment."""
     alike: dict[tuple[bool, ...], list[int]] = {}
     for number, values in enumerate(scores):
         alike.setdefault(tuple(value is None for value in values), []).append(number)
     found: list[CorrelationInterval | None] = [None] * len(scores)
     for numbers in alike.values():
-        intervals = bootstrap_correlations(
-            [scores[number] for number in numbers], column.judgements["human"], coefficient=measure.name
-        )
+        together = [scores[number] for number in numbers]
+        intervals = bootstrap_correlations(together, column.judgements["human"], coefficient=measure.name)
         for number, interval in zip(numbers, intervals, strict=True):
             found[number] = interval
     return found
 
 
 def _accuracy(row: RowScores, columns: Sequence[Judged]) -> Correlation | None:
-    """Pairwise accuracy over the systems of all files together, as Kocmi et al. (2021) count it; None for segments."""
+    """Pairwise accuracy over the systems of all files together (Kocmi et al., 2021); None for segments."""
     if any(column.level == "segment" for column in columns):
         return None
     found = [
@@ -338,8 +277,6 @@ def _accuracy(row: RowScores, columns: Sequence[Judged]) -> Correlation | None:
     reason = next((accuracy.reason for accuracy in found if accuracy.reason is not None), None)
     if reason is not None:
         return Correlation(np.nan, reason)
-    pairs = [
-        math.comb(len(column.judgements) - accuracy.left_out, 2)
-        for accuracy, column in zip(found, columns, strict=True)
-    ]
+    judged = zip(found, columns, strict=True)
+    pairs = [math.comb(len(column.judgements) - accuracy.left_out, 2) for accuracy, column in judged]
     return Correlation(float(np.average([accuracy.value for accuracy in found], weights=pairs)))

@@ -1,21 +1,16 @@
-"""Tables of text as Markdown, LaTeX, comma-separated and tab-separated values."""
+"""Tables of text as Markdown, LaTeX, comma-separated and tab-separated values; and JSON beside them."""
 
 import csv
 import io
-from collections.abc import Callable, Container, Sequence
-from typing import NamedTuple
+import json
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from mtmetrics.evaluation.correlation import Correlation
 
 
 class Marked(NamedTuple):
-    """A cell that stands out.
-
-    Attributes:
-        text: what it says.
-        bold: the best of its column.
-        tied: not significantly worse than the best.
-    """
+    """A cell that stands out: the best of its column, or not significantly worse than the best."""
 
     text: str
     bold: bool = False
@@ -39,19 +34,14 @@ _LATEX = {
 
 
 def markdown(table: Table, numbers: Container[int]) -> str:
-    """A Markdown table.
-
-    Args:
-        table: rows of cells, the head first.
-        numbers: columns that hold numbers, which stand to the right.
-    """
+    """A Markdown table of rows of cells, the head first; the columns that hold `numbers` stand to the right."""
     lines = ["| " + " | ".join(map(_markdown_cell, row)) + " |" for row in table]
     lines.insert(1, "|" + "|".join("---:" if column in numbers else "---" for column in range(len(table[0]))) + "|")
     return "\n".join(lines)
 
 
 def latex(table: Table, numbers: Container[int]) -> str:
-    """A LaTeX ``tabular`` with the rules of the package booktabs; arguments as `markdown`."""
+    """A LaTeX ``tabular`` with the rules of the package booktabs."""
     head, *body = (" & ".join(map(_latex_cell, row)) + r" \\" for row in table)
     columns = "".join("r" if column in numbers else "l" for column in range(len(table[0])))
     return "\n".join(
@@ -60,14 +50,14 @@ def latex(table: Table, numbers: Container[int]) -> str:
 
 
 def comma_separated(table: Table, numbers: Container[int]) -> str:
-    """Comma-separated values, without marks, so that every program reads the numbers; arguments as `markdown`."""
+    """Comma-separated values, without marks, so that every program reads the numbers."""
     lines = io.StringIO()
     csv.writer(lines, lineterminator="\n").writerows([_plain(cell) for cell in row] for row in table)
     return lines.getvalue().rstrip("\n")
 
 
 def tab_separated(table: Table, numbers: Container[int]) -> str:
-    """Tab-separated values, without marks; arguments as `markdown`."""
+    """Tab-separated values, without marks."""
     return "\n".join("\t".join(map(_plain, row)) for row in table)
 
 
@@ -79,6 +69,11 @@ STYLES: dict[str, Callable[[Table, Container[int]], str]] = {
 }
 # Those that people read as they are, with notes under the table.
 FOR_READERS = ("markdown", "latex")
+
+
+def as_json(shown: Mapping[str, Any]) -> str:
+    """JSON in full precision, which refuses NaN."""
+    return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def rounded(correlation: Correlation | None) -> str:

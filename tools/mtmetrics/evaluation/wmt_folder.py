@@ -45,58 +45,34 @@ def is_test_set(path: str | Path) -> bool:
 
 
 def lang_pairs(root: str | Path) -> list[str]:
-    """The language pairs of a test set, sorted.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The language pairs of a test set, sorted; a folder without any is refused."""
     found = sorted(path.stem for path in (Path(root) / "sources").glob("*.txt"))
     if not found:
-        raise InputError(
-            f"{root}: no sources/XX-YY.txt; a test set of mt-metrics-eval is needed, such as mt-metrics-eval-v2/wmt22"
-        )
+        needed = "a test set of mt-metrics-eval is needed, such as mt-metrics-eval-v2/wmt22"
+        raise InputError(f"{root}: no sources/XX-YY.txt; {needed}")
     return found
 
 
 def judged_columns(
     root: str | Path, level: Level, *, lang_pair: str | None = None
 ) -> dict[str, dict[str, Sequence[Any]]]:
-    """The outputs of every system with human scores, and these scores, systems one after the other.
+    """Language pair -> the columns of `Judged.rows`: all systems with human scores, one after the other.
 
     Translations by people are left out, as in the metrics tasks. The reference is that of `EvalSet.reference`, the item
-    is the number of the segment, and the scores of metrics are columns, at the level ``seg`` alone.
-
-    Args:
-        root: folder of the test set.
-        level: of the scores.
-        lang_pair: read this pair only; otherwise pairs without human scores are left out.
-
-    Returns:
-        Language pair -> the columns of `mtmetrics.evaluation.data.Judged.rows`.
-
-    Raises:
-        InputError: no such pair, no human scores, or as `EvalSet`.
+    is the number of the segment, and the scores of metrics are columns, at the level ``seg`` alone. Pairs without human
+    scores are left out, but for the one asked for.
     """
     pairs = [EvalSet.read(root, pair) for pair in ([lang_pair] if lang_pair else lang_pairs(root))]
     found = {pair.lang_pair: columns for pair in pairs if (columns := pair.judged(level)) is not None}
     if not found:
-        raise InputError(
-            f"{root}: no human-scores/{lang_pair or 'XX-YY'}.NAME.{level}.score; there is nothing to judge"
-        )
+        name = f"{lang_pair or 'XX-YY'}.NAME.{level}.score"
+        raise InputError(f"{root}: no human-scores/{name}; there is nothing to judge")
     return found
 
 
 @dataclasses.dataclass(frozen=True)
 class EvalSet:
-    """The texts of a language pair; scores are read when they are asked for.
-
-    Attributes:
-        root: folder of the test set.
-        lang_pair: such as ``"de-en"``.
-        sources: n source segments.
-        references: name -> n reference translations.
-        outputs: system -> its n translations, with those of people.
-    """
+    """A language pair: n sources, name -> n references, system -> n translations (people's too); scores on demand."""
 
     root: Path
     lang_pair: str
@@ -106,12 +82,7 @@ class EvalSet:
 
     @classmethod
     def read(cls, root: str | Path, lang_pair: str) -> "EvalSet":
-        """Reads the texts.
-
-        Raises:
-            InputError: the test set has no such pair, a file cannot be read, or the files differ in their number of
-                lines.
-        """
+        """Reads the texts; refuses files that differ in their number of lines."""
         root = Path(root)
         if lang_pair not in lang_pairs(root):
             raise InputError(f"{root}: no language pair {lang_pair}; there are: {', '.join(lang_pairs(root))}")
@@ -129,66 +100,39 @@ class EvalSet:
         return cls(root, lang_pair, sources, references, outputs)
 
     def reference(self, name: str | None = None) -> str | None:
-        """The name of the reference to compare with: the one asked for, else refA or ref, else the first; None where
-        there is none.
+        """The reference to compare with: the one asked for, else refA or ref, else the first; None where there is none.
 
-        mt-metrics-eval keeps a list of the standard reference of each WMT set, which this rule meets for most, not for
-        all of them.
-
-        Raises:
-            InputError: the one asked for does not exist.
+        mt-metrics-eval keeps a list of the standard reference of each WMT set, which this rule meets for most.
         """
         if name is not None and name not in self.references:
-            raise InputError(
-                f"{self.root}: no reference {name!r} for {self.lang_pair}; there are: "
-                f"{', '.join(self.references) or 'none'}"
-            )
-        return name or next(
-            (usual for usual in (*_USUAL_REFERENCES, *self.references) if usual in self.references), None
-        )
+            known = ", ".join(self.references) or "none"
+            raise InputError(f"{self.root}: no reference {name!r} for {self.lang_pair}; there are: {known}")
+        wanted = (*_USUAL_REFERENCES, *self.references)
+        return name or next((usual for usual in wanted if usual in self.references), None)
 
-    def human_names(self, level: Level) -> list[str]:
-        """What the human scores of a level are called, such as ``mqm`` or ``wmt-z``; sorted."""
+    def _human_names(self, level: Level) -> list[str]:
         end = f".{level}.score"
         files = (self.root / "human-scores").glob(f"{self.lang_pair}.*{end}")
         return sorted(path.name.removeprefix(f"{self.lang_pair}.").removesuffix(end) for path in files)
 
     def human_scores(self, name: str, level: Level) -> Scores:
-        """Human scores: system -> one value per segment, or a single one at the level ``sys``; None where there is no
-        judgement.
-
-        Raises:
-            InputError: the file cannot be read, names an unknown system, or has too few or too many values for one.
-        """
+        """System -> one human score per segment, or a single one at the level ``sys``; None where there is none."""
         return self._scores(self.root / "human-scores" / f"{self.lang_pair}.{name}.{level}.score", level)
 
     def metric_scores(self) -> dict[str, Scores]:
-        """The scores of segments by metrics that lie in the folder: ``METRIC-REFS`` -> system -> n values, as they
-        stand there.
-
-        Not every metric scores every system, and not every score is finite.
-
-        Raises:
-            InputError: as `human_scores`.
-        """
+        """``METRIC-REFS`` -> system -> n scores of segments as they stand in the folder, perhaps not finite."""
         end = ".seg.score"
         files = sorted((self.root / "metric-scores" / self.lang_pair).glob(f"*{end}"))
         return {path.name.removesuffix(end): self._scores(path, "seg", finite=False) for path in files}
 
     def judged(self, level: Level) -> dict[str, Sequence[Any]] | None:
-        """The columns of `judged_columns`; None where there are no human scores.
-
-        Raises:
-            InputError: as `human_scores`, or several human scores of which none has a usual name.
-        """
-        names = self.human_names(level)
+        """The columns of `judged_columns`; None where there are no human scores."""
+        names = self._human_names(level)
         known = [name for name in _STANDARD[level] if name in names]
         if names and not known and len(names) > 1:
-            raise InputError(
-                f"{self.root / 'human-scores'}: {self.lang_pair} has the scores {', '.join(names)}; one of them must "
-                "be "
-                f"called {', '.join(_STANDARD[level])}"
-            )
+            there, usual = ", ".join(names), ", ".join(_STANDARD[level])
+            what = f"{self.lang_pair} has the scores {there}; one of them must be called {usual}"
+            raise InputError(f"{self.root / 'human-scores'}: {what}")
         if not names:
             return None
         human = self.human_scores((known or names)[0], level)
@@ -210,7 +154,7 @@ class EvalSet:
             "human": column(human),
         }
         if level == "seg":
-            raw = {"raw": column(self.human_scores(_RAW, "seg"))} if _RAW in self.human_names("seg") else {}
+            raw = {"raw": column(self.human_scores(_RAW, "seg"))} if _RAW in self._human_names("seg") else {}
             columns |= raw | {metric: column(scores) for metric, scores in self.metric_scores().items()}
         return columns
 
@@ -236,50 +180,28 @@ class EvalSet:
                 raise InputError(f"{path}: {len(values)} scores of the system {system!r}, {expected} are needed")
         return scores
 
-    def compared_references(self, references: str) -> list[str]:
-        """The names of the references that a metric compares with, of which it scores none.
-
-        Args:
-            references: names joined by dots, ``"src"`` for none or ``"all"``.
-
-        Raises:
-            InputError: there is no such reference.
-        """
+    def _compared(self, references: str) -> list[str]:
+        """The names of the references that a metric compares with, of which it scores none."""
         names = {SOURCES_ONLY: [], ALL_REFERENCES: list(self.references)}.get(references, references.split("."))
         for name in names:
             self.reference(name)
         return names
 
     def scored_systems(self, references: str) -> dict[str, list[str]]:
-        """The outputs that a metric has to score: system -> n translations; all but the references that it compares
-        with.
+        """System -> n translations that a metric has to score: all but the references that it compares with.
 
         Args:
-            references: as `compared_references`.
-
-        Raises:
-            InputError: there is no such reference.
+            references: names joined by dots, ``"src"`` for none or ``"all"``.
         """
-        compared = self.compared_references(references)
+        compared = self._compared(references)
         return {system: texts for system, texts in self.outputs.items() if system not in compared}
 
     def metric_files(self, metric: str, references: str, *, overwrite: bool = False) -> dict[Level, Path]:
-        """Where scores of a metric are written to, by level.
-
-        Args:
-            metric: its name.
-            references: as `compared_references`.
-            overwrite: the files may exist.
-
-        Raises:
-            InputError: a name cannot be used, or the files exist.
-        """
+        """Where scores of a metric are written to, by level; impossible names and existing files are refused."""
         if not metric or metric.startswith(".") or not set(metric).isdisjoint("/\\ \t\n"):
-            raise InputError(
-                f"metric name {metric!r}: it becomes the name of a file; no blank, no slash and no '.' at the start "
-                "are allowed"
-            )
-        self.compared_references(references)
+            refused = "no blank, no slash and no '.' at the start are allowed"
+            raise InputError(f"metric name {metric!r}: it becomes the name of a file; {refused}")
+        self._compared(references)
         folder = self.root / "metric-scores" / self.lang_pair
         files: dict[Level, Path] = {level: folder / f"{metric}-{references}.{level}.score" for level in ("seg", "sys")}
         for path in files.values():
@@ -290,21 +212,15 @@ class EvalSet:
     def write_metric_scores(
         self, metric: str, references: str, scores: Mapping[str, Sequence[float]], *, overwrite: bool = False
     ) -> dict[Level, Path]:
-        """Writes the scores of a metric, so that mt-metrics-eval compares it with others; a system's score is the mean
-        over its segments.
+        """Writes system -> n finite scores, higher is better, of the `scored_systems`, for mt-metrics-eval to compare.
 
-        Args:
-            metric: its name.
-            references: as `compared_references`.
-            scores: system -> n finite scores, higher is better; the systems are those of `scored_systems`.
-            overwrite: replace scores of that name.
+        A system's score is the mean over its segments.
 
         Returns:
             The files, by level.
 
         Raises:
             InputError: systems or scores are missing or too many, a score is not finite, or as `metric_files`.
-            MTMetricsError: the place cannot be written.
         """
         files = self.metric_files(metric, references, overwrite=overwrite)
         self._check_scores(self.scored_systems(references), scores)
@@ -319,21 +235,17 @@ class EvalSet:
 
     def _check_scores(self, systems: Collection[str], scores: Mapping[str, Sequence[float]]) -> None:
         if scores.keys() != set(systems):
-            raise InputError(
-                f"{self.root}: scores of {', '.join(scores) or 'no system'}, but mt-metrics-eval needs those of "
-                f"{', '.join(systems)}"
-            )
+            needed = f"but mt-metrics-eval needs those of {', '.join(systems)}"
+            raise InputError(f"{self.root}: scores of {', '.join(scores) or 'no system'}, {needed}")
+        n = len(self.sources)
         for system, values in scores.items():
-            if len(values) != len(self.sources):
-                raise InputError(
-                    f"{self.root}: {len(values)} scores of the system {system!r}, but there are {len(self.sources)} "
-                    "segments"
-                )
+            if len(values) != n:
+                there = f"{len(values)} scores of the system {system!r}, but there are {n} segments"
+                raise InputError(f"{self.root}: {there}")
             for number, value in enumerate(values, 1):
                 if not math.isfinite(value):
-                    raise InputError(
-                        f"{self.root}: score {number} of the system {system!r} is {value}, a finite number is needed"
-                    )
+                    where = f"{self.root}: score {number} of the system {system!r}"
+                    raise InputError(f"{where} is {value}, a finite number is needed")
 
 
 def _parallel(source_file: Path, lines: int, path: Path) -> list[str]:
