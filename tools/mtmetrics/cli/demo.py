@@ -9,8 +9,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "demo",
         help="serve the demo page of a metric",
-        description="Serves a page on this machine that scores text or a file and draws what was matched, until Ctrl-C. The page "
-        "loads nothing from elsewhere, and offers all presets of the metric.",
+        description="Serves a page on this machine that scores text or a file and draws what was matched, until "
+        "Ctrl-C. The page loads nothing from elsewhere, and offers all presets of the metric.",
     )
     parser.add_argument("name", metavar="NAME", help="metric")
     parser.add_argument("--port", type=int, help="TCP port (default: the first free one from 7860 up)")
@@ -18,7 +18,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the address, and serves."""
     from mtmetrics.integrations.demo import metric_app, serve
 
     app = serve(metric_app(args.name), args.port)
