@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     for given, one in zip((args.predictions, args.references), takes, strict=True):
         if given and len(given) > 1:
             raise InputError(f"{one}, got {len(given)} files")
-    ranges = parse_segments(args.segments)
+    ranges = _ranges(args.segments)
     [name], rows, compared = read_rows(args)
     segments = list(_choose(rows, ranges, name))
     plots = _plots(args, segments)
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def parse_segments(text: str | None) -> list[range]:
+def _ranges(text: str | None) -> list[range]:
     """Numbers and ranges from 1 up, such as ``1,4-6``; None chooses all."""
     if text is None:
         return [_ALL]
