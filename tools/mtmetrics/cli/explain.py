@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         # A segment per line: spread out, the matrices would take a line per number.
         head = json.dumps(about, ensure_ascii=False, indent=1).removesuffix("\n}")
-        print(f'{head},\n "segments": [\n  ' + ",\n  ".join(list(lines)) + "\n ]\n}")
+        print(f'{head},\n "segments": [\n  ' + ",\n  ".join(lines) + "\n ]\n}")
     return 0
 
 

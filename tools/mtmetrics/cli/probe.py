@@ -98,7 +98,7 @@ def _run_preference(args: argparse.Namespace) -> int:
     about["preferences"] = [preference.as_dict() for preference in found]
     _print(args, about, result, probes.preference_table(found))
     if args.plot is not None:
-        title = f"{_name(args)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
+        title = f"{_name(about)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
         figures.save_figure(plots.draw_preferences(found, title=title), args.plot)
     return 0
 
@@ -136,7 +136,7 @@ def _run_matching(args: argparse.Namespace) -> int:
     _print(args, about | {"precision": precision}, result, probes.matching_table(precision))
     result.report.warn()
     if args.plot is not None:
-        title = f"{_name(args)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
+        title = f"{_name(about)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
         figures.save_figure(plots.draw_curves(precision, title=title, x_label="N", y_label="Precision@N"), args.plot)
     return 0
 
@@ -192,9 +192,8 @@ def _about(args: argparse.Namespace) -> dict[str, Any]:
     return {"metric": args.metric, "preset": args.preset if has_presets(args.metric) else None, "seed": args.seed}
 
 
-def _name(args: argparse.Namespace) -> str:
-    metric, preset, _ = _about(args).values()
-    return metric if preset is None else f"{metric}, preset {preset}"
+def _name(about: dict[str, Any]) -> str:
+    return about["metric"] if about["preset"] is None else f"{about['metric']}, preset {about['preset']}"
 
 
 def _print(args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: str) -> None:
