@@ -30,12 +30,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    failed = False
+    states = set()
     for check in (_python, _packages, _device, _artifacts, _presets, _module_cache, _offline):
-        for finding in _guarded(check):
-            print(f"{finding.state:<4}  {finding.text}", flush=True)
-            failed = failed or finding.state == "FAIL"
-    return 1 if failed else 0
+        for state, text in _guarded(check):
+            print(f"{state:<4}  {text}", flush=True)
+            states.add(state)
+    return int("FAIL" in states)
 
 
 def _guarded(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:

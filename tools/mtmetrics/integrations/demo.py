@@ -138,6 +138,7 @@ def build_demo(
     backend = DemoBackend(metric, fields, options)
     # One model, one request at a time.
     queue: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
+    bar = gradio.Progress()
 
     def score(
         rows: Callable[[], list[list[str]]], lang_pair: str, preset: str, progress: gradio.Progress
@@ -152,21 +153,12 @@ def build_demo(
         return _table(scored, fields), _summary(scored), scored.result.signature, 1, gradio.Column(visible=True), scored
 
     def score_text(
-        first: str,
-        second: str,
-        lang_pair: str,
-        preset: str,
-        progress: gradio.Progress = gradio.Progress(),  # noqa: B008
+        first: str, second: str, lang_pair: str, preset: str, progress: gradio.Progress = bar
     ) -> tuple[Any, ...]:
         """Scores text with a segment per line."""
         return score(lambda: backend.rows_of_text(first, second), lang_pair, preset, progress)
 
-    def score_file(
-        path: str | None,
-        lang_pair: str,
-        preset: str,
-        progress: gradio.Progress = gradio.Progress(),  # noqa: B008
-    ) -> tuple[Any, ...]:
+    def score_file(path: str | None, lang_pair: str, preset: str, progress: gradio.Progress = bar) -> tuple[Any, ...]:
         """Scores the rows of a file."""
         return score(lambda: backend.rows_of_file(path), lang_pair, preset, progress)
 
