@@ -49,16 +49,8 @@ Key = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """How a metric agrees with the judgements of a file, with all that says whether the number still holds.
-
-    Attributes:
-        metric: as `MetricSpec` writes it.
-        file: name, from the root of the data.
-        sha256: first 16 digits of the file's checksum.
-        segments: judged segments of the file.
-        pearson: score and parts -> Pearson's r, None where it is not defined.
-        signature: one line that pins the scores.
-    """
+    """How a metric agrees with the judgements of a file: score and parts -> Pearson's r, None where it is not defined,
+    with the first 16 digits of the file's checksum and the signature, which say whether the number still holds."""
 
     metric: str
     file: str
@@ -90,8 +82,7 @@ class MeasuredCell:
 
 @dataclasses.dataclass(frozen=True)
 class CardTable:
-    """A table of a card: the titles of its columns, and rows of a title, whether it is bold, and its cells; a number is
-    quoted, None is blank."""
+    """The titles of the columns, and rows of a title, whether it is bold, and cells; a number is quoted, None blank."""
 
     head: list[str]
     rows: list[tuple[str, bool, list[MeasuredCell | float | None]]]
@@ -102,22 +93,16 @@ class CardTable:
         return {(str(cell.metric), file) for cell in cells for file in cell.files}
 
     def render(self, stored: Mapping[Key, Measurement]) -> str:
-        """The table in Markdown, without a final line end.
+        """The table in Markdown."""
 
-        Raises:
-            KeyError: a measurement is missing.
-            ArtifactError: a metric has no such part.
-        """
-        table: list[list[Any]] = [[*self.head]]
-        for title, bold, cells in self.rows:
-            texts = [title]
-            for cell in cells:
-                if isinstance(cell, MeasuredCell):
-                    texts.append(cell.text(stored))
-                else:
-                    texts.append("" if cell is None else rounded(Correlation(cell)))
-            table.append([Marked(text, bold=bold and text != "") for text in texts])
-        return markdown(table, range(1, len(self.head)))
+        def text(cell: MeasuredCell | float | None) -> str:
+            if isinstance(cell, MeasuredCell):
+                return cell.text(stored)
+            return "" if cell is None else rounded(Correlation(cell))
+
+        rows = [(bold, [title, *map(text, cells)]) for title, bold, cells in self.rows]
+        marked = [[Marked(shown, bold=bold and shown != "") for shown in row] for bold, row in rows]
+        return markdown([self.head, *marked], range(1, len(self.head)))
 
 
 def cards() -> list[Path]:
@@ -146,29 +131,19 @@ def with_tables(card: str, tables: Mapping[str, str]) -> str:
 
 
 def load_tables(folder: Path) -> dict[str, CardTable]:
-    """The tables that a metric's folder defines, under names such as ``xmoverscore/mini``.
-
-    Raises:
-        ArtifactError: the file cannot be read, or a key is unknown or missing.
-    """
+    """The tables that a metric's folder defines, under names such as ``xmoverscore/mini``."""
     path = folder / TABLES
     try:
         sets = tomllib.loads(_SETS.read_text(encoding="utf-8"))
         definitions = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {
-            f"{folder.name}/{name}": _table(definition, sets, f"{path}: [{name}]")
-            for name, definition in definitions.items()
-        }
+        tables = {name: _table(definition, sets, f"{path}: [{name}]") for name, definition in definitions.items()}
+        return {f"{folder.name}/{name}": table for name, table in tables.items()}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
         raise ArtifactError(f"{path}: cannot be read as tables of a card ({error!r})") from error
 
 
 def load_measurements(folder: Path) -> dict[Key, Measurement]:
-    """The measurements that are stored in a folder; none where there is no file.
-
-    Raises:
-        ArtifactError: the file cannot be read.
-    """
+    """The measurements that are stored in a folder; none where there is no file."""
     path = folder / RESULTS
     if not path.is_file():
         return {}
@@ -192,21 +167,8 @@ def write_cards(
     *,
     wrap: Callable[..., Iterable[Any]] = lambda files, **_: files,
 ) -> list[Path]:
-    """Measures what the tables of some metrics need, stores it, and writes the tables into every card that shows them.
-
-    Args:
-        names: metrics whose tables to measure; none means all.
-        root: folder of the data.
-        pool: loaded models to share.
-        wrap: shows the progress over the files.
-
-    Returns:
-        The cards that changed.
-
-    Raises:
-        InputError: a metric has no tables, or a file or metric cannot be used.
-        ArtifactError: a model cannot be loaded.
-    """
+    """Measures what the tables of some metrics (of all where none is named) need from the data below `root`, stores it,
+    writes the tables into every card that shows them, and returns the cards that changed."""
     tables = {folder: load_tables(folder) for folder in table_folders()}
     needed = {folder: set[Key]().union(*(table.needs() for table in own.values())) for folder, own in tables.items()}
     known = [folder.name for folder in tables]
@@ -225,12 +187,8 @@ def write_cards(
         for folder, keys in needed.items():
             if not keys.isdisjoint(new):
                 save_measurements(folder, {key: stored[key] for key in keys & stored.keys()})
-    texts = {
-        name: table.render(stored)
-        for own in tables.values()
-        for name, table in own.items()
-        if table.needs() <= stored.keys()
-    }
+    all_tables = (item for own in tables.values() for item in own.items())
+    texts = {name: table.render(stored) for name, table in all_tables if table.needs() <= stored.keys()}
     return [card for card in cards() if _write(card, texts)]
 
 
@@ -238,9 +196,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measures and writes; prints the cards that changed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("metrics", nargs="*", metavar="METRIC", help="whose tables to measure (default: all)")
-    parser.add_argument(
-        "--data-root", required=True, metavar="DIR", help="the folder that the file names in the tables start at"
-    )
+    text = "the folder that the file names in the tables start at"
+    parser.add_argument("--data-root", required=True, metavar="DIR", help=text)
     add_model_options(parser)
     args = parser.parse_args(argv)
     try:
@@ -298,10 +255,9 @@ def _measured(
     human = segments.judgements["human"]
     found = {}
     for name, [result] in zip(missing, score_together(list(missing.values()), segments), strict=True):
-        values: dict[str, float | None] = {}
-        for part, scores in ({SCORE: result.segments} | result.parts).items():
-            known = pearson(segments.take(scores), human).known
-            values[part] = None if known is None else round(known, _DECIMALS)
+        parts = {SCORE: result.segments} | result.parts
+        known = {part: pearson(segments.take(scores), human).known for part, scores in parts.items()}
+        values = {part: None if value is None else round(value, _DECIMALS) for part, value in known.items()}
         found[name, file] = Measurement(name, file, checksum, len(human), values, result.signature)
     return found
 

@@ -7,33 +7,20 @@ without files the sentences are made up, of which no two resemble each other, so
 whatever the numbers say: a busy machine is no failure.
 """
 
-import json
 import math
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from measure import Report, machine, options
+from measure import Report, machine, options, probe
 from workload import made_sentences
 
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.mining.neighbours import inverted_file_size
 
-_HERE = Path(__file__).parent
 _LARGE = 4_000_000
-
-
-def probe(arguments: Sequence[object]) -> dict[str, Any] | None:
-    """What `mining_probe.py` prints; None where it failed, so that the sizes before it are not lost."""
-    command = [sys.executable, str(_HERE / "mining_probe.py"), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(f"mining_probe.py failed with code {done.returncode} (below 0: ended by that signal)\n{done.stderr}")
-        return None
-    return json.loads(done.stdout)
 
 
 def measure(report: Report, size: int, found: dict[str, Any]) -> None:
@@ -43,24 +30,16 @@ def measure(report: Report, size: int, found: dict[str, Any]) -> None:
     report.add(f"{what}: mining", seconds["mining"], "s")
     report.add(f"{what}: of it, candidates", seconds["candidates"], "s")
     report.add(f"{what}: of it, bounds and transport", seconds["transport"], "s")
-    report.add(f"{what}: share of the neighbours that an inverted file finds", found["recall"], "")
+    report.add(f"{what}: share of the neighbours that an inverted file finds", found["recall"])
     report.add(f"{what}: peak memory", found["peak"], "MiB")
-    report.add(
-        f"{what}: peak memory above the models / word vectors",
-        (found["peak"] - found["before"]) / _vectors_mib(found),
-        "x",
-    )
-    report.add(
-        f"{what}: encodings per sentence", found["encoded"] / (counts["sources"] + counts["targets"]), "", at_most=1
-    )
-    report.add(
-        f"{what}: share of transports ruled out",
-        counts["skipped"] / (counts["skipped"] + counts["solved"]),
-        "",
-        at_least=0.8,
-    )
+    above = found["peak"] - found["before"]
+    report.add(f"{what}: peak memory above the models / word vectors", above / _vectors_mib(found), "x")
+    sentences = counts["sources"] + counts["targets"]
+    report.add(f"{what}: encodings per sentence", found["encoded"] / sentences, "", "<= 1")
+    skipped = counts["skipped"] / (counts["skipped"] + counts["solved"])
+    report.add(f"{what}: share of transports ruled out", skipped, "", ">= 0.8")
     if "same_pairs" in found:
-        report.add(f"{what}: same pairs as by solving all", found["same_pairs"], "", at_least=1)
+        report.add(f"{what}: same pairs as by solving all", found["same_pairs"], "", ">= 1")
         report.add(f"{what}: transport, all solved", seconds["transport, all"], "s")
 
 
@@ -77,7 +56,7 @@ def growth(report: Report, found: dict[int, dict[str, Any]]) -> None:
         ("encoding and mining", math.log(total[large] / total[small])),
         ("candidates", math.log(found[large]["seconds"]["candidates"] / found[small]["seconds"]["candidates"])),
     ):
-        report.add(f"growth exponent of {what}, {small} to {large}", value / steps, "")
+        report.add(f"growth exponent of {what}, {small} to {large}", value / steps)
     seconds = found[large]["seconds"]
     hours = {
         "encoding": seconds["encoding"] * _LARGE / large / 3600,
@@ -86,14 +65,12 @@ def growth(report: Report, found: dict[int, dict[str, Any]]) -> None:
     }
     for what, value in {**hours, "together": sum(hours.values())}.items():
         report.add(f"estimate for {_LARGE} x {_LARGE}: {what}", value, "h")
-    report.add(
-        f"estimate for {_LARGE}: word vectors of both sides", _vectors_mib(found[large]) * _LARGE / large / 1024, "GiB"
-    )
+    vectors = _vectors_mib(found[large]) * _LARGE / large / 1024
+    report.add(f"estimate for {_LARGE}: word vectors of both sides", vectors, "GiB")
 
 
 def _inverted_seconds(seconds: dict[str, float], size: int) -> float:
-    """Seconds of an inverted file at the large size: as many times more as there are more comparisons of two
-    vectors."""
+    """Seconds of an inverted file at the large size, which grow with the comparisons of two vectors."""
 
     def comparisons(rows: int) -> tuple[float, float]:
         lists, probes = inverted_file_size(rows)
@@ -109,9 +86,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--source-text", metavar="FILE", help="sentences of the source language, else made-up ones")
     parser.add_argument("--target-text", metavar="FILE", help="sentences of the target language, else made-up ones")
     parser.add_argument("--map", metavar="FILE", help="map of the source side")
-    parser.add_argument(
-        "--sizes", default="5000,10000,20000,40000", metavar="N,N", help="sentences a side (default: %(default)s)"
-    )
+    sizes = "5000,10000,20000,40000"
+    parser.add_argument("--sizes", default=sizes, metavar="N,N", help="sentences a side (default: %(default)s)")
     args = parser.parse_args(argv)
     sizes = sorted(int(size) for size in args.sizes.split(","))
     report, found = Report(), {}
@@ -124,8 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 Path(paths[side]).write_text("\n".join(made_sentences(sizes[-1], seed=side)), encoding="utf-8")
         for size in sizes:
             arguments = [*paths, size, bundled_artifacts() / "mini-encoder", *(["--map", args.map] if args.map else [])]
-            row = probe([*arguments, *(["--unpruned"] if size == sizes[0] else [])])
-            if row is None:
+            row = probe("mining_probe.py", *arguments, *(["--unpruned"] if size == sizes[0] else []))
+            if row is None:  # the sizes before it are not lost
                 break
             found[size] = row
             measure(report, size, row)

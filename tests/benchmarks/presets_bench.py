@@ -14,7 +14,6 @@ from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.scorers.registry import load_scorer
 
 PRESETS = (
     "xmoverscore:mini",
@@ -45,10 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         spec = MetricSpec.parse(text)
 
         def load(spec: MetricSpec = spec) -> Scorer:
-            pool = ModelPool(device="cpu")
-            return load_scorer(
-                spec.metric, preset=spec.preset, lang_pair=data.lang_pair, pool=pool, **dict(spec.options)
-            )
+            return spec.load(ModelPool(device="cpu"), data.lang_pair)
 
         def score(load: Callable[[], Scorer] = load) -> None:
             scorer = load()

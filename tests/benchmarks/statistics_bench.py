@@ -8,6 +8,7 @@ failure.
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from measure import Report, alternating, machine, options
@@ -16,7 +17,7 @@ from mtmetrics.evaluation.correlation import COEFFICIENTS
 from mtmetrics.evaluation.pairwise import soft_pairwise_accuracy, tie_calibrated_accuracy
 from mtmetrics.evaluation.significance import bootstrap_correlations, paired_bootstrap, paired_permutation, perm_both
 
-_SEGMENTS, _METRICS, _SYSTEMS, _RESAMPLES, _SECONDS = 560, 10, 10, 1000, 2.0
+_SEGMENTS, _METRICS, _SYSTEMS, _RESAMPLES = 560, 10, 10, 1000
 
 
 def made_scores() -> tuple[np.ndarray, np.ndarray]:
@@ -40,32 +41,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=3, help="of each measurement (default: %(default)s)")
     args = parser.parse_args(argv)
     scores, human = made_scores()
+    two = scores[:2]
     items, systems = np.divmod(np.arange(_SEGMENTS), _SYSTEMS)
     report = Report()
     print(f"{_RESAMPLES} resamples, {_SEGMENTS} segments; {machine()}")
     contenders: dict[str, Callable[[], object]] = {}
     for name in COEFFICIENTS:
-        contenders[f"bootstrap of {_METRICS} metrics, {name}"] = lambda name=name: bootstrap_correlations(
-            scores, human, coefficient=name
-        )
-        contenders[f"PERM-BOTH, {name}"] = lambda name=name: perm_both(*scores[:2], human, coefficient=name)
-        contenders[f"PERM-BOTH, mean over items, {name}"] = lambda name=name: perm_both(
-            *scores[:2], human, coefficient=name, groups=items
-        )
-    contenders["paired bootstrap of two systems"] = lambda: paired_bootstrap(*scores[:2])
-    contenders["paired permutation of two systems"] = lambda: paired_permutation(*scores[:2])
-    contenders[f"soft pairwise accuracy, {_SYSTEMS} systems"] = lambda: soft_pairwise_accuracy(
-        scores[0], human, items, systems
-    )
-    contenders["tie-calibrated accuracy"] = lambda: tie_calibrated_accuracy(scores[0], human, items)
+        permuted = partial(perm_both, *two, human, coefficient=name)
+        contenders |= {
+            f"bootstrap of {_METRICS} metrics, {name}": partial(
+                bootstrap_correlations, scores, human, coefficient=name
+            ),
+            f"PERM-BOTH, {name}": permuted,
+            f"PERM-BOTH, mean over items, {name}": partial(permuted, groups=items),
+        }
+    soft = f"soft pairwise accuracy, {_SYSTEMS} systems"
+    contenders |= {
+        "paired bootstrap of two systems": partial(paired_bootstrap, *two),
+        "paired permutation of two systems": partial(paired_permutation, *two),
+        soft: partial(soft_pairwise_accuracy, scores[0], human, items, systems),
+        "tie-calibrated accuracy": partial(tie_calibrated_accuracy, scores[0], human, items),
+    }
     for name, seconds in alternating(contenders, args.repeats).items():
-        report.add(name, seconds, "s", at_most=_SECONDS)
-    for name in COEFFICIENTS:
-        # A tenth of the resamples: each round of the loop costs the same.
-        plain = alternating(
-            {name: lambda name=name: plain_bootstrap(scores, human, name, _RESAMPLES // 10)}, repeats=1, warm_up=False
-        )
-        report.add(f"the same bootstrap, one coefficient at a time: {name}", 10 * plain[name], "s")
+        report.add(name, seconds, "s", "<= 2")
+    # A tenth of the resamples: each round of the loop costs the same.
+    plain = {name: partial(plain_bootstrap, scores, human, name, _RESAMPLES // 10) for name in COEFFICIENTS}
+    for name, seconds in alternating(plain, repeats=1, warm_up=False).items():
+        report.add(f"the same bootstrap, one coefficient at a time: {name}", 10 * seconds, "s")
     report.finish(args.json)
     return 0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import cards
 import pytest
+from helpers import write
 
 import mtmetrics.artifacts.catalog
 from mtmetrics.artifacts.files import sha256_file
@@ -38,30 +39,16 @@ HUMAN = {"de": [4.0, 3.0, 2.0, 1.0], "fi": [1.0, 2.0, 3.0, 4.0]}
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A source tree with one metric, one artifact that shows its table, and data."""
-    for folder in ("metrics/thing", "hub_artifacts/model", "data/a"):
-        (tmp_path / folder).mkdir(parents=True)
     for card in ("metrics/thing/README.md", "hub_artifacts/model/README.md", "README.md"):
-        (tmp_path / card).write_text(CARD, encoding="utf-8")
-    (tmp_path / "metrics/thing/tables.toml").write_text(TABLES, encoding="utf-8")
+        write(tmp_path / card, CARD)
+    write(tmp_path / "metrics/thing/tables.toml", TABLES)
     checksum = sha256_file(tmp_path / "hub_artifacts/model/README.md")
-    lines = [
-        "[model]",
-        'kind = "encoder"',
-        'repository = "x/y"',
-        'revision = "main"',
-        "bundled = true",
-        "[model.files]",
-        f'"README.md" = "{checksum}"',
-    ]
-    (tmp_path / "hub_artifacts/catalog.toml").write_text("\n".join(lines), encoding="utf-8")
+    entry = '[model]\nkind = "encoder"\nrepository = "x/y"\nrevision = "main"\nbundled = true\n[model.files]\n'
+    write(tmp_path / "hub_artifacts/catalog.toml", f'{entry}"README.md" = "{checksum}"')
     for source, judgements in HUMAN.items():
-        rows = [
-            {"lp": f"{source}-en", "source": "x", "reference": "a b c", "translation": "a " * length, "human": human}
-            for length, human in enumerate(judgements, 1)
-        ]
-        (tmp_path / f"data/a/{source}-en.jsonl").write_text(
-            "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
-        )
+        row = {"lp": f"{source}-en", "source": "x", "reference": "a b c"}
+        rows = [row | {"translation": "a " * n, "human": human} for n, human in enumerate(judgements, 1)]
+        write(tmp_path / f"data/a/{source}-en.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setattr(cards, "metric_scripts", lambda: tmp_path / "metrics")
     for module in (cards, mtmetrics.artifacts.catalog):
         monkeypatch.setattr(module, "bundled_artifacts", lambda: tmp_path / "hub_artifacts")
@@ -70,11 +57,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_measures_stores_and_writes(tree: Path) -> None:
     changed = cards.write_cards([], tree / "data", ModelPool())
-    assert [path.relative_to(tree).as_posix() for path in changed] == [
-        "metrics/thing/README.md",
-        "hub_artifacts/model/README.md",
-        "README.md",
-    ]
+    expected = ["metrics/thing/README.md", "hub_artifacts/model/README.md", "README.md"]
+    assert [path.relative_to(tree).as_posix() for path in changed] == expected
     card = (tree / "README.md").read_text(encoding="utf-8")
     lines = card.splitlines()
     assert lines[3] == "| set | score | short is good | chrF |"
@@ -84,11 +68,12 @@ def test_measures_stores_and_writes(tree: Path) -> None:
     assert lines[8] == "| the paper | 0.500 | 0.250 | 0.125 |"
     assert lines[9:] == ["<!-- end of table -->", "", "after"]
     stored = cards.load_measurements(tree / "metrics/thing")
-    assert set(stored) == {
+    measured = [
+        ("chrf", "a/de-en.jsonl"),
         ("prediction_length", "a/de-en.jsonl"),
         ("prediction_length", "a/fi-en.jsonl"),
-        ("chrf", "a/de-en.jsonl"),
-    }
+    ]
+    assert sorted(stored) == measured
     one = stored["prediction_length", "a/fi-en.jsonl"]
     assert (one.segments, one.pearson) == (4, {"score": -1.0})
     assert one.sha256 == sha256_file(tree / "data/a/fi-en.jsonl")[:16]
@@ -103,9 +88,8 @@ def test_nothing_is_measured_twice(tree: Path, monkeypatch: pytest.MonkeyPatch) 
     assert cards.write_cards([], tree / "data", ModelPool()) == []
     assert scored == []
     [first, *_] = (tree / "data/a/fi-en.jsonl").read_text().splitlines()
-    (tree / "data/a/fi-en.jsonl").write_text(
-        "\n".join([first, first.replace("1.0", "0.0").replace('"a "', '"a a a "')])
-    )
+    other = first.replace("1.0", "0.0").replace('"a "', '"a a a "')
+    write(tree / "data/a/fi-en.jsonl", f"{first}\n{other}")
     assert len(cards.write_cards(["thing"], tree / "data", ModelPool())) == 3
     assert [scorer.signature.split("|")[0] for scorer in scored] == ["prediction_length"]
 
@@ -168,9 +152,8 @@ def test_tables_that_nobody_defines_stay_as_they_are() -> None:
     card = CARD + CARD.replace("thing", "else").replace("old\n", "")
     assert cards.tables_in(card) == {"thing/lengths": "old", "else/lengths": ""}
     assert cards.with_tables(card, {}) == card
-    assert cards.with_tables(card, {"else/lengths": "new"}) == card.replace(
-        "else/lengths -->\n", "else/lengths -->\nnew\n"
-    )
+    expected = card.replace("else/lengths -->\n", "else/lengths -->\nnew\n")
+    assert cards.with_tables(card, {"else/lengths": "new"}) == expected
 
 
 def test_folders_without_measurements(tree: Path) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mtmetrics.evaluation.data import read_judged_segments
+
 PAIRS = 560
 _ONSETS = ("b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "st", "tr", "kl", "sch")
 _VOWELS = ("a", "e", "i", "o", "u", "ei", "au")
@@ -37,6 +39,14 @@ def made_pairs(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
         predictions.append(" ".join(spare[used : used + length]) + ".")
         used += length
     return sources, predictions
+
+
+def judged_or_made(path: str | None) -> tuple[list[str], list[str]]:
+    """Sources and translations of a file's first segments, or made-up ones."""
+    if path is None:
+        return made_pairs(PAIRS)
+    data = read_judged_segments(path)
+    return data.sources[:PAIRS], data.predictions[:PAIRS]
 
 
 def build_encoder(folder: Path, texts: Sequence[str], *, hidden: int = 256, layers: int = 4, heads: int = 4) -> Path:
@@ -76,16 +86,9 @@ def _wordpiece(texts: Sequence[str]) -> Any:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.train_from_iterator(
-        texts, trainers.WordPieceTrainer(vocab_size=8000, special_tokens=special, show_progress=False)
-    )
+    trainer = trainers.WordPieceTrainer(vocab_size=8000, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
     ends = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        model_max_length=512,
-    )
+    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token"), special, strict=True))
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **names)

@@ -6,7 +6,6 @@ small, untrained and built on the fly; without ``--data`` so are the sentences. 
 busy machine is no failure.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -16,17 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from measure import Report, alternating, machine, options
-from workload import PAIRS, build_encoder, build_language_model, made_pairs
+from measure import Report, alternating, machine, options, probe
+from workload import build_encoder, build_language_model, judged_or_made, made_pairs
 
-from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.matching.transport import word_mover_distances
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
-
-_HERE = Path(__file__).parent
 
 
 def transport(report: Report, encoder: TokenEncoder, sources: Sequence[str], predictions: Sequence[str]) -> None:
@@ -64,32 +60,19 @@ def transport(report: Report, encoder: TokenEncoder, sources: Sequence[str], pre
         },
         repeats=15,
     )
-    slow = alternating(
-        {
-            "naive (n+m problem, Python loops)": lambda: naive(pairs),
-            "naive (n+m problem, vectorised costs)": lambda: naive_vectorised(pairs),
-            ours: lambda: word_mover_distances(x, y),
-        },
-        repeats=3,
-    )
+    loops, vectorised = "naive (n+m problem, Python loops)", "naive (n+m problem, vectorised costs)"
+    contenders = {loops: lambda: naive(pairs), vectorised: lambda: naive_vectorised(pairs)}
+    slow = alternating(contenders | {ours: lambda: word_mover_distances(x, y)}, repeats=3)
     for name, seconds in [*fast.items(), *((name, value) for name, value in slow.items() if name != ours)]:
         report.add(f"transport of {len(pairs)} pairs: {name}", 1000 * seconds, "ms")
-    report.add(
-        "naive, Python loops / ours, 1 thread", slow["naive (n+m problem, Python loops)"] / slow[ours], "x", at_least=20
-    )
-    report.add(
-        "naive, vectorised costs / ours, 1 thread", slow["naive (n+m problem, vectorised costs)"] / slow[ours], "x"
-    )
-    report.add(
-        "ours, 1 thread / (bare solver + product)",
-        fast[ours] / (fast["bare solver"] + fast["one matrix product a pair"]),
-        "x",
-        at_most=1.25,
-    )
+    report.add("naive, Python loops / ours, 1 thread", slow[loops] / slow[ours], "x", ">= 20")
+    report.add("naive, vectorised costs / ours, 1 thread", slow[vectorised] / slow[ours], "x")
+    bare = fast["bare solver"] + fast["one matrix product a pair"]
+    report.add("ours, 1 thread / (bare solver + product)", fast[ours] / bare, "x", "<= 1.25")
     report.add(f"ours, {cores} threads / ours, 1 thread", fast[f"ours, {cores} threads"] / fast[ours], "x")
     distances = word_mover_distances(x, y, threads=cores)
     distances = distances[~np.isnan(distances)]
-    report.add("largest difference between ours and naive", np.abs(distances - naive(pairs)).max(), "", at_most=1e-5)
+    report.add("largest difference between ours and naive", np.abs(distances - naive(pairs)).max(), "", "<= 1e-05")
 
 
 def padding(report: Report, folder: Path, sources: Sequence[str], predictions: Sequence[str]) -> None:
@@ -97,53 +80,34 @@ def padding(report: Report, folder: Path, sources: Sequence[str], predictions: S
     encoder = TokenEncoder(folder, cache_bytes=0)
     encoder.encode(sources)
     encoder.encode(predictions)
-    report.add("padded tokens / real tokens", encoder.counts.padded_tokens / encoder.counts.tokens, "x", at_most=1.05)
+    report.add("padded tokens / real tokens", encoder.counts.padded_tokens / encoder.counts.tokens, "x", "<= 1.05")
     # Duplicates in each column, a second system that shares a third of its outputs, and some untranslated segments; no
     # cache helps.
     encoder = TokenEncoder(folder, cache_bytes=0)
     some = slice(0, 200)
     columns = [list(column[some]) * 2 for column in (sources, predictions)]
     other = [text if number % 3 else f"{text} {text}" for number, text in enumerate(columns[1])]
-    other = [
-        source if number % 40 == 0 else text
-        for number, (source, text) in enumerate(zip(columns[0], other, strict=True))
-    ]
+    other = [text if number % 40 else columns[0][number] for number, text in enumerate(other)]
     scorer = XMoverScore(encoder)
-    scorer.score_stream(iter([columns]))
-    report.add(
-        "texts encoded / unique texts in a chunk, 1 system", encoder.counts.computed / _unique(columns), "x", at_most=1
-    )
-    encoder.counts.computed = 0
-    scorer.score_stream(iter([[*columns, other]]))
-    report.add(
-        "texts encoded / unique texts in a chunk, 2 systems",
-        encoder.counts.computed / _unique([*columns, other]),
-        "x",
-        at_most=1,
-    )
-
-
-def _unique(columns: Sequence[Sequence[str]]) -> int:
-    return len({text for column in columns for text in column})
+    for what, chunk in (("1 system", columns), ("2 systems", [*columns, other])):
+        encoder.counts.computed = 0
+        scorer.score_stream(iter([chunk]))
+        unique = len({text for column in chunk for text in column})
+        report.add(f"texts encoded / unique texts in a chunk, {what}", encoder.counts.computed / unique, "x", "<= 1")
 
 
 def memory(report: Report, folder: Path) -> None:
     """Peak memory of one process per size."""
     peaks: dict[int, dict[str, float]] = {}
     for lines in (5_000, 50_000):
-        done = subprocess.run(
-            [sys.executable, str(_HERE / "memory_probe.py"), str(folder), str(lines)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise SystemExit(f"memory_probe.py failed:\n{done.stderr}")
-        peaks[lines] = json.loads(done.stdout)
+        found = probe("memory_probe.py", folder, lines)
+        if found is None:
+            raise SystemExit(1)
+        peaks[lines] = found
         report.add(f"peak memory at {lines} lines", peaks[lines]["peak"], "MiB")
         report.add("  of it before scoring (imports, model)", peaks[lines]["before"], "MiB")
     small, large = (peaks[lines]["peak"] - peaks[lines]["result"] for lines in peaks)
-    report.add("peak memory apart from the result, 50000 / 5000 lines", large / small, "x", at_most=1.1)
+    report.add("peak memory apart from the result, 50000 / 5000 lines", large / small, "x", "<= 1.1")
     small, large = (peaks[lines]["peak"] - peaks[lines]["result"] - peaks[lines]["before"] for lines in peaks)
     report.add("the same, growth since before scoring alone", large / small, "x")
 
@@ -165,50 +129,37 @@ def stability(report: Report, encoder: Path, model: Path, sources: Sequence[str]
     order = np.random.default_rng(0).permutation(count)
     shuffled = score([sources[i] for i in order], [predictions[i] for i in order])
     long = " ".join(predictions[:40])
+    crowded = score([*sources, long], [*predictions, long])[:-1]
+    alone = np.array([score(sources[i : i + 1], predictions[i : i + 1])[0] for i in range(20)])
     changes = {
         "batch size (64 tokens)": score(sources, predictions, 64) - usual,
         "batch size (65536 tokens)": score(sources, predictions, 65536) - usual,
         "order": shuffled - usual[order],
         "duplicates": score(sources * 2, predictions * 2) - np.tile(usual, 2),
-        "neighbours and padding (a text of 40 sentences beside)": score([*sources, long], [*predictions, long])[:-1]
-        - usual,
-        "no neighbours at all (each of 20 alone)": np.array(
-            [
-                score([source], [prediction])[0]
-                for source, prediction in zip(sources[:20], predictions[:20], strict=True)
-            ]
-        )
-        - usual[:20],
+        "neighbours and padding (a text of 40 sentences beside)": crowded - usual,
+        "no neighbours at all (each of 20 alone)": alone - usual[:20],
     }
     for name, change in changes.items():
-        report.add(f"largest score change: {name}", np.abs(change).max(), "", at_most=1e-5)
+        report.add(f"largest score change: {name}", np.abs(change).max(), "", "<= 1e-05")
 
 
 def command_line(report: Report) -> None:
     """Wall time of fresh processes."""
     seconds = alternating({"help": lambda: _run("--help")}, repeats=5)
-    report.add("mtmetrics --help", seconds["help"], "s", at_most=1)
+    report.add("mtmetrics --help", seconds["help"], "s", "<= 1")
     if not (bundled_artifacts() / "mini-encoder" / "config.json").is_file():
         print("one line scored with the preset mini: left out, the bundled artifacts are not there")
         return
     arguments = ["score", "--metric", "xmoverscore", "--preset", "mini", "--lp", "de-en", "-"]
-    seconds = alternating(
-        {"mini": lambda: _run(*arguments, text="Das Haus ist klein.\tThe house is small.\n")}, repeats=3
-    )
-    report.add("one line scored with the preset mini, new process", seconds["mini"], "s", at_most=15)
+    line = "Das Haus ist klein.\tThe house is small.\n"
+    seconds = alternating({"mini": lambda: _run(*arguments, text=line)}, repeats=3)
+    report.add("one line scored with the preset mini, new process", seconds["mini"], "s", "<= 15")
 
 
 def _run(*arguments: str, text: str = "") -> None:
     command = [sys.executable, "-m", "mtmetrics.cli.main", *arguments]
-    done = subprocess.run(
-        command,
-        input=text,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        env=os.environ | {"HF_HUB_OFFLINE": "1"},
-    )
+    offline = os.environ | {"HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=False, env=offline)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
 
@@ -216,11 +167,7 @@ def _run(*arguments: str, text: str = "") -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
     args = options(__doc__, data=", else made-up sentences").parse_args(argv)
-    if args.data:
-        data = read_judged_segments(args.data)
-        sources, predictions = data.sources[:PAIRS], data.predictions[:PAIRS]
-    else:
-        sources, predictions = made_pairs(PAIRS)
+    sources, predictions = judged_or_made(args.data)
     report = Report()
     print(f"{len(sources)} pairs from {args.data or 'a seeded generator'}; {machine()}")
     with tempfile.TemporaryDirectory() as temporary:

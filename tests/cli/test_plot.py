@@ -18,21 +18,27 @@ HUMAN = [1.0, 0.7, 0.1, 0.9, None]
 
 
 @pytest.fixture
-def plot(tmp_path: Path, tiny_preset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def plot(tmp_path: Path, tiny_preset: Path, mtmetrics, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
+    columns = ("lp", "source", "translation", "human", "sentbleu")
     for pair in ("de-en", "fi-en"):
-        rows = zip(SOURCES, PREDICTIONS, HUMAN, range(5), strict=True)
-        lines = [
-            json.dumps({"lp": pair, "source": s, "translation": t, "human": h, "sentbleu": n}) for s, t, h, n in rows
-        ]
-        Path(f"{pair}.jsonl").write_text("\n".join(lines) + "\n")
+        rows = zip([pair] * 5, SOURCES, PREDICTIONS, HUMAN, range(5), strict=True)
+        Path(f"{pair}.jsonl").write_text(
+            "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
+        )
+    return lambda kind, *argv: mtmetrics(
+        "plot", kind, "--out", "plot.png", "--device", "cpu", "--preset", tiny_preset, *argv
+    )
 
-    def run(kind: str, *argv: str) -> tuple[int, str, str]:
-        code = main(["plot", kind, "--out", "plot.png", "--device", "cpu", "--preset", str(tiny_preset), *argv])
-        output = capsys.readouterr()
-        return code, output.out, output.err
 
-    return run
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list:
+    """Arguments of what is drawn by scatter and bars."""
+    calls = []
+    for name in ("draw_scatter", "draw_bars"):
+        real = getattr(plots, name)
+        monkeypatch.setattr(plots, name, lambda *a, real=real, **k: calls.append((*a, k)) or real(*a, **k))
+    return calls
 
 
 @pytest.fixture
@@ -42,14 +48,10 @@ def parts(tiny_preset: Path) -> dict[str, np.ndarray]:
     return {name: values[:4] for name, values in {"score": result.segments, **result.parts}.items()}
 
 
-def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = []
-    monkeypatch.setattr(
-        plots, "draw_scatter", lambda panels, draw=plots.draw_scatter: drawn.append(panels) or draw(panels)
-    )
+def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], drawn: list) -> None:
     argv = ["--data", "de-en.jsonl", "fi-en.jsonl", "--metric", "xmoverscore", "--column", "sentbleu"]
     assert plot("scatter", *argv) == (0, "", "")
-    (panels,) = drawn
+    [(panels, _)] = drawn
     assert list(panels) == ["de-en", "fi-en"]
     assert list(panels["de-en"]) == ["xmoverscore", "sentbleu (column)"]
     scores, human = panels["de-en"]["xmoverscore"]
@@ -59,13 +61,9 @@ def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], m
     assert Path("plot.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_bars_are_correlations_with_intervals_and_their_mean(
-    plot, parts: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn = []
-    monkeypatch.setattr(plots, "draw_bars", lambda *a, draw=plots.draw_bars, **k: drawn.append((a, k)) or draw(*a, **k))
+def test_bars_are_correlations_with_intervals_and_their_mean(plot, parts: dict[str, np.ndarray], drawn: list) -> None:
     assert plot("bars", "--data", "de-en.jsonl", "fi-en.jsonl")[0] == 0
-    (((bars, groups), labels),) = drawn
+    [(bars, groups, labels)] = drawn
     assert groups == ["de-en", "fi-en", "mean"]
     first, second, mean = bars["xmoverscore"]
     assert first.value == pytest.approx(pearson(parts["score"], HUMAN[:4]).value)
@@ -75,7 +73,7 @@ def test_bars_are_correlations_with_intervals_and_their_mean(
     assert labels["y_label"] == "pearson with human judgements"
     drawn.clear()
     assert plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu", "--coefficient", "kendall-b")[0] == 0
-    (((bars, groups), labels),) = drawn
+    [(bars, groups, labels)] = drawn
     assert (list(bars), groups) == (["sentbleu (column)"], ["de-en"])
     assert labels["y_label"] == "kendall-b with human judgements"
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers import write
 
 from mtmetrics.cli.main import main
 from mtmetrics.evaluation.probes import random_order
@@ -17,36 +18,26 @@ REFERENCES = ["the house is small", "the dog sleeps not", "i see the cat", "a tr
 def files(tmp_path: Path) -> dict[str, str]:
     rows = list(zip(SOURCES, REFERENCES, strict=True))
     contents = {
-        "src": "".join(f"{source}\n" for source in SOURCES),
-        "ref": "".join(f"{reference}\n" for reference in REFERENCES),
-        "own": "".join(f"{reference} there\n" for reference in REFERENCES),
-        "rows.tsv": "".join(f"{source}\t{reference}\n" for source, reference in rows),
-        "judged.jsonl": "".join(
-            json.dumps({"source": s, "reference": r, "human": n}) + "\n" for s, r in rows for n in (1, 2)
-        ),
-        "parallel.jsonl": "".join(json.dumps({"source": s, "target": r, "origin": "x"}) + "\n" for s, r in rows),
-        "words.tsv": "das\tthe\nhaus\thouse\nist\tis\nklein\tsmall\n",
-        "empty": "",
+        "src": SOURCES,
+        "ref": REFERENCES,
+        "own": [f"{reference} there" for reference in REFERENCES],
+        "rows.tsv": [f"{source}\t{reference}" for source, reference in rows],
+        "judged.jsonl": [json.dumps({"source": s, "reference": r, "human": n}) for s, r in rows for n in (1, 2)],
+        "parallel.jsonl": [json.dumps({"source": s, "target": r, "origin": "x"}) for s, r in rows],
+        "words.tsv": ["das\tthe", "haus\thouse", "ist\tis", "klein\tsmall"],
+        "empty": [],
     }
-    for name, text in contents.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    return {name: str(tmp_path / name) for name in contents}
+    return {name: str(write(tmp_path / name, "".join(f"{line}\n" for line in it))) for name, it in contents.items()}
 
 
 @pytest.fixture
-def probe(tiny_preset: Path, capsys: pytest.CaptureFixture[str]):
-    def run(*argv: str) -> tuple[int, str, str]:
-        code = main(["probe", *argv, "--preset", str(tiny_preset), "--lp", "de-en", "--device", "cpu"])
-        output = capsys.readouterr()
-        return code, output.out, output.err
-
-    return run
+def probe(tiny_preset: Path, mtmetrics):
+    return lambda *argv: mtmetrics("probe", *argv, "--preset", tiny_preset, "--lp", "de-en", "--device", "cpu")
 
 
 def test_preference(probe, files, tiny_preset):
-    code, out, err = probe(
-        "preference", "-s", files["src"], "-r", files["ref"], "-t", files["own"], "--word-pairs", files["words.tsv"]
-    )
+    given = ["-s", files["src"], "-r", files["ref"], "-t", files["own"], "--word-pairs", files["words.tsv"]]
+    code, out, err = probe("preference", *given)
     assert code == 0
     shown = json.loads(out)
     assert shown["coverage"] == 4 / 16
@@ -91,19 +82,19 @@ def test_ways_in_are_the_same_and_repeated_rows_count_once(probe, files):
         assert probe("preference", files[name])[1] == expected
 
 
-def test_parts_tables_and_drawing(probe, files, tmp_path):
-    code, out, _ = probe(
-        "preference", files["rows.tsv"], "--parts", "--format", "markdown", "--plot", str(tmp_path / "p.png")
-    )
+@pytest.mark.parametrize(
+    ("argv", "head"),
+    [(["preference"], "| modification | measure | n | "), (["matching", "--at", "2", "1"], "| measure | P@1 | P@2 |")],
+)
+def test_parts_tables_and_drawing(probe, files, tmp_path, argv, head):
+    plot = tmp_path / "p.png"
+    code, out, _ = probe(argv[0], files["rows.tsv"], *argv[1:], "--parts", "--format", "markdown", "--plot", plot)
+    lines = out.splitlines()
     assert code == 0
-    assert [line.split(" | ")[1] for line in out.splitlines()[2:]] == ["score", "mover", "lm"]
-    options = ["--parts", "--format", "markdown", "--plot", str(tmp_path / "m.png")]
-    code, out, _ = probe("matching", files["rows.tsv"], "--at", "2", "1", *options)
-    assert code == 0
-    assert out.splitlines()[0] == "| measure | P@1 | P@2 |"
-    assert [line.split(" | ")[0] for line in out.splitlines()[2:]] == ["| score", "| mover", "| lm"]
-    for name in ("p.png", "m.png"):
-        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+    assert lines[0].startswith(head)
+    column = lines[0].split(" | ").index("measure") if argv == ["preference"] else 0
+    assert [line.split(" | ")[column].removeprefix("| ") for line in lines[2:]] == ["score", "mover", "lm"]
+    assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 def test_matching(probe, files, tiny_encoder):
@@ -113,15 +104,13 @@ def test_matching(probe, files, tiny_encoder):
     assert (shown["sentences"], shown["candidates"], shown["nearest"], shown["report"]["segments"]) == (4, 3, None, 12)
     assert list(shown["precision"]) == ["score"]
     assert 0 <= shown["precision"]["score"]["1"] <= shown["precision"]["score"]["2"] <= 1
-    nearest = json.loads(
-        probe("matching", files["rows.tsv"], "--candidates", "3", "--at", "1", "--nearest", str(tiny_encoder))[1]
-    )
-    assert nearest["nearest"] == str(tiny_encoder)
-    everything = [
+    by_vectors = ["--nearest", str(tiny_encoder)]
+    few, drawn, nearest = (
         json.loads(probe("matching", files["rows.tsv"], "--at", "1", *more)[1])
-        for more in ([], ["--nearest", str(tiny_encoder)])
-    ]
-    assert everything[0]["precision"] == everything[1]["precision"]
+        for more in (["--candidates", "3", *by_vectors], [], by_vectors)
+    )
+    assert few["nearest"] == str(tiny_encoder)
+    assert drawn["precision"] == nearest["precision"]
 
 
 def test_sentences_are_drawn_by_seed(probe, files):

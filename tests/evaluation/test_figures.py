@@ -15,9 +15,8 @@ from mtmetrics.evaluation.figures import LabelFonts, check_plot_file, finished, 
 
 @pytest.fixture
 def only(monkeypatch: pytest.MonkeyPatch):
-    """Leaves these families and their characters, in this order."""
-
     def set_families(**families: str) -> None:
+        """Leaves these families and their characters, in this order."""
         monkeypatch.setattr(figures, "_families", lambda: list(families))
         known = {"DejaVu Sans": "abc�", **families}
         monkeypatch.setattr(figures, "_codes", lambda family: [*map(ord, known[family])])
@@ -35,11 +34,9 @@ def test_chinese_gets_a_font_that_has_it() -> None:
     chosen = label_fonts(["他昨天没有去学校。", "house"])
     assert chosen.families[0] == "DejaVu Sans"
     assert (chosen.missing, chosen.advice) == (frozenset(), "")
-    held = set()
-    for family in chosen.families:
-        path = font_manager.findfont(font_manager.FontProperties(family=family))
-        held |= set(font_manager.get_font(path).get_charmap())
-    assert set(map(ord, "他昨天没有去学校。house")) <= held
+    paths = [font_manager.findfont(font_manager.FontProperties(family=family)) for family in chosen.families]
+    held = [set(font_manager.get_font(path).get_charmap()) for path in paths]
+    assert set(map(ord, "他昨天没有去学校。house")) <= set().union(*held)
 
 
 def test_families_follow_as_long_as_they_have_what_is_missing(only) -> None:

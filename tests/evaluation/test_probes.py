@@ -1,10 +1,10 @@
 """Probes by hand: sentences that no translator writes, what a metric prefers, and what it finds."""
 
-import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,8 +98,7 @@ def test_entries_of_several_words_are_for_scripts_without_spaces() -> None:
 
 
 def test_reading(tmp_path: Path) -> None:
-    path = tmp_path / "de-en.tsv.gz"
-    path.write_bytes(gzip.compress(b"Hund\tdog\twiktionary\nja \tyes\n"))
+    path = write(tmp_path / "de-en.tsv.gz", "Hund\tdog\twiktionary\nja \tyes\n")
     assert read_word_pairs(path) == [("Hund", "dog"), ("ja", "yes")]
 
 
@@ -112,10 +111,8 @@ def test_reading(tmp_path: Path) -> None:
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text(text)
     with pytest.raises(InputError, match=f"pairs.tsv.*{message}"):
-        read_word_pairs(path)
+        read_word_pairs(write(tmp_path / "pairs.tsv", text))
 
 
 SOURCES = ["x", "yy", "z"]
@@ -139,6 +136,15 @@ class Lengths(Scorer):
         return -100.0, {"length": 0.0}
 
 
+class Noisy(Lengths):
+    """Scores that differ by noise alone."""
+
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+        [scores] = super()._score_chunk(others, systems)
+        scores.segments[:] = 1.0 + 1e-8 * np.arange(len(others))
+        return [scores]
+
+
 def test_differences_are_modified_minus_reference() -> None:
     modified = {"short": ["a", "bb", "cccc"], "long": ["a" * 5, "b" * 6, "c" * 7]}
     found, result = preferences(Lengths(), SOURCES, REFERENCES, modified)
@@ -151,15 +157,11 @@ def test_differences_are_modified_minus_reference() -> None:
     assert len(result.segments) == 9
 
 
-def test_rounding_noise_is_no_preference() -> None:
-    class Noisy(Lengths):
-        def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-            [scores] = super()._score_chunk(others, systems)
-            scores.segments[:] = 1.0 + 1e-8 * np.arange(len(others))
-            return [scores]
-
-    found, _ = preferences(Noisy(), SOURCES, REFERENCES, {"same": REFERENCES})
+@pytest.mark.parametrize("scorer", [Noisy(), load_scorer("source_length")])
+def test_neither_noise_nor_a_metric_that_sees_the_source_alone_prefers_anything(scorer: Scorer) -> None:
+    found, _ = preferences(scorer, SOURCES, REFERENCES, {"other": ["q", "qq", "qqq"]})
     assert found[0].differences.tolist() == [0.0, 0.0, 0.0]
+    assert (found[0].preferred, found[0].equal) == (0.0, 1.0)
 
 
 def test_all_is_on_one_scale(tiny_encoder: Path) -> None:
@@ -168,25 +170,23 @@ def test_all_is_on_one_scale(tiny_encoder: Path) -> None:
     words = TokenEncoder(tiny_encoder)
     scorer = SentSim(words, MeanPooledEncoder(words), setting="src-mt", normalize="batch")
     references = ["the house", "a cat", "i see"]
-    found, _ = preferences(
-        scorer, ["das haus", "katze", "ich"], references, {"last": [*references[:2], "and a tree 1 2"]}
-    )
+    modified = {"last": [*references[:2], "and a tree 1 2"]}
+    found, _ = preferences(scorer, ["das haus", "katze", "ich"], references, modified)
     assert found[0].differences[:2].tolist() == [0.0, 0.0]
     assert found[0].differences[2] != 0.0
 
 
-def test_a_metric_that_sees_the_source_alone_prefers_nothing() -> None:
-    found, _ = preferences(load_scorer("source_length"), SOURCES, REFERENCES, {"other": ["q", "qq", "qqq"]})
-    assert (found[0].preferred, found[0].equal) == (0.0, 1.0)
-
-
-def test_what_cannot_be_compared() -> None:
-    with pytest.raises(InputError, match="use a reference-free one"):
-        preferences(load_scorer("chrf"), SOURCES, REFERENCES, {"other": REFERENCES})
-    with pytest.raises(InputError, match="modified: empty"):
-        preferences(Lengths(), SOURCES, REFERENCES, {})
-    with pytest.raises(InputError, match="other has 1 segments but sources has 3"):
-        preferences(Lengths(), SOURCES, REFERENCES, {"other": ["a"]})
+@pytest.mark.parametrize(
+    ("scorer", "modified", "message"),
+    [
+        (load_scorer("chrf"), {"other": REFERENCES}, "use a reference-free one"),
+        (Lengths(), {}, "modified: empty"),
+        (Lengths(), {"other": ["a"]}, "other has 1 segments but sources has 3"),
+    ],
+)
+def test_what_cannot_be_compared(scorer: Scorer, modified: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        preferences(scorer, SOURCES, REFERENCES, modified)
 
 
 def test_preference_numbers_and_table() -> None:
@@ -200,10 +200,8 @@ def test_preference_numbers_and_table() -> None:
         "median": pytest.approx(-0.0002),
         "differences": [0.5, -1.0, 0.0, -0.0004],
     }
-    assert (
-        preference_table([preference]).splitlines()[2]
-        == "| random order | score | 4 | 0.250 | 0.250 | -0.125 | 0.000 |"
-    )
+    row = preference_table([preference]).splitlines()[2]
+    assert row == "| random order | score | 4 | 0.250 | 0.250 | -0.125 | 0.000 |"
 
 
 NAMES = ["Anna 1", "Bernd 2", "Clara 3", "Dora 4"]
@@ -224,6 +222,9 @@ def test_precision_and_ties() -> None:
     assert precision_at(scores, 2) == pytest.approx((1 + 1 + 0 + 2 / 3 + 1 / 2) / 5)
     assert precision_at(scores, 3) == pytest.approx((1 + 1 + 0 + 1 + 1) / 5)
     assert precision_at(np.zeros((7, 4)), 1) == 0.25
+    # The translation may stand in any column.
+    scores = np.array([[1.0, 3.0, 2.0], [5.0, 1.0, 0.0], [0.0, 4.0, 4.0]])
+    assert precision_at(scores, 1, np.array([1, 1, 2])) == pytest.approx((1 + 0 + 1 / 2) / 3)
 
 
 @settings(max_examples=20, deadline=None)
@@ -233,11 +234,6 @@ def test_the_share_of_ties_is_the_mean_over_random_orders(seed: int, cutoff: int
     scores = generator.integers(0, 3, size=(1, 6)).astype(float)
     broken = scores + 0.5 * np.array([generator.permutation(6) / 6 for _ in range(4000)])
     assert precision_at(scores, cutoff) == pytest.approx(precision_at(broken, cutoff), abs=0.05)
-
-
-def test_the_translation_may_stand_in_any_column() -> None:
-    scores = np.array([[1.0, 3.0, 2.0], [5.0, 1.0, 0.0], [0.0, 4.0, 4.0]])
-    assert precision_at(scores, 1, np.array([1, 1, 2])) == pytest.approx((1 + 0 + 1 / 2) / 3)
 
 
 def test_random_candidates() -> None:

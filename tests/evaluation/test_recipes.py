@@ -3,7 +3,7 @@
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.recipes import load_recipe, recipe_names
+from mtmetrics.evaluation.recipes import RecipeRow, load_recipe, recipe_names
 from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.inputs import language_pair
 
@@ -20,6 +20,10 @@ NAMES = [
 ]
 # Averages that differ from the mean of their row in the paper itself.
 AS_PRINTED = {("mathur2019-table1", "BiLSTM (TrainL)"), ("song2021-table5", "Leaderboard baseline")}
+
+
+def rows(recipe: str) -> dict[str, RecipeRow]:
+    return {row.title: row for row in load_recipe(recipe).rows}
 
 
 def test_all_are_there() -> None:
@@ -39,38 +43,41 @@ def test_numbers(name: str) -> None:
         assert [row.metric, row.column, row.why_not].count(None) == 2, row.title
         assert all(-1 <= value <= 1 for value in row.published.values())
         if row.average is not None and len(row.published) == len(recipe.pairs) and (name, row.title) not in AS_PRINTED:
-            assert row.average == pytest.approx(sum(row.published.values()) / len(row.published), abs=0.00051), (
-                row.title
-            )
+            mean = sum(row.published.values()) / len(row.published)
+            assert row.average == pytest.approx(mean, abs=0.00051), row.title
 
 
-def test_some_numbers_of_the_papers() -> None:
-    def number(recipe: str, row: str, pair: str) -> float:
-        return next(line for line in load_recipe(recipe).rows if line.title == row).published[pair]
+@pytest.mark.parametrize(
+    ("recipe", "title", "pair", "number"),
+    [
+        ("zhao2020-table1", "SentBLEU", "tr-en", 0.538),
+        ("zhao2020-table1", "Mover-2 + CLP(M-BERT) + LM", "fi-en", 0.633),
+        ("zhao2020-table5", "Mover-2 + UMD(M-BERT)", "de-en", 0.973),
+        ("mathur2019-table1", "BERTR", "zh-en", 0.687),
+        ("mathur2019-table3", "ESIM (TrainL)", "ru-en", 0.921),
+        ("song2021-table3", "SSS + BERTScore", "en-ru", 0.553),
+        ("song2021-table5", "SSS", "ro-en", 0.694),
+        ("belouadi2023-table5", "DistilScore", "cs-en", 0.4642),
+        ("belouadi2023-table6", "SentSim (BERTScore)", "en-de", 0.0615),
+    ],
+)
+def test_some_numbers_of_the_papers(recipe: str, title: str, pair: str, number: float) -> None:
+    assert rows(recipe)[title].published[pair] == number
 
-    assert number("zhao2020-table1", "SentBLEU", "tr-en") == 0.538
-    assert number("zhao2020-table1", "Mover-2 + CLP(M-BERT) + LM", "fi-en") == 0.633
-    assert number("zhao2020-table5", "Mover-2 + UMD(M-BERT)", "de-en") == 0.973
-    assert number("mathur2019-table1", "BERTR", "zh-en") == 0.687
-    assert number("mathur2019-table3", "ESIM (TrainL)", "ru-en") == 0.921
-    assert number("song2021-table3", "SSS + BERTScore", "en-ru") == 0.553
-    assert number("song2021-table5", "SSS", "ro-en") == 0.694
-    assert number("belouadi2023-table5", "DistilScore", "cs-en") == 0.4642
-    assert number("belouadi2023-table6", "SentSim (BERTScore)", "en-de") == 0.0615
 
-    # What could not be read is left out.
-    row = next(row for row in load_recipe("zhao2020-table5").rows if row.title == "Cosine + CLP(LASER)")
+def test_what_could_not_be_read_is_left_out() -> None:
+    row = rows("zhao2020-table5")["Cosine + CLP(LASER)"]
     assert set(row.published) == {"cs-en", "de-en", "fi-en", "lv-en", "zh-en"}
     assert all(row.published == {} for row in load_recipe("song2021-table4").rows)
 
 
 def test_entries_take_the_preset() -> None:
-    rows = {row.title: row for row in load_recipe("song2021-table3").rows}
-    wmd = rows["WMD"].entry("mini")
+    song = rows("song2021-table3")
+    wmd = song["WMD"].entry("mini")
     assert wmd.metric == MetricSpec.parse("sentsim:mini:setting=src-mt,parts=sss+wmd")
     assert (wmd.part, wmd.falls) == ("wmd", True)
     # Both rows come from one run of the metric.
-    assert rows["SSS + WMD"].entry("mini").metric == wmd.metric
-    assert rows["SSS + WMD"].entry("mini").part == "score"
-    laser = next(row for row in load_recipe("zhao2020-table1").rows if row.title == "Cosine + LASER").entry("mini")
+    whole = song["SSS + WMD"].entry("mini")
+    assert (whole.metric, whole.part) == (wmd.metric, "score")
+    laser = rows("zhao2020-table1")["Cosine + LASER"].entry("mini")
     assert (laser.metric, laser.why_not) == (None, "LASER is not part of this package")

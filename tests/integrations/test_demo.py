@@ -73,10 +73,9 @@ def test_bounds(backend, tmp_path, monkeypatch):
 
 
 def test_scores_are_those_of_the_scorer(scored, tiny_preset):
+    scorer = XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en")
     with pytest.warns(UserWarning, match="1 blank"):
-        expected = XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en").score(
-            *map(list, zip(*ROWS, strict=True))
-        )
+        expected = scorer.score(*map(list, zip(*ROWS, strict=True)))
     np.testing.assert_allclose(scored.result.segments, expected.segments, atol=1e-6)
     assert scored.result.signature == expected.signature
     assert scored.result.report == expected.report
@@ -86,9 +85,7 @@ def test_scores_are_those_of_the_scorer(scored, tiny_preset):
 def test_models_are_loaded_once(backend, tiny_preset, monkeypatch):
     loads = []
     real = demo.load_scorer
-    monkeypatch.setattr(
-        demo, "load_scorer", lambda *args, **options: loads.append(options["lang_pair"]) or real(*args, **options)
-    )
+    monkeypatch.setattr(demo, "load_scorer", lambda *a, **k: loads.append(k["lang_pair"]) or real(*a, **k))
     first = backend.score(ROWS, "de-en", str(tiny_preset))
     backend.draw(backend.score(ROWS, " de-en ", str(tiny_preset)), 1)
     backend.score(ROWS, "fi-en", str(tiny_preset))

@@ -18,7 +18,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the address, and serves."""
     from mtmetrics.integrations.demo import metric_app, serve
 
     app = serve(metric_app(args.name), args.port)

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import platform
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -9,11 +10,9 @@ from typing import Any, NamedTuple
 import mtmetrics
 from mtmetrics.errors import InputError, MissingExtraError, MTMetricsError
 
-_OFFLINE_VARIABLES = ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE")
-
 
 class Finding(NamedTuple):
-    """One line of the report; `state` is ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``."""
+    """A line of the report; the state is ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``."""
 
     state: str
     text: str
@@ -31,13 +30,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints one line per check."""
-    failed = False
+    states = set()
     for check in (_python, _packages, _device, _artifacts, _presets, _module_cache, _offline):
-        for finding in _guarded(check):
-            print(f"{finding.state:<4}  {finding.text}", flush=True)
-            failed = failed or finding.state == "FAIL"
-    return 1 if failed else 0
+        for state, text in _guarded(check):
+            print(f"{state:<4}  {text}", flush=True)
+            states.add(state)
+    return int("FAIL" in states)
 
 
 def _guarded(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
@@ -49,8 +47,8 @@ def _guarded(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
 
 
 def _python() -> Iterator[Finding]:
-    version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("ok" if sys.version_info >= (3, 11) else "FAIL", f"python {version} (3.11 or newer is needed)")
+    state = "ok" if sys.version_info >= (3, 11) else "FAIL"
+    yield Finding(state, f"python {platform.python_version()} (3.11 or newer is needed)")
 
 
 def _packages() -> Iterator[Finding]:
@@ -81,7 +79,6 @@ def _packages() -> Iterator[Finding]:
 
 
 def _lacking(requirement: Any) -> str:
-    """What is wrong with an installed distribution, or an empty string."""
     from importlib import metadata
 
     try:
@@ -160,12 +157,11 @@ def _is_bundled(metric: str, name: str) -> bool:
     from mtmetrics.artifacts.presets import load_preset
 
     try:
-        entries = catalog()
+        shipped = {name for name, entry in catalog().items() if entry.bundled}
         bundle = load_preset(metric, name)
     except MTMetricsError:
         return True
     named = list(_artifacts_of(bundle.settings))
-    shipped = {name for name, entry in entries.items() if entry.bundled}
     return bool(named) and all(name in shipped or bundle.path(name) != name for name in named)
 
 
@@ -193,13 +189,9 @@ def _module_cache() -> Iterator[Finding]:
 
 
 def _offline() -> Iterator[Finding]:
-    values = {name: os.environ.get(name) for name in _OFFLINE_VARIABLES}
+    values = {name: os.environ.get(name) for name in ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE")}
     shown = ", ".join(f"{name}={value}" if value is not None else f"{name} unset" for name, value in values.items())
-    if len({_is_true(value) for value in values.values()}) > 1:
+    if len({(value or "").upper() in {"1", "ON", "YES", "TRUE"} for value in values.values()}) > 1:
         yield Finding("note", f"offline: {shown}; evaluate reads only HF_EVALUATE_OFFLINE, the model loaders both")
     else:
         yield Finding("ok", f"offline: {shown}")
-
-
-def _is_true(value: str | None) -> bool:
-    return (value or "").upper() in {"1", "ON", "YES", "TRUE"}

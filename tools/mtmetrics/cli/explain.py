@@ -14,7 +14,6 @@ from mtmetrics.cli.options import add_metric_options, add_row_options, metric_op
 from mtmetrics.errors import InputError, MTMetricsError
 
 if TYPE_CHECKING:
-    from mtmetrics.matching.plan import Alignment
     from mtmetrics.scorers.base import MetricResult, Scorer
 
 _ALL = range(1, sys.maxsize)
@@ -40,15 +39,10 @@ def add_parser(subparsers: Any) -> None:
         "segments are scored.",
     )
     add_row_options(parser)
-    parser.add_argument(
-        "--segments", metavar="LIST", help="numbers and ranges, counted from 1, such as 1,4-6 (default: all)"
-    )
-    parser.add_argument(
-        "--format",
-        choices=("json", "jsonl"),
-        default="json",
-        help="json, or a line per segment and one at the end (default: %(default)s)",
-    )
+    text = "numbers and ranges, counted from 1, such as 1,4-6 (default: all)"
+    parser.add_argument("--segments", metavar="LIST", help=text)
+    text = "json, or a line per segment and one at the end (default: %(default)s)"
+    parser.add_argument("--format", choices=("json", "jsonl"), default="json", help=text)
     parser.add_argument(
         "--plot",
         metavar="DIR",
@@ -62,11 +56,11 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Scores, aligns, draws and prints."""
-    if args.predictions and len(args.predictions) > 1:
-        raise InputError(f"-t: explain takes the translations of one system, got {len(args.predictions)} files")
-    if args.references and len(args.references) > 1:
-        raise InputError(f"-r: explain takes one reference per segment, got {len(args.references)} files")
-    ranges = parse_segments(args.segments)
+    takes = "-t: explain takes the translations of one system", "-r: explain takes one reference per segment"
+    for given, one in zip((args.predictions, args.references), takes, strict=True):
+        if given and len(given) > 1:
+            raise InputError(f"{one}, got {len(given)} files")
+    ranges = _ranges(args.segments)
     [name], rows, compared = read_rows(args)
     segments = list(_choose(rows, ranges, name))
     plots = _plots(args, segments)
@@ -76,10 +70,8 @@ def run(args: argparse.Namespace) -> int:
     scorer = load_scorer(options.pop("metric"), pool=model_pool(args), **options)
     result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
     explained = _explain(scorer, segments, result, plots)
-    lines = (
-        json.dumps(line, ensure_ascii=False)
-        for line in progress(explained, total=len(segments), desc="explaining", unit=" segments")
-    )
+    explained = progress(explained, total=len(segments), desc="explaining", unit=" segments")
+    lines = (json.dumps(segment, ensure_ascii=False) for segment in explained)
     about = {"signature": result.signature, "report": result.report.as_dict()}
     if args.format == "jsonl":
         for line in lines:
@@ -88,23 +80,12 @@ def run(args: argparse.Namespace) -> int:
     else:
         # A segment per line: spread out, the matrices would take a line per number.
         head = json.dumps(about, ensure_ascii=False, indent=1).removesuffix("\n}")
-        print(f'{head},\n "segments": [\n  ' + ",\n  ".join(list(lines)) + "\n ]\n}")
+        print(f'{head},\n "segments": [\n  ' + ",\n  ".join(lines) + "\n ]\n}")
     return 0
 
 
-def parse_segments(text: str | None) -> list[range]:
-    """Reads the choice of segments.
-
-    Args:
-        text: numbers and ranges from 1 up, such as ``1,4-6``; None chooses all.
-
-    Raises:
-        InputError: it is not of that form.
-
-    Example:
-        >>> parse_segments("1,4-6")
-        [range(1, 2), range(4, 7)]
-    """
+def _ranges(text: str | None) -> list[range]:
+    """Numbers and ranges from 1 up, such as ``1,4-6``; None chooses all."""
     if text is None:
         return [_ALL]
     ranges = []
@@ -136,10 +117,8 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
 
     require_extra("plot", "--plot")
     if args.segments is None and len(segments) > _UNASKED_PLOTS:
-        raise InputError(
-            f"--plot: {len(segments)} segments are many heatmaps; "
-            f"choose some with --segments, such as 1-{_UNASKED_PLOTS}"
-        )
+        advice = f"choose some with --segments, such as 1-{_UNASKED_PLOTS}"
+        raise InputError(f"--plot: {len(segments)} segments are many heatmaps; {advice}")
     folder = Path(args.plot)
     paths = [folder / f"segment-{segment.number:04d}.png" for segment in segments]
     existing = next((path for path in paths if path.exists()), None)
@@ -155,7 +134,11 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
 def _explain(
     scorer: "Scorer", segments: Sequence[Segment], result: "MetricResult", plots: Sequence[Path]
 ) -> Iterator[dict[str, Any]]:
-    for index, (segment, alignment) in enumerate(zip(segments, _alignments(scorer, segments), strict=True)):
+    from mtmetrics.scorers.base import chunked
+
+    blocks = chunked((segment[1:] for segment in segments), _ALIGNED_AT_ONCE)
+    alignments = (alignment for others, predictions in blocks for alignment in scorer.align(others, predictions))
+    for index, (segment, alignment) in enumerate(zip(segments, alignments, strict=True)):
         score = result.segments[index].item()
         if plots:
             from mtmetrics.evaluation.figures import save_figure
@@ -170,9 +153,3 @@ def _explain(
             "parts": {name: values[index].item() for name, values in result.parts.items()},
             "alignment": alignment.as_dict(),
         }
-
-
-def _alignments(scorer: "Scorer", segments: Sequence[Segment]) -> "Iterator[Alignment]":
-    for first in range(0, len(segments), _ALIGNED_AT_ONCE):
-        block = segments[first : first + _ALIGNED_AT_ONCE]
-        yield from scorer.align([segment.other for segment in block], [segment.prediction for segment in block])

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import itertools
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,55 +36,32 @@ def add_parser(subparsers: Any) -> None:
         _weights: "the correlation as a function of the weights of two or three parts of a score; prints the numbers "
         "too",
     }
-    parsers = {}
     for run, what in plots.items():
         # Unlike a description, help is a format.
-        plot = kinds.add_parser(
-            run.__name__.removeprefix("_"), help=what.replace("%", "%%"), description=f"Draws {what}."
-        )
-        plot.add_argument(
-            "--data",
-            nargs="+",
-            required=True,
-            metavar="FILE",
-            help="human judgements, in any layout that mtmetrics evaluate reads",
-        )
+        name, summary = run.__name__.removeprefix("_"), what.replace("%", "%%")
+        plot = kinds.add_parser(name, help=summary, description=f"Draws {what}.")
+        plot.set_defaults(run=run, column=[], coefficient="pearson")
+        text = "human judgements, in any layout that mtmetrics evaluate reads"
+        plot.add_argument("--data", nargs="+", required=True, metavar="FILE", help=text)
         plot.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
-        plot.add_argument(
-            "--field", default="translation", help="the field that holds the translation (default: %(default)s)"
-        )
+        text = "the field that holds the translation (default: %(default)s)"
+        plot.add_argument("--field", default="translation", help=text)
         plot.add_argument("--out", required=True, metavar="FILE", help="the picture, FILE.png")
         add_metric_options(plot, several=True)
         if run is not _scatter:
-            plot.add_argument(
-                "--coefficient", choices=_COEFFICIENTS, default="pearson", help="of agreement (default: %(default)s)"
-            )
+            plot.add_argument("--coefficient", choices=_COEFFICIENTS, help="of agreement (default: %(default)s)")
         if run is not _weights:
-            plot.add_argument(
-                "--column",
-                action="append",
-                default=[],
-                metavar="NAME",
-                help="also scores that stand in the data; repeatable",
-            )
-        parsers[run] = plot
-        plot.set_defaults(run=run, column=[], coefficient="pearson")
-    weights = parsers[_weights]
-    weights.add_argument(
-        "--parts",
-        metavar="A,B[,C]",
-        help="parts to weigh (default: all); -A turns the sign of one whose low values are good, such as wmd of "
-        "sentsim: --parts=-wmd,sss",
-    )
-    weights.add_argument(
-        "--steps", type=int, default=10, help="steps from a weight of 0 to one of 1 (default: %(default)s)"
-    )
-    weights.add_argument(
-        "--format",
-        choices=_FORMATS,
-        default="json",
-        help="of the numbers; json holds full precision (default: %(default)s)",
-    )
+            text = "also scores that stand in the data; repeatable"
+            plot.add_argument("--column", action="append", metavar="NAME", help=text)
+            continue
+        text = (
+            "parts to weigh (default: all); -A turns the sign of one whose low values are good, such as wmd of sentsim"
+        )
+        plot.add_argument("--parts", metavar="A,B[,C]", help=f"{text}: --parts=-wmd,sss")
+        text = "steps from a weight of 0 to one of 1 (default: %(default)s)"
+        plot.add_argument("--steps", type=int, default=10, help=text)
+        text = "of the numbers; json holds full precision (default: %(default)s)"
+        plot.add_argument("--format", choices=_FORMATS, default="json", help=text)
 
 
 class _Judged(NamedTuple):
@@ -144,8 +122,8 @@ def _weights(args: argparse.Namespace) -> int:
     metric = judged.entries[0].title
     about = {"metric": metric, "coefficient": args.coefficient}
     print(weights.render_weights(grids, about, args.format))
-    title = f"{metric}: " + (f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids)))
-    figures.save_figure(weights.draw_weights(whole, title=title, label=_agreement(args)), args.out)
+    over = f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids))
+    figures.save_figure(weights.draw_weights(whole, title=f"{metric}: {over}", label=_agreement(args)), args.out)
     print(f"mtmetrics: {weights.best_weights(whole)}", file=sys.stderr)
     print_warnings([_DEVELOPMENT])
     return 0
@@ -160,11 +138,8 @@ def _judged(args: argparse.Namespace, *, intervals: bool = False) -> _Judged:
 
     check_plot_file(args.out, "mtmetrics plot")
     specs = metric_specs(args, usual=() if args.column else (USUAL_METRIC,))
-    files = [
-        segments
-        for path in args.data
-        for segments in read_judged(path, prediction_field=args.field, lang_pair=args.pair)
-    ]
+    reads = (read_judged(path, prediction_field=args.field, lang_pair=args.pair) for path in args.data)
+    files = list(itertools.chain.from_iterable(reads))
     for file in files:
         for name in args.column:
             file.column(name)  # refused before an hour of scoring
@@ -182,10 +157,8 @@ def _chosen_parts(asked: str | None, judged: _Judged) -> "list[Entry]":
     names = [part.part for part in parts]
     chosen = names if asked is None else [name.strip() for name in asked.split(",")]
     if not 2 <= len(chosen) <= 3 or len({name.removeprefix("-") for name in chosen}) != len(chosen):
-        raise InputError(
-            f"--parts: two or three of {', '.join(names) or '(the metric has no parts)'} are needed, "
-            f"got {', '.join(chosen)}"
-        )
+        there = ", ".join(names) or "(the metric has no parts)"
+        raise InputError(f"--parts: two or three of {there} are needed, got {', '.join(chosen)}")
     return [
         dataclasses.replace(whole, title=name, part=name.removeprefix("-"), falls=name.startswith("-"))
         for name in chosen

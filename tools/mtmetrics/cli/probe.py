@@ -1,5 +1,4 @@
-"""``mtmetrics probe``: what a metric does without human judgements: its preferences, and whether it finds
-translations."""
+"""``mtmetrics probe``: what a metric prefers, and whether it finds translations."""
 
 import argparse
 import functools
@@ -16,11 +15,9 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.base import MetricResult, Scorer
     from mtmetrics.scorers.pool import ModelPool
 
-_FORMATS = ("json", "markdown")
-
 
 def add_parser(subparsers: Any) -> None:
-    """Adds the command and its two sub-commands to the parser."""
+    """Adds the command to the parser."""
     parser = subparsers.add_parser(
         "probe",
         help="test a metric on parallel text, without human judgements",
@@ -36,28 +33,15 @@ def add_parser(subparsers: Any) -> None:
         "the score differences d.",
     )
     _add_pair_options(preference, "reference")
-    preference.add_argument(
-        "-t",
-        "--predictions",
-        metavar="FILE",
-        nargs="+",
-        default=[],
-        help="modified sentences of your own, one per line; needs -s and -r",
-    )
+    files: dict[str, Any] = {"metavar": "FILE", "nargs": "+", "default": []}
+    text = "modified sentences of your own, one per line; needs -s and -r"
+    preference.add_argument("-t", "--predictions", help=text, **files)
     literal = preference.add_argument_group("word-by-word translations, from either or both")
-    literal.add_argument(
-        "--word-pairs", nargs="+", default=[], metavar="FILE", help="TSV of words and their translations"
-    )
-    literal.add_argument(
-        "--parallel",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="parallel text whose words are aligned: JSONL (source, target) or TSV",
-    )
-    literal.add_argument(
-        "--aligner", default="mini-encoder", metavar="MODEL", help="encoder that aligns them (default: %(default)s)"
-    )
+    literal.add_argument("--word-pairs", help="TSV of words and their translations", **files)
+    text = "parallel text whose words are aligned: JSONL (source, target) or TSV"
+    literal.add_argument("--parallel", help=text, **files)
+    text = "encoder that aligns them (default: %(default)s)"
+    literal.add_argument("--aligner", default="mini-encoder", metavar="MODEL", help=text)
     preference.set_defaults(run=_run_preference)
     matching = probes.add_parser(
         "matching",
@@ -67,38 +51,24 @@ def add_parser(subparsers: Any) -> None:
         "that compares with references is given the source in their place.",
     )
     _add_pair_options(matching, "target")
-    matching.add_argument(
-        "--candidates",
-        type=int,
-        default=100,
-        metavar="K",
-        help="targets per source, the right one among them (default: %(default)s)",
-    )
-    matching.add_argument(
-        "--nearest",
-        metavar="MODEL",
-        help="take the targets whose mean vectors in this encoder are nearest (default: random ones)",
-    )
-    matching.add_argument(
-        "--at", type=int, nargs="+", default=[1, 5, 10], metavar="N", help="each N of Precision@N (default: 1 5 10)"
-    )
+    text = "targets per source, the right one among them (default: %(default)s)"
+    matching.add_argument("--candidates", type=int, default=100, metavar="K", help=text)
+    text = "take the targets whose mean vectors in this encoder are nearest (default: random ones)"
+    matching.add_argument("--nearest", metavar="MODEL", help=text)
+    text = "each N of Precision@N (default: 1 5 10)"
+    matching.add_argument("--at", type=int, nargs="+", default=[1, 5, 10], metavar="N", help=text)
     matching.set_defaults(run=_run_matching)
     for probe in (preference, matching):
         probe.add_argument("--parts", action="store_true", help="show the parts of the score too")
-        probe.add_argument(
-            "--format",
-            choices=_FORMATS,
-            default="json",
-            help="json holds full precision, the table 3 decimals (default: %(default)s)",
-        )
+        text = "json holds full precision, the table 3 decimals (default: %(default)s)"
+        probe.add_argument("--format", choices=("json", "markdown"), default="json", help=text)
         probe.add_argument("--plot", metavar="FILE", help="also draw the result, as PNG")
         add_metric_options(probe)
 
 
 def _add_pair_options(parser: argparse.ArgumentParser, other: str) -> None:
-    parser.add_argument(
-        "file", nargs="?", metavar="FILE", help=f"sentence pairs: TSV, .jsonl or .parquet with source and {other}"
-    )
+    text = f"sentence pairs: TSV, .jsonl or .parquet with source and {other}"
+    parser.add_argument("file", nargs="?", metavar="FILE", help=text)
     parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
     parser.add_argument("-r", "--references", metavar="FILE", help="one human translation per line")
     parser.add_argument("--lp", metavar="XX-YY", help="language pair, such as de-en")
@@ -108,6 +78,7 @@ def _add_pair_options(parser: argparse.ArgumentParser, other: str) -> None:
 
 def _run_preference(args: argparse.Namespace) -> int:
     from mtmetrics.evaluation import figures, plots, probes
+    from mtmetrics.evaluation.run import SCORE
 
     sources, references, *own = map(list, zip(*_drawn(_read(args, args.predictions), args), strict=True))
     modified = {"random order": [probes.random_order(text, args.seed) for text in references]}
@@ -119,23 +90,20 @@ def _run_preference(args: argparse.Namespace) -> int:
         literal = [dictionary.translate(text) for text in sources]
         modified["word by word"] = [translation.text for translation in literal]
         about["coverage"] = probes.coverage(literal)
-        print(
-            f"{about['coverage']:.1%} of the words of the sources have a translation; the others stay as they are",
-            file=sys.stderr,
-        )
+        known = f"{about['coverage']:.1%} of the words of the sources have a translation"
+        print(f"{known}; the others stay as they are", file=sys.stderr)
     modified |= zip(args.predictions, own, strict=True)
     found, result = probes.preferences(_scorer(args, pool), sources, references, modified)
-    found = [preference for preference in found if _is_shown(preference.measure, args)]
+    found = [preference for preference in found if args.parts or preference.measure == SCORE]
     about["preferences"] = [preference.as_dict() for preference in found]
     _print(args, about, result, probes.preference_table(found))
     if args.plot is not None:
-        title = f"{_name(args)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
+        title = f"{_name(about)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
         figures.save_figure(plots.draw_preferences(found, title=title), args.plot)
     return 0
 
 
 def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
-    """Words and their translations, from lists and from parallel text."""
     from mtmetrics.evaluation.probes import bare_words, read_word_pairs
 
     found = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
@@ -152,6 +120,7 @@ def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, 
 
 def _run_matching(args: argparse.Namespace) -> int:
     from mtmetrics.evaluation import figures, plots, probes
+    from mtmetrics.evaluation.run import SCORE
 
     sources, targets = map(list, zip(*_drawn(probes.distinct_pairs(_read(args)), args), strict=True))
     pool = model_pool(args)
@@ -162,24 +131,18 @@ def _run_matching(args: argparse.Namespace) -> int:
         candidates = probes.nearest_candidates(*(side.vectors[side.index] for side in packed), args.candidates)
     wrap = functools.partial(progress, total=candidates.size, desc="matching", unit=" pairs")
     precision, result = probes.match(_scorer(args, pool), sources, targets, candidates, sorted(set(args.at)), wrap=wrap)
-    precision = {name: values for name, values in precision.items() if _is_shown(name, args)}
+    precision = {name: values for name, values in precision.items() if args.parts or name == SCORE}
     about = _about(args) | {"sentences": len(sources), "candidates": candidates.shape[1], "nearest": args.nearest}
     _print(args, about | {"precision": precision}, result, probes.matching_table(precision))
     result.report.warn()
     if args.plot is not None:
-        title = f"{_name(args)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
+        title = f"{_name(about)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
         figures.save_figure(plots.draw_curves(precision, title=title, x_label="N", y_label="Precision@N"), args.plot)
     return 0
 
 
 def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
-    """Distinct rows of a source, its translation, and the modified sentences of the user; nothing is loaded before they
-    are there.
-
-    Raises:
-        InputError: the arguments name no or contradicting files, or a file cannot be read or is empty; matplotlib is
-            absent.
-    """
+    """Distinct rows of a source, its translation, and the modified sentences of the user."""
     from mtmetrics.textio import iter_parallel, iter_table, table_keys
 
     if args.plot is not None:
@@ -188,9 +151,8 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
         check_plot_file(args.plot, "--plot")
     given = [args.sources, args.references]
     if (args.file is None) != all(given) or (args.file is not None and (any(given) or modified)):
-        raise InputError(
-            "pass either one FILE or -s SOURCES and -r REFERENCES" + (" (-t needs the latter)" if modified else "")
-        )
+        latter = " (-t needs the latter)" if modified else ""
+        raise InputError(f"pass either one FILE or -s SOURCES and -r REFERENCES{latter}")
     if args.file is None:
         rows = iter_parallel([*given, *modified])
     else:
@@ -205,7 +167,6 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
 
 
 def _drawn(rows: list[Any], args: argparse.Namespace) -> list[Any]:
-    """As many of the rows as --sentences asks for."""
     from mtmetrics.inputs import positive
 
     if args.sentences is None or positive("--sentences", args.sentences) >= len(rows):
@@ -231,15 +192,8 @@ def _about(args: argparse.Namespace) -> dict[str, Any]:
     return {"metric": args.metric, "preset": args.preset if has_presets(args.metric) else None, "seed": args.seed}
 
 
-def _name(args: argparse.Namespace) -> str:
-    metric, preset, _ = _about(args).values()
-    return metric if preset is None else f"{metric}, preset {preset}"
-
-
-def _is_shown(measure: str, args: argparse.Namespace) -> bool:
-    from mtmetrics.evaluation.run import SCORE
-
-    return args.parts or measure == SCORE
+def _name(about: dict[str, Any]) -> str:
+    return about["metric"] if about["preset"] is None else f"{about['metric']}, preset {about['preset']}"
 
 
 def _print(args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: str) -> None:

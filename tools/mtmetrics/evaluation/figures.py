@@ -1,5 +1,4 @@
-"""What all pictures have in common: colours, axes, fonts that have the characters of the labels, and PNG files that are
-whole or absent."""
+"""What all pictures share: colours, axes, fonts that have the characters of the labels, and PNG files."""
 
 import contextlib
 import functools
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which colour-blind people can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 INK, QUIET, LINE = "#1f2933", "#7b8794", "#dfe3e8"
-TITLE_SIZE = 11
-_DPI = 150
 _BASE = "DejaVu Sans"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _NAMED_AT_MOST = 10
@@ -37,7 +34,7 @@ def check_plot_file(path: str | Path, purpose: str) -> None:
     """Refuses, before anything is scored, a file that no plot can be written to.
 
     Args:
-        path: of the file.
+        path: where the plot is to go.
         purpose: what draws it, for messages.
 
     Raises:
@@ -66,13 +63,14 @@ def new_figure(width: float, height: float) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def plain_axes(axes: "Axes") -> None:
-    """Light lines at the ticks, behind what is drawn, and no frame but at the left and below."""
+def plain_axes(axes: "Axes", title: str, *, loc: str = "left", fontsize: float = 11) -> None:
+    """A title, light lines at the ticks, behind what is drawn, and no frame but at the left and below."""
+    axes.set_title(title, loc=loc, fontsize=fontsize, color=INK)
     axes.grid(color=LINE)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
@@ -80,11 +78,7 @@ def plain_axes(axes: "Axes") -> None:
 
 
 def finished(figure: "Figure") -> "Figure":
-    """The figure with fonts that have the characters of its texts; a ``$`` in them is no formula.
-
-    Warns:
-        UserWarning: as `LabelFonts.warn`.
-    """
+    """The figure with fonts that have the characters of its texts; a ``$`` in them is no formula."""
     from matplotlib.text import Text
 
     texts = figure.findobj(Text)
@@ -102,20 +96,13 @@ def shortened(label: str, longest: int) -> str:
 
 
 class LabelFonts(NamedTuple):
-    """Fonts for the labels of one figure.
-
-    Attributes:
-        families: font families, from the first of which that has it matplotlib takes a glyph; DejaVu Sans, which comes
-            with matplotlib, is the first.
-        missing: characters that no family has a glyph for.
-    """
+    """Font families, from the first of which that has it matplotlib takes a glyph, and characters that none has."""
 
     families: list[str]
     missing: frozenset[str]
 
     def shown(self, label: str) -> str:
-        """The label with U+FFFD in place of every missing character; invisible ones (joiners, marks of direction) are
-        dropped."""
+        """The label with U+FFFD for every missing character, without invisible ones (joiners, marks of direction)."""
         replaced = {character: "" if _is_invisible(character) else _REPLACEMENT for character in self.missing}
         return "".join(replaced.get(character, character) for character in label)
 
@@ -133,11 +120,7 @@ class LabelFonts(NamedTuple):
         return f"no font here has the characters {named}{more} (drawn as {_REPLACEMENT}); {mend}"
 
     def warn(self, stacklevel: int) -> None:
-        """Gives the advice, unless a warning has named all these characters before: a hundred pictures need it once.
-
-        Warns:
-            UserWarning: no font has some of the characters.
-        """
+        """Gives the advice, unless a warning has named all these characters before: a hundred pictures need it once."""
         if self.advice and not self.missing <= _named:
             _named.update(self.missing)
             warnings.warn(self.advice, UserWarning, stacklevel)
@@ -158,9 +141,6 @@ def label_fonts(labels: Iterable[str]) -> LabelFonts:
     Whether right-to-left text and scripts such as Devanagari or Arabic are shaped is up to matplotlib: 3.11 and newer
     join and order the signs of a label; older ones set them apart, one by one, from left to right. Colour fonts (emoji)
     cannot be drawn.
-
-    Args:
-        labels: texts; white space needs no glyph.
     """
     families, missing = _fallbacks(frozenset(char for label in labels for char in label if not char.isspace()))
     return LabelFonts([*families], missing)
@@ -194,12 +174,9 @@ def _families() -> list[str]:
     if packaged is not None:
         manager.addfont(packaged)
         first = font_manager.get_font(packaged).family_name
+    upright = {entry.name for entry in manager.ttflist if (entry.style, entry.weight) in _UPRIGHT}
     # The fonts of last resort have a glyph for everything: a box.
-    names = {
-        entry.name
-        for entry in manager.ttflist
-        if (entry.style, entry.weight) in _UPRIGHT and "resort" not in entry.name.lower()
-    }
+    names = [name for name in upright if "resort" not in name.lower()]
     return sorted(names, key=lambda name: (name != first, "sans" not in name.lower(), name))
 
 

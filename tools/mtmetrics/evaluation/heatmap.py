@@ -19,17 +19,11 @@ _INCH = 72.0
 _DPI = 120
 _SMALLEST_CELL, _LARGEST_CELL = 13.0, 40.0
 _SMALLEST_CELL_WITH_COST = 18.0
-_COMFORTABLE_GRID, _LARGEST_GRID = 1100.0, 2600.0
 _MARGIN, _GAP = 12.0, 5.0
 _BAR_WIDTH, _BAR_HEIGHT, _BAR_LABELS = 10.0, 120.0, 42.0
 _SMALL, _NORMAL, _LARGE = 8.0, 11.0, 12.0
-
-_NOTICEABLE, _MOST = 0.1, 0.5
 _NEAR = 30
-_DARK = 0.55
-_LONGEST_LABEL = 24
 _SPECIAL = re.compile(r"\[[A-Z]+\]|</?[a-z]+>|<\|[a-z]+\|>")
-_COLOURS = "Blues"
 
 
 def draw_alignment(
@@ -39,21 +33,16 @@ def draw_alignment(
 
     The colour of a cell is the share of its row's mass that moves there. Where cells are large enough, those that
     receive at least a tenth of their row's mass or half of their column's show the distance that it moves. Special
-    tokens are grey, long words are cut. The size follows the number of words, up to a bound, so that labels become hard
-    to read above some 300; large figures have them on both sides. Words keep the order of the text, from left to right
-    for every script; see `mtmetrics.evaluation.figures.label_fonts` for what matplotlib can write.
+    tokens are grey, long words are cut. Words keep the order of the text, from left to right for every script; labels
+    become hard to read above some 300. Threads may draw side by side.
 
     Args:
         alignment: of n and m words; where either is 0, the figure says so.
         title: a line above the figure.
         names: what the rows and the columns are.
 
-    Returns:
-        A figure with an Agg canvas of its own. Nothing of matplotlib's global settings is changed, so that threads may
-        draw side by side.
-
     Warns:
-        UserWarning: as `mtmetrics.evaluation.figures.LabelFonts.warn`.
+        UserWarning: no font has some of the characters, see `mtmetrics.evaluation.figures.label_fonts`.
 
     Raises:
         MTMetricsError: matplotlib is absent.
@@ -72,14 +61,18 @@ def draw_alignment(
         _place(figure, heading, note, (0.0, 0.0), (0.0, 0.0))
         return figure
     words = max(alignment.flow.shape)
-    cell = min(_LARGEST_GRID / words, max(_SMALLEST_CELL, min(_LARGEST_CELL, _COMFORTABLE_GRID / words)))
-    with_costs = cell >= _SMALLEST_CELL_WITH_COST
+    # A comfortable grid, and the largest.
+    cell = min(2600.0 / words, max(_SMALLEST_CELL, min(_LARGEST_CELL, 1100.0 / words)))
     axes = figure.add_axes((0, 0, 1, 1))
-    _paint(axes, alignment, cell)
+    mass = alignment.flow.sum(1, keepdims=True)
+    # Partial transport may leave a row without mass.
+    shares = np.divide(alignment.flow, mass, out=np.zeros_like(alignment.flow), where=mass > 0)
+    _paint(axes, shares, cell)
     _label(axes, alignment, names, fonts, cell)
-    if with_costs:
-        _write_costs(axes, alignment, fonts, cell)
-    meaning = "\nNumber in a cell: distance that this mass moves" if with_costs else ""
+    meaning = ""
+    if cell >= _SMALLEST_CELL_WITH_COST:
+        _write_costs(axes, alignment, shares, fonts, cell)
+        meaning = "\nNumber in a cell: distance that this mass moves"
     note = _write(figure, f"Distance in all: {alignment.distance:.3f}{meaning}", fonts, _SMALL, QUIET)
     _lay_out(figure, axes, heading, note, fonts, cell)
     return figure
@@ -92,9 +85,9 @@ def _write(figure: "Figure", text: str, fonts: LabelFonts, size: float, colour: 
     )
 
 
-def _paint(axes: "Axes", alignment: Alignment, cell: float) -> None:
-    rows, columns = alignment.flow.shape
-    axes.imshow(_shares(alignment), cmap=_COLOURS, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
+def _paint(axes: "Axes", shares: np.ndarray, cell: float) -> None:
+    rows, columns = shares.shape
+    axes.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
     axes.grid(which="minor", color=LINE, linewidth=cell / 40)
@@ -103,51 +96,33 @@ def _paint(axes: "Axes", alignment: Alignment, cell: float) -> None:
         spine.set(color=LINE)
 
 
-def _shares(alignment: Alignment) -> np.ndarray:
-    """(n, m) share of a row's mass that moves to a column; 0 in rows that partial transport left without mass."""
-    mass = alignment.flow.sum(1, keepdims=True)
-    return np.divide(alignment.flow, mass, out=np.zeros_like(alignment.flow), where=mass > 0)
-
-
 def _label(axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: LabelFonts, cell: float) -> None:
     size = min(_NORMAL, 0.62 * cell)
     rows, columns = alignment.flow.shape
     axes.tick_params(labeltop=True, labelbottom=rows > _NEAR, labelleft=True, labelright=columns > _NEAR, pad=_GAP)
     for axis, words in ((axes.xaxis, alignment.prediction), (axes.yaxis, alignment.source)):
-        axis.set_ticks(range(len(words)), [fonts.shown(shortened(word, _LONGEST_LABEL)) for word in words])
+        axis.set_ticks(range(len(words)), [fonts.shown(shortened(word, 24)) for word in words])
         for tick, word in zip(axis.get_major_ticks(), words, strict=True):
-            quiet = _SPECIAL.fullmatch(word) is not None
+            shrunk, colour = (0.85, QUIET) if _SPECIAL.fullmatch(word) else (1.0, INK)
             for label in (tick.label1, tick.label2):
-                label.set(
-                    fontproperties=fonts.properties(0.85 * size if quiet else size),
-                    color=QUIET if quiet else INK,
-                    parse_math=False,
-                )
+                label.set(fontproperties=fonts.properties(shrunk * size), color=colour, parse_math=False)
     if max(_extent(tick.label2)[0] for tick in axes.xaxis.get_major_ticks()) > 0.95 * cell:
         # Slanted labels are closer to each other than their columns are.
         slope = 45 if cell >= _SMALLEST_CELL_WITH_COST else 60
         for tick in axes.xaxis.get_major_ticks():
             tick.label2.set(rotation=slope, rotation_mode="anchor", ha="left")
             tick.label1.set(rotation=slope, rotation_mode="anchor", ha="right")
-    axes.annotate(
-        fonts.shown(f"{names[1]} →\n{names[0]} ↓"),
-        (0, 1),
-        (-_GAP, _GAP),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha="right",
-        fontproperties=fonts.properties(_SMALL),
-        color=QUIET,
-    )
+    corner = fonts.shown(f"{names[1]} →\n{names[0]} ↓")
+    place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
+    axes.annotate(corner, (0, 1), (-_GAP, _GAP), fontproperties=fonts.properties(_SMALL), color=QUIET, **place)
 
 
-def _write_costs(axes: "Axes", alignment: Alignment, fonts: LabelFonts, cell: float) -> None:
-    shares = _shares(alignment)
+def _write_costs(axes: "Axes", alignment: Alignment, shares: np.ndarray, fonts: LabelFonts, cell: float) -> None:
     font = fonts.properties(min(9.0, 0.34 * cell))
     received = alignment.flow.sum(0, keepdims=True)
-    noticeable = (shares >= _NOTICEABLE) | ((alignment.flow > 0) & (alignment.flow >= _MOST * received))
+    noticeable = (shares >= 0.1) | ((alignment.flow > 0) & (alignment.flow >= 0.5 * received))
     for row, column in np.argwhere(noticeable):
-        colour = "white" if shares[row, column] > _DARK else INK
+        colour = "white" if shares[row, column] > 0.55 else INK
         # Adding 0.0 turns -0.00 into 0.00.
         cost = round(float(alignment.cost[row, column]), 2) + 0.0
         axes.text(column, row, f"{cost:.2f}", ha="center", va="center_baseline", fontproperties=font, color=colour)
@@ -172,8 +147,8 @@ def _lay_out(figure: "Figure", axes: "Axes", heading: "Text", note: "Text", font
     origin = _place(figure, heading, note, (left + right, above + below), (left, above))
     width, height = (side * _INCH for side in figure.get_size_inches())
     axes.set_position((origin[0] / width, (origin[1] - grid[1]) / height, grid[0] / width, grid[1] / height))
-    place = (origin[0] + grid[0] + beside, origin[1] - _BAR_HEIGHT, _BAR_WIDTH, _BAR_HEIGHT)
-    bar = figure.add_axes((place[0] / width, place[1] / height, place[2] / width, place[3] / height))
+    x, y = origin[0] + grid[0] + beside, origin[1] - _BAR_HEIGHT
+    bar = figure.add_axes((x / width, y / height, _BAR_WIDTH / width, _BAR_HEIGHT / height))
     figure.colorbar(image, cax=bar, ticks=[0, 0.5, 1], format="%g").outline.set(color=LINE)
     bar.tick_params(length=0, pad=_GAP / 2, labelcolor=QUIET, labelfontfamily=fonts.families, labelsize=_SMALL)
     bar.set_ylabel("share of the row's mass", fontproperties=fonts.properties(_SMALL), color=QUIET)

@@ -1,5 +1,4 @@
-"""Pictures of what evaluation found: scores against judgements, bars of correlations, curves, and histograms of
-preferences."""
+"""Plots: scores against judgements, bars of correlations, curves, and histograms of preferences."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -7,17 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mtmetrics.evaluation.correlation import Numbers, complete, pearson
-from mtmetrics.evaluation.figures import (
-    COLOURS,
-    INK,
-    QUIET,
-    TITLE_SIZE,
-    finished,
-    label_fonts,
-    new_figure,
-    plain_axes,
-    shortened,
-)
+from mtmetrics.evaluation.figures import COLOURS, INK, QUIET, finished, label_fonts, new_figure, plain_axes, shortened
 from mtmetrics.evaluation.table_styles import three_decimals
 
 if TYPE_CHECKING:
@@ -25,12 +14,9 @@ if TYPE_CHECKING:
 
     from mtmetrics.evaluation.probes import Preference
 
-# Lengths are in inches.
-_PANEL = (3.4, 3.0)
+# In inches.
+_BAR = 0.22
 _LONGEST_TITLE = 42
-_BAR, _GAP_OF_GROUPS = 0.22, 0.3
-_NARROWEST, _WIDEST = 5.0, 24.0
-_LETTER = 0.075
 # Grey for black, on which whiskers cannot be seen.
 _BAR_COLOURS = (*COLOURS[:-1], "#999999")
 _HATCHES = ("", "//", "..", "xx")
@@ -40,13 +26,7 @@ _BINS = 30
 
 
 class Bar(NamedTuple):
-    """A correlation with its interval.
-
-    Attributes:
-        value: NaN where it is not defined.
-        low: lower end of the interval; NaN for none.
-        high: upper end.
-    """
+    """A correlation, NaN where it is not defined, and the ends of its interval, NaN for none."""
 
     value: float
     low: float = np.nan
@@ -58,11 +38,10 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
     least-squares line.
 
     Args:
-        panels: file -> metric -> (n,) scores and (n,) judgements, None where there is none; a row of panels per file, a
-            column per metric.
+        panels: file (a row) -> metric (a column) -> (n,) scores and (n,) judgements, None where there is none.
     """
     metrics = list(dict.fromkeys(metric for row in panels.values() for metric in row))
-    figure = new_figure(_PANEL[0] * len(metrics), _PANEL[1] * len(panels))
+    figure = new_figure(3.4 * len(metrics), 3.0 * len(panels))
     grid = figure.subplots(len(panels), len(metrics), squeeze=False)
     for row, (file, columns) in zip(grid, panels.items(), strict=True):
         for axes, metric in zip(row, metrics, strict=True):
@@ -76,8 +55,7 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
                 axes.plot(ends, np.polyval(np.polyfit(human, scores, 1), ends), color=COLOURS[1], linewidth=1.8)
                 found = f"r = {three_decimals(r.value)}"
             lines = [shortened(metric, _LONGEST_TITLE), shortened(file, _LONGEST_TITLE), f"{found}, n = {len(scores)}"]
-            axes.set_title("\n".join(lines), loc="left", fontsize=9, color=INK)
-            plain_axes(axes)
+            plain_axes(axes, "\n".join(lines), fontsize=9)
         row[0].set_ylabel("score")
     for axes in grid[-1]:
         axes.set_xlabel("human judgement")
@@ -90,26 +68,22 @@ def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title
 
     Args:
         bars: metric -> a bar per group; one that is not defined is written as ``n/a``.
-        groups: what stands below the bars, such as language pairs.
+        groups: what stands below the bars.
         title: over the plot.
         y_label: what the height of a bar is.
     """
-    span = len(bars) * _BAR + _GAP_OF_GROUPS
-    legend = 0.6 + _LETTER * max(map(len, bars)) if len(bars) > 1 else 0.0
-    figure = new_figure(legend + min(_WIDEST, max(_NARROWEST, 1.2 + len(groups) * span)), 4.4)
+    span = len(bars) * _BAR + 0.3
+    legend = 0.6 + 0.075 * max(map(len, bars)) if len(bars) > 1 else 0.0
+    figure = new_figure(legend + min(24.0, max(5.0, 1.2 + len(groups) * span)), 4.4)
     axes = figure.add_subplot()
     middles = np.arange(len(groups)) * span
     for number, (metric, row) in enumerate(bars.items()):
         places = middles + (number - (len(bars) - 1) / 2) * _BAR
         values, low, high = np.array(row, dtype=np.float64).reshape(len(groups), 3).T
-        look = {
-            "color": _BAR_COLOURS[number % len(_BAR_COLOURS)],
-            # More metrics than colours: the next round of colours is hatched.
-            "hatch": _HATCHES[number // len(_BAR_COLOURS) % len(_HATCHES)],
-            "edgecolor": "white",
-            "linewidth": 0,
-        }
-        axes.bar(places, np.nan_to_num(values), 0.9 * _BAR, label=metric, **look)
+        # More metrics than colours: the next round of colours is hatched.
+        rounds, colour = divmod(number, len(_BAR_COLOURS))
+        look = {"color": _BAR_COLOURS[colour], "hatch": _HATCHES[rounds % len(_HATCHES)], "edgecolor": "white"}
+        axes.bar(places, np.nan_to_num(values), 0.9 * _BAR, label=metric, linewidth=0, **look)
         known = ~np.isnan(low) & ~np.isnan(values)
         # A percentile interval need not hold the value itself.
         whiskers = np.maximum([values[known] - low[known], high[known] - values[known]], 0.0)
@@ -122,9 +96,8 @@ def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title
     axes.set_xticks(middles, map(fonts.shown, groups))
     axes.set_xlim(-0.75 * span, middles[-1] + 0.75 * span)
     axes.axhline(0.0, color=INK, linewidth=0.8)
-    axes.set_title(title, loc="left", fontsize=TITLE_SIZE, color=INK)
     axes.set_ylabel(y_label)
-    plain_axes(axes)
+    plain_axes(axes, title)
     axes.grid(visible=False, axis="x")
     axes.tick_params(axis="x", length=0)
     if len(bars) > 1:
@@ -140,9 +113,9 @@ def draw_curves(
     Args:
         lines: name -> x -> y; values that are not finite leave a gap.
         title: over the plot.
-        x_label: of the x axis.
-        y_label: of the y axis.
-        least_span: the y axis spans at least so much, so that noise does not look like a change.
+        x_label: under it.
+        y_label: beside it.
+        least_span: of the y axis, so that noise does not look like a change.
     """
     figure = new_figure(7.0, 4.4)
     axes = figure.add_subplot()
@@ -152,10 +125,8 @@ def draw_curves(
     ticks = sorted({x for line in lines.values() for x in line})
     if len(ticks) <= _MOST_TICKS and all(float(x).is_integer() for x in ticks) and ticks[-1] <= _MOST_TICKS:
         axes.set_xticks(ticks)
-    axes.set_title(title, loc="left", fontsize=TITLE_SIZE, color=INK)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    plain_axes(axes)
+    axes.set(xlabel=x_label, ylabel=y_label)
+    plain_axes(axes, title)
     low, high = axes.get_ylim()
     if high - low < least_span:
         axes.set_ylim((low + high - least_span) / 2, (low + high + least_span) / 2)
@@ -165,14 +136,14 @@ def draw_curves(
 
 
 def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
-    """A histogram of score differences ``d`` for each modification, in a row of its own for each measure (Fig. 3 of
-    Zhao et al., 2020).
+    """A histogram of score differences ``d`` for each modification, a row of panels for each measure (Fig. 3 of Zhao et
+    al., 2020).
 
-    Left of 0 stand the sentences where the reference is preferred, right of 0, in another colour, those where the
-    modified one is; those where neither is are left out and counted above. The panels of a row share their axes.
+    Right of 0, in another colour, stand the sentences whose modified version is preferred; those where neither is are
+    left out and counted above.
 
     Args:
-        found: one preference per modification and measure, see `mtmetrics.evaluation.probes.preferences`.
+        found: one preference per modification and measure.
         title: over the plot.
     """
     measures = list(dict.fromkeys(preference.measure for preference in found))
@@ -188,11 +159,10 @@ def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
             axes.axvline(0.0, color=INK, linewidth=1.0)
             equal = f", {preference.equal:.1%} equal" if preference.equal else ""
             heading = f"{preference.modification}\n{preference.preferred:.1%} preferred{equal}"
-            axes.set_title(heading, fontsize=TITLE_SIZE - 1, color=INK)
             axes.set_xlabel(f"d ({measure})")
-            plain_axes(axes)
+            plain_axes(axes, heading, loc="center", fontsize=10)
         row[0].set_ylabel("sentences")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=TITLE_SIZE, color=INK)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
     return finished(figure)
 
 

@@ -1,6 +1,5 @@
-"""What a metric does without human judgements: whether it prefers sentences that no translator writes to human
-references (Sec. 5.1 of Zhao et al., 2020), and whether it finds the translation of a sentence among others (Sec. 4.1 of
-Belouadi and Eger, 2023)."""
+"""Tests of a metric without human judgements: what it prefers (Sec. 5.1 of Zhao et al., 2020), and whether it finds
+translations (Sec. 4.1 of Belouadi and Eger, 2023)."""
 
 import dataclasses
 import itertools
@@ -29,8 +28,7 @@ _ROWS_AT_ONCE = 512
 
 
 def words(text: str) -> list[str]:
-    """The words of a text with their punctuation: what white space separates; in scripts that know none, each
-    character.
+    """What white space separates, with its punctuation; in scripts that know no spaces, each character.
 
     Example:
         >>> words("To be, or 是不是")
@@ -40,31 +38,20 @@ def words(text: str) -> list[str]:
 
 
 def bare_words(text: str) -> list[str]:
-    """The words of a text without the punctuation around them.
-
-    Example:
-        >>> bare_words('To be, "or" - not.')
-        ['To', 'be', 'or', 'not']
-    """
+    """The words of a text without the punctuation around them."""
     return [bare for word in words(text) if (bare := word.strip(_PUNCTUATION))]
 
 
 def random_order(text: str, seed: int) -> str:
-    """The words of a text in an order that depends on the text and the seed alone; it may be the old one where there
-    are few words."""
+    """The words of a text in an order that depends on the text and the seed alone."""
     shuffled = words(text)
     random.Random(f"{seed} {text}").shuffle(shuffled)
     return _joined(shuffled)
 
 
 class Literal(NamedTuple):
-    """A word-by-word translation.
-
-    Attributes:
-        text: the translation.
-        found: words of the source that were translated.
-        words: words of the source that have letters.
-    """
+    """A word-by-word translation; of the source's words that have letters, how many were translated and how many there
+    are."""
 
     text: str
     found: int
@@ -74,14 +61,13 @@ class Literal(NamedTuple):
 class Dictionary:
     """Translates word by word, left to right, without regard to the context.
 
-    A word is looked up without the punctuation around it, as it is written and then in lower case; one that is not
-    found, or is a number, stays as it is. The paper takes the first translation that a web service offers. Word lists
-    are in no such order, so of several translations the one counts whose pair is listed most often (word pairs mined
-    from text repeat themselves), then the one whose words are the most frequent in `texts`, then the first.
+    A word is looked up as it is written, then in lower case; one that is not found, or is a number, stays as it is. The
+    paper takes the first translation that a web service offers. Word lists are in no such order: of several
+    translations the one counts whose pair is listed most often (word pairs mined from text repeat themselves), then the
+    one whose words are the most frequent in `texts`, then the first.
 
     Args:
-        pairs: words and their translations; entries of several words on the source side are used for scripts without
-            spaces alone.
+        pairs: words and their translations; sources of several words are for scripts without spaces alone.
         texts: text in the target language.
     """
 
@@ -115,8 +101,7 @@ class Dictionary:
         return Literal(result[:1].upper() + result[1:] if text.strip()[:1].isupper() else result, found, total)
 
     def _look_up(self, rest: list[str]) -> tuple[int, str | None]:
-        """How many of the words the longest entry covers, and its translation with the punctuation of the source around
-        it."""
+        """How many words the longest entry covers, and its translation in the punctuation of the source."""
         for size in range(min(self._longest, len(rest)) if is_unspaced(rest[0][0]) else 1, 0, -1):
             whole = "".join(rest[:size])
             bare = whole.strip(_PUNCTUATION)
@@ -150,7 +135,6 @@ def coverage(literals: Sequence[Literal]) -> float:
 
 
 def _joined(pieces: list[str]) -> str:
-    """One text, with spaces but between characters of a script that knows none."""
     glued = [_stands_alone(left[-1]) and _stands_alone(right[0]) for left, right in itertools.pairwise(pieces)]
     return "".join(piece + ("" if glue else " ") for piece, glue in zip(pieces, [*glued, True], strict=False))
 
@@ -160,20 +144,14 @@ def _has_letter(word: str) -> bool:
 
 
 def _stands_alone(character: str) -> bool:
-    """Whether a character is of a script without spaces, or full-width punctuation."""
+    """Whether it is of a script without spaces, or full-width punctuation."""
     return is_unspaced(character) or unicodedata.east_asian_width(character) in "WF"
 
 
 @dataclasses.dataclass(frozen=True)
 class Preference:
-    """How a metric ranks modified sentences y~ and references y* of the same sources x.
-
-    Attributes:
-        modification: what was done to the sentences.
-        measure: ``"score"``, or a part of it.
-        differences: (n,) ``d(y~, y*; x) = m(x, y~) - m(x, y*)`` (Eq. 1), above 0 where the modified sentence is
-            preferred; 0 where the two differ by rounding noise alone.
-    """
+    """How the score or a part of it ranks modified sentences y~ and references y* of the same sources x: (n,)
+    differences ``d(y~, y*; x) = m(x, y~) - m(x, y*)`` (Eq. 1), 0 where only rounding noise is between them."""
 
     modification: str
     measure: str
@@ -181,13 +159,11 @@ class Preference:
 
     @property
     def preferred(self) -> float:
-        """The share of modified sentences that the metric prefers; for word-by-word translations the W2W statistic (Eq.
-        2)."""
+        """The share of modified sentences that are preferred; word by word, the W2W statistic (Eq. 2)."""
         return float((self.differences > 0).mean())
 
     @property
     def equal(self) -> float:
-        """The share of sentences of which the metric prefers neither."""
         return float((self.differences == 0).mean())
 
     def as_dict(self) -> dict[str, Any]:
@@ -208,8 +184,7 @@ def preferences(
 ) -> tuple[list[Preference], MetricResult]:
     """Compares modified sentences with the references.
 
-    Everything is scored in one call, so that metrics that scale their scores by the extremes of a call put all on one
-    scale.
+    All is scored in one call, so that metrics that scale by the extremes of a call put all on one scale.
 
     Args:
         scorer: a metric that compares translations with the source.
@@ -221,8 +196,7 @@ def preferences(
         One preference per modification and measure (the score, then its parts), and the scores of all texts.
 
     Raises:
-        InputError: the metric compares with references, there is no modification, or the columns are empty or of
-            unequal length.
+        InputError: the metric compares with references, there is no modification, or as `mtmetrics.inputs.check`.
     """
     if scorer.compares != "sources":
         raise InputError(
@@ -274,16 +248,7 @@ def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def random_candidates(pairs: int, candidates: int, seed: int) -> np.ndarray:
-    """For each source the target that belongs to it, and others drawn at random without repetition.
-
-    Args:
-        pairs: n, the number of sentence pairs.
-        candidates: k, the number of targets that a source is compared with; all where there are not so many.
-        seed: of the draw.
-
-    Returns:
-        (n, min(k, n)) numbers of targets; the first column holds the right ones.
-    """
+    """For each of n sources (n, min(k, n)) numbers of targets: the right one, then others drawn without repetition."""
     others = min(positive("candidates", candidates), pairs) - 1
     generator = np.random.default_rng(seed)
     drawn = np.array([generator.choice(pairs - 1, size=others, replace=False) for _ in range(pairs)], dtype=np.int64)
@@ -293,22 +258,12 @@ def random_candidates(pairs: int, candidates: int, seed: int) -> np.ndarray:
 
 
 def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int) -> np.ndarray:
-    """For each source the target that belongs to it, and the others that are nearest by cosine: the hardest to tell
-    apart.
+    """As `random_candidates`, but those others that are nearest by cosine of (n, d) sentence vectors.
 
-    Args:
-        sources: (n, d) sentence vectors, such as the means of token vectors.
-        targets: (n, d) sentence vectors in the same space.
-        candidates: as `random_candidates`.
-
-    Returns:
-        As `random_candidates`. The right target is there wherever it is ranked, so that the metric is judged and not
-        the vectors.
+    The right target is there wherever it is ranked, so that the metric is judged and not the vectors.
     """
     count = min(positive("candidates", candidates), len(sources))
-    left, right = (
-        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12) for vectors in (sources, targets)
-    )
+    left, right = (side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12) for side in (sources, targets))
     found = []
     for first in range(0, len(left), _ROWS_AT_ONCE):
         cosines = left[first : first + _ROWS_AT_ONCE] @ right.T
@@ -330,17 +285,15 @@ def match(
     """Ranks for every source the candidates by the metric's score.
 
     Args:
-        scorer: any metric. One that compares with references is given the source in their place: overlap of characters
-            finds names and numbers without knowing a language.
+        scorer: any metric; one that compares with references is given the source in their place.
         sources: n sentences.
         targets: their n translations.
-        candidates: (n, k) numbers of targets, the right one first, see `random_candidates` and `nearest_candidates`.
-            Precision among k candidates is at least what it would be among all.
+        candidates: (n, k) numbers of targets, the right one first.
         cutoffs: each N of Precision@N, below k.
         wrap: wraps the iteration over all n * k pairs of texts, for a progress bar.
 
     Returns:
-        ``"score"``, and each part of it -> N -> Precision@N; and the scores of all candidates, source by source.
+        The score and its parts -> N -> Precision@N; and the scores of all candidates, source by source.
 
     Raises:
         InputError: the columns are empty or of unequal length, or there is no such cutoff.
@@ -348,11 +301,10 @@ def match(
     most = candidates.shape[1] - 1
     for cutoff in cutoffs:
         if positive("cutoff", cutoff) > most:
-            raise InputError(
-                f"cutoff {cutoff}: among {most + 1} candidates all translations are found by then; at most {most}"
-            )
-    checked = check(sources=sources, targets=targets)
-    rows = ((checked[0][source], checked[1][target]) for source, row in enumerate(candidates) for target in row)
+            found = f"among {most + 1} candidates all translations are found by then"
+            raise InputError(f"cutoff {cutoff}: {found}; at most {most}")
+    left, right = check(sources=sources, targets=targets)
+    rows = ((left[source], right[target]) for source, row in enumerate(candidates) for target in row)
     [result] = scorer.score_stream(chunked(wrap(rows)))
     precision = {
         name: {cutoff: precision_at(values.reshape(candidates.shape), cutoff) for cutoff in cutoffs}
@@ -365,8 +317,7 @@ def precision_at(scores: np.ndarray, cutoff: int, right: np.ndarray | int = 0) -
     """Precision@N: the share of sources whose translation is among the N candidates with the highest scores (Guo et
     al., 2018).
 
-    Equal scores are ranked in every order at once: a translation that shares the ranks 1 and 2 with another candidate
-    counts 1/2 for N = 1.
+    Equal scores are ranked in every order at once: a translation that shares the ranks 1 and 2 counts 1/2 for N = 1.
 
     Args:
         scores: (n, k) scores of the candidates.

@@ -14,18 +14,12 @@ _FOLDER = Path(__file__).parent / "recipes"
 
 @dataclasses.dataclass(frozen=True)
 class RecipeRow:
-    """A row of a paper's table.
+    """A row of a paper's table: one of our metrics, a column of the data, or why we do not run it.
 
     Attributes:
-        title: as in the paper.
-        published: language pair -> the paper's number, in [-1, 1]; pairs for which it has none are missing.
-        average: as the paper prints it, None where it does not.
-        metric: name of the metric that the row is, None where it is none of this package's.
-        options: options of the metric.
-        column: a column of the data that the row is, where there is no metric.
-        part: the score, or a part of it.
+        published: language pair -> the paper's number, in [-1, 1], as far as it has one.
+        average: as the paper prints it, if it does.
         falls: whether lower is better; the sign of our values is turned.
-        why_not: why we do not run the row, where neither metric nor column is given.
     """
 
     title: str
@@ -39,24 +33,14 @@ class RecipeRow:
     why_not: str | None = None
 
     def entry(self, preset: str) -> Entry:
-        """What gives our scores of the row."""
         spec = None if self.metric is None else MetricSpec(self.metric).filled(preset, self.options)
         return Entry(self.title, spec, self.column, self.part, self.falls, self.why_not)
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """A table of a paper.
-
-    Attributes:
-        name: such as ``"zhao2020-table1"``.
-        title: which table of which paper, and what it shows.
-        citation: of the paper.
-        level: ``"segment"`` or ``"system"``.
-        pairs: its language pairs, in its order.
-        rows: its rows, in its order.
-        note: what a reader should know; empty where there is nothing.
-    """
+    """A table of a paper, its language pairs and rows in the paper's order; the level is ``"segment"`` or
+    ``"system"``."""
 
     name: str
     title: str

@@ -1,17 +1,16 @@
-"""Agreement with people as a function of the weights of a score's parts (Fig. 4 of Belouadi and Eger, 2023): computed,
-printed and drawn."""
+"""Agreement with people as a function of the weights of a score's parts (Fig. 4 of Belouadi and Eger, 2023)."""
 
 import dataclasses
 import itertools
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, Numbers, mean
-from mtmetrics.evaluation.figures import COLOURS, INK, finished, new_figure, plain_axes
+from mtmetrics.evaluation.figures import COLOURS, finished, new_figure, plain_axes
 from mtmetrics.evaluation.table_styles import STYLES, rounded, three_decimals
 from mtmetrics.inputs import choice, positive
 
@@ -19,24 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# In inches.
-_CELL = 0.52
 # Above so many steps the cells of a grid are too small for numbers.
 _STEPS_WITH_NUMBERS = 12
-_GRID_COLOURS = "cividis"
-_MIDDLE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class WeightGrid:
-    """The agreement of weighted sums of parts, for all weights of a grid.
-
-    Attributes:
-        parts: names of the k parts.
-        steps: into how many steps the way from 0 to 1 is cut.
-        points: (m, k) weights, none below 0, which sum up to 1; later parts vary fastest.
-        correlations: m correlations with human judgements.
-    """
+    """The agreement of weighted sums of k parts: (m, k) weights which sum up to 1, later parts vary fastest, and the m
+    correlations with human judgements; `steps` is into how many the way from 0 to 1 is cut."""
 
     parts: tuple[str, ...]
     steps: int
@@ -57,15 +46,15 @@ class WeightGrid:
 def weight_grid(
     parts: Mapping[str, np.ndarray], human: Numbers, steps: int = 10, *, coefficient: str = "pearson"
 ) -> WeightGrid:
-    """Correlates every weighted sum of parts with human judgements; nothing is scored again.
+    """Correlates every weighted sum of parts with human judgements.
 
-    The parts are summed up as they are, without scaling, as in Eq. 3 and 6 of Belouadi and Eger (2023). Since a
-    correlation does not change with the scale of a score, weights that sum up to 1 stand for all proportions.
+    The parts are summed up without scaling, as in Eq. 3 and 6 of Belouadi and Eger (2023). Since a correlation does not
+    change with the scale of a score, weights that sum up to 1 stand for all proportions.
 
     Args:
         parts: two parts or more, k (n,) vectors, higher is better.
         human: (n,) human judgements; None leaves the segment out.
-        steps: into how many steps the way from 0 to 1 is cut: with 10 a weight is 0.0, 0.1, ..., 1.0.
+        steps: with 10 a weight is 0.0, 0.1, ..., 1.0.
         coefficient: a key of `mtmetrics.evaluation.correlation.COEFFICIENTS`.
 
     Raises:
@@ -93,9 +82,6 @@ def simplex(k: int, steps: int) -> np.ndarray:
 def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
     """The mean over files of the correlation at each point; undefined where it is undefined for a file.
 
-    Args:
-        grids: name of the file -> its grid, of the same parts and steps.
-
     Raises:
         InputError: there is no file, or the grids are not of the same parts and steps.
     """
@@ -107,7 +93,7 @@ def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
 
 
 def render_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str], style: str) -> str:
-    """A row per point of the grid: the weights, the correlation on each file, and the mean, without a final line end.
+    """A row per point of the grid: the weights, the correlation on each file, and the mean.
 
     Args:
         grids: file -> its grid, all of the same parts and steps.
@@ -116,21 +102,15 @@ def render_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str], st
     """
     whole = mean_grid(grids)
     columns = {file: grid.correlations for file, grid in grids.items()} | {"mean": whole.correlations}
-    points = range(len(whole.points))
+    found = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if style == "json":
-        rows: list[dict[str, Any]] = [
-            {
-                "weights": whole.weights(point),
-                "correlations": {name: values[point].known for name, values in columns.items()},
-            }
-            for point in points
-        ]
+        known = [{name: correlation.known for name, correlation in row.items()} for row in found]
+        rows = [{"weights": whole.weights(point), "correlations": row} for point, row in enumerate(known)]
         document = {**about, "parts": whole.parts, "best": None if whole.best is None else rows[whole.best]}
         return json.dumps(document | {"grid": rows}, indent=2, ensure_ascii=False, allow_nan=False)
     table = [[*whole.parts, *columns]]
-    for point in points:
-        correlations = [rounded(values[point]) for values in columns.values()]
-        table.append([*(f"{weight:.3g}" for weight in whole.points[point]), *correlations])
+    for point, row in zip(whole.points, found, strict=True):
+        table.append([*(f"{weight:.3g}" for weight in point), *map(rounded, row.values())])
     return STYLES[style](table, range(len(table[0])))
 
 
@@ -143,10 +123,7 @@ def best_weights(grid: WeightGrid) -> str:
 
 
 def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
-    """The agreement at the weights of two or three parts; the best point is framed.
-
-    Three parts make a triangle: the second part's weight to the right, the third one's upwards, and what is left is the
-    first one's. Two parts make a line.
+    """The agreement at the weights of two parts, a line, or of three, a triangle; the best point is framed.
 
     Args:
         grid: of two or three parts.
@@ -159,26 +136,23 @@ def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
     if len(grid.parts) > 3:
         raise InputError(f"parts: {', '.join(grid.parts)} given; a plot of weights shows two or three")
     first, *others = grid.parts
-    side = _CELL * (min(grid.steps, _STEPS_WITH_NUMBERS) + 1)
+    side = 0.52 * (min(grid.steps, _STEPS_WITH_NUMBERS) + 1)
     figure = new_figure(6.4, 4.2) if len(others) == 1 else new_figure(side + 2.2, side + 1.1)
     axes = figure.add_subplot()
-    axes.set_title(f"{title}\nweight of {first}: what is left of 1", loc="left", fontsize=10, color=INK)
     axes.set_xlabel(f"weight of {others[0]}")
+    axes.set_ylabel(label if len(others) == 1 else f"weight of {others[1]}")
+    plain_axes(axes, f"{title}\nweight of {first}: what is left of 1", fontsize=10)
     if len(others) == 1:
-        axes.set_ylabel(label)
         _draw_line(axes, grid)
     else:
-        axes.set_ylabel(f"weight of {others[1]}")
         _draw_triangle(axes, grid)
-        bar = figure.colorbar(axes.images[0], ax=axes, shrink=0.8, label=label)
-        bar.outline.set_visible(False)
+        figure.colorbar(axes.images[0], ax=axes, shrink=0.8, label=label).outline.set_visible(False)
     return finished(figure)
 
 
 def _draw_line(axes: "Axes", grid: WeightGrid) -> None:
     values = [correlation.value for correlation in grid.correlations]
     axes.plot(grid.points[:, 1], values, color=COLOURS[0], marker="o", markersize=5, linewidth=1.8)
-    plain_axes(axes)
     if grid.best is not None:
         best = (grid.points[grid.best, 1], values[grid.best])
         axes.scatter(*best, s=130, facecolors="none", edgecolors=COLOURS[1], linewidths=2.0, zorder=3)
@@ -193,7 +167,8 @@ def _draw_triangle(axes: "Axes", grid: WeightGrid) -> None:
     cells = np.full((count, count), np.nan)
     columns, rows = np.rint(grid.points[:, 1:] * grid.steps).astype(int).T
     cells[rows, columns] = [correlation.value for correlation in grid.correlations]
-    image = axes.imshow(cells, origin="lower", cmap=_GRID_COLOURS)
+    image = axes.imshow(cells, origin="lower", cmap="cividis")
+    axes.grid(visible=False)
     ticks = range(0, count, max(1, grid.steps // 10))
     names = [f"{tick / grid.steps:.3g}" for tick in ticks]
     axes.set_xticks(ticks, names)
@@ -203,7 +178,7 @@ def _draw_triangle(axes: "Axes", grid: WeightGrid) -> None:
     if grid.steps <= _STEPS_WITH_NUMBERS:
         for row, column in zip(rows, columns, strict=True):
             value = cells[row, column]
-            colour = "white" if not np.isnan(value) and image.norm(value) < _MIDDLE else "black"
+            colour = "white" if not np.isnan(value) and image.norm(value) < 0.5 else "black"
             shown = "n/a" if np.isnan(value) else f"{value:.2f}".replace("0.", ".", 1)
             axes.text(column, row, shown, ha="center", va="center", fontsize=8, color=colour)
     if grid.best is not None:

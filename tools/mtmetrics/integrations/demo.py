@@ -30,22 +30,13 @@ MAX_ROWS = 2000
 MAX_BYTES = 4_000_000
 _CHUNK = 32
 _HOUR = 3600
-_FILE_TYPES = [".tsv", ".txt", ".jsonl"]
 _WIDTHS = ["80px", "90px", "400px", "400px", *["110px"] * 8]
 _NOTHING_YET = "Results appear here."
 
 
 @dataclasses.dataclass(frozen=True)
 class ScoredRows:
-    """What one press of a button gave.
-
-    Attributes:
-        rows: the texts of each segment.
-        lang_pair: as it was asked for.
-        preset: as it was asked for.
-        result: scores of the segments.
-        interval: 95 % bootstrap interval of the system score.
-    """
+    """What one press of a button gave, with the 95 % bootstrap interval of the system score."""
 
     rows: list[list[str]]
     lang_pair: str
@@ -55,13 +46,7 @@ class ScoredRows:
 
 
 class DemoBackend:
-    """What the buttons of a demo do. Models are loaded when they are first needed, and kept.
-
-    Args:
-        metric: name of the metric.
-        fields: what the two texts of a row are.
-        options: of the metric, the same for all requests.
-    """
+    """What the buttons of a demo do; arguments as `build_demo`. Models are loaded when first needed, and kept."""
 
     def __init__(
         self, metric: str, fields: tuple[str, str] = ("source", "translation"), options: Mapping[str, Any] | None = None
@@ -73,21 +58,13 @@ class DemoBackend:
         self._scorer: Callable[[str, str], Scorer] = functools.lru_cache(maxsize=32)(self._load)
 
     def rows_of_text(self, first: str, second: str) -> list[list[str]]:
-        """Rows of two texts with a segment per line; empty lines at the end do not count.
-
-        Raises:
-            InputError: nothing there, unequally many lines, or too much.
-        """
+        """Rows of two texts with a segment per line; empty lines at the end do not count."""
         columns = [text.rstrip("\r\n").split("\n") if text.strip() else [] for text in (first, second)]
         check(**dict(zip(self.fields, columns, strict=True)))
         return _bounded([line.removesuffix("\r") for line in row] for row in zip(*columns, strict=True))
 
     def rows_of_file(self, path: str | None) -> list[list[str]]:
-        """Rows of an uploaded file, read as the command line reads it.
-
-        Raises:
-            InputError: no file, nothing in it, too much of it, or as `mtmetrics.textio.iter_table`.
-        """
+        """Rows of an uploaded file, read as the command line reads it."""
         if path is None:
             raise InputError("no file: choose one first")
         try:
@@ -101,17 +78,7 @@ class DemoBackend:
     def score(
         self, rows: list[list[str]], lang_pair: str, preset: str, report: Callable[[int, int], Any] | None = None
     ) -> ScoredRows:
-        """Scores rows.
-
-        Args:
-            rows: the two texts of each segment.
-            lang_pair: such as ``de-en``.
-            preset: name of a preset.
-            report: is called with the number of rows that were scored, and of all, while the work goes on.
-
-        Raises:
-            MTMetricsError: as the metric.
-        """
+        """Scores rows; `report` is called with the number of rows that were scored, and of all."""
         scorer = self._scorer(lang_pair.strip(), preset)
 
         def reported() -> Iterator[list[list[str]]]:
@@ -124,19 +91,8 @@ class DemoBackend:
         return ScoredRows(rows, lang_pair.strip(), preset, result, bootstrap_interval(result.segments))
 
     def draw(self, scored: ScoredRows, number: int) -> tuple[np.ndarray, str] | None:
-        """The heatmap of a segment, and what is to be said about it.
-
-        Args:
-            scored: what was scored.
-            number: of the segment, from 1 up.
-
-        Returns:
-            (height, width, 3) uint8, and a line or an empty string; None where the metric, as it is set up, matches no
-            words.
-
-        Raises:
-            InputError: there is no such segment.
-        """
+        """The heatmap of a segment, numbered from 1 up, (height, width, 3) uint8, and what fonts lack; None where the
+        metric, as it is set up, matches no words."""
         if not 1 <= number <= len(scored.rows):
             raise InputError(f"segment {number}: there are {len(scored.rows)}")
         first, second = scored.rows[number - 1]
@@ -145,13 +101,11 @@ class DemoBackend:
         except InputError:
             # The texts were scored, so this says that there is nothing to align.
             return None
-        figure = draw_alignment(
-            alignment, f"Segment {number}: score {scored.result.segments[number - 1]:.4f}", names=self.fields
-        )
+        title = f"Segment {number}: score {scored.result.segments[number - 1]:.4f}"
+        figure = draw_alignment(alignment, title, names=self.fields)
         figure.canvas.draw()
-        return np.asarray(figure.canvas.buffer_rgba())[..., :3], label_fonts(
-            [*alignment.source, *alignment.prediction]
-        ).advice
+        fonts = label_fonts([*alignment.source, *alignment.prediction])
+        return np.asarray(figure.canvas.buffer_rgba())[..., :3], fonts.advice
 
     def _load(self, lang_pair: str, preset: str) -> Scorer:
         return load_scorer(self._metric, preset=preset, lang_pair=lang_pair, pool=self._pool, **self._options)
@@ -183,34 +137,27 @@ def build_demo(
     backend = DemoBackend(metric, fields, options)
     # One model, one request at a time.
     queue: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
+    bar = gradio.Progress()
 
     def score(
         rows: Callable[[], list[list[str]]], lang_pair: str, preset: str, progress: gradio.Progress
     ) -> tuple[Any, ...]:
+        def report(done: int, total: int) -> None:
+            progress((done, total), desc="Scoring", unit="segments")
+
         with _messages():
             read = rows()
             progress(0, desc="Loading models")
-            scored = backend.score(
-                read, lang_pair, preset, lambda done, total: progress((done, total), desc="Scoring", unit="segments")
-            )
+            scored = backend.score(read, lang_pair, preset, report)
         return _table(scored, fields), _summary(scored), scored.result.signature, 1, gradio.Column(visible=True), scored
 
     def score_text(
-        first: str,
-        second: str,
-        lang_pair: str,
-        preset: str,
-        progress: gradio.Progress = gradio.Progress(),  # noqa: B008
+        first: str, second: str, lang_pair: str, preset: str, progress: gradio.Progress = bar
     ) -> tuple[Any, ...]:
         """Scores text with a segment per line."""
         return score(lambda: backend.rows_of_text(first, second), lang_pair, preset, progress)
 
-    def score_file(
-        path: str | None,
-        lang_pair: str,
-        preset: str,
-        progress: gradio.Progress = gradio.Progress(),  # noqa: B008
-    ) -> tuple[Any, ...]:
+    def score_file(path: str | None, lang_pair: str, preset: str, progress: gradio.Progress = bar) -> tuple[Any, ...]:
         """Scores the rows of a file."""
         return score(lambda: backend.rows_of_file(path), lang_pair, preset, progress)
 
@@ -227,6 +174,9 @@ def build_demo(
             gradio.Warning(html.escape(advice, quote=False))
         return image, gradio.Column(visible=True)
 
+    def cleared() -> tuple[str, Any]:
+        return _NOTHING_YET, gradio.Column(visible=False)
+
     def clicked(event: gradio.SelectData) -> int:
         """The number in the row that was clicked, wherever sorting has put it."""
         return int(event.row_value[0])
@@ -235,9 +185,8 @@ def build_demo(
         gradio.Markdown(f"# {title}\n{description}")
         with gradio.Row():
             lang_pair = gradio.Textbox(examples[0][2], label="Languages", info="two codes and a hyphen", min_width=280)
-            chosen = gradio.Dropdown(
-                preset_names(metric), value=preset, label="Preset", info="the models behind the metric", min_width=280
-            )
+            presets = {"choices": preset_names(metric), "value": preset, "info": "the models behind the metric"}
+            chosen = gradio.Dropdown(label="Preset", min_width=280, **presets)
         with gradio.Tab("Text"):
             with gradio.Row():
                 first, second = (
@@ -247,61 +196,32 @@ def build_demo(
             text_button = gradio.Button("Score", variant="primary")
             gradio.Examples([list(example) for example in examples], [first, second, lang_pair])
         with gradio.Tab("File"):
-            file = gradio.File(
-                label=f"Rows of {fields[0]} TAB {fields[1]} without a header, or .jsonl with these keys; at most "
-                f"{MAX_ROWS:,} rows",
-                file_types=_FILE_TYPES,
-            )
+            layout = f"Rows of {fields[0]} TAB {fields[1]} without a header, or .jsonl with these keys"
+            file = gradio.File(label=f"{layout}; at most {MAX_ROWS:,} rows", file_types=[".tsv", ".txt", ".jsonl"])
             file_button = gradio.Button("Score", variant="primary")
         summary = gradio.Markdown(_NOTHING_YET, container=True, min_height=110)
         scored = gradio.State()
         with gradio.Column(visible=False) as results:
-            table = gradio.Dataframe(
-                label="Segments",
-                interactive=False,
-                wrap=True,
-                max_height=360,
-                column_widths=_WIDTHS,
-            )
+            shown = {"label": "Segments", "wrap": True, "max_height": 360, "column_widths": _WIDTHS}
+            table = gradio.Dataframe(interactive=False, **shown)
             with gradio.Column() as picture:
-                number = gradio.Number(
-                    1,
-                    label="Heatmap of segment",
-                    info="a number and Enter, or a click in the table; long segments are best read as a download",
-                    precision=0,
-                    minimum=1,
-                )
-                image = gradio.Image(
-                    label="Heatmap",
-                    show_label=False,
-                    format="png",
-                    interactive=False,
-                    buttons=["download", "fullscreen"],
-                )
+                info = "a number and Enter, or a click in the table; long segments are best read as a download"
+                number = gradio.Number(1, label="Heatmap of segment", info=info, precision=0, minimum=1)
+                shown = {"label": "Heatmap", "show_label": False, "buttons": ["download", "fullscreen"]}
+                image = gradio.Image(format="png", interactive=False, **shown)
             signature = gradio.Textbox(label="Signature", info="pins the scores", interactive=False, buttons=["copy"])
         outputs = [table, summary, signature, number, results, scored]
+        pressed = {"outputs": outputs, "show_progress_on": summary, **queue}
         runs = [
-            text_button.click(
-                score_text,
-                [first, second, lang_pair, chosen],
-                outputs,
-                api_name="score",
-                show_progress_on=summary,
-                **queue,
-            ),
-            file_button.click(
-                score_file, [file, lang_pair, chosen], outputs, api_name="score_file", show_progress_on=summary, **queue
-            ),
+            text_button.click(score_text, [first, second, lang_pair, chosen], api_name="score", **pressed),
+            file_button.click(score_file, [file, lang_pair, chosen], api_name="score_file", **pressed),
         ]
+        drawn = {"fn": heatmap, "inputs": [scored, number], "outputs": [image, picture], **queue}
         for run in runs:
-            run.success(heatmap, [scored, number], [image, picture], api_visibility="private", **queue)
-            run.failure(
-                lambda: (_NOTHING_YET, gradio.Column(visible=False)), None, [summary, results], api_visibility="private"
-            )
-        table.select(clicked, None, number, api_visibility="private").success(
-            heatmap, [scored, number], [image, picture], api_visibility="private", **queue
-        )
-        number.submit(heatmap, [scored, number], [image, picture], api_name="heatmap", **queue)
+            run.success(api_visibility="private", **drawn)
+            run.failure(cleared, None, [summary, results], api_visibility="private")
+        table.select(clicked, None, number, api_visibility="private").success(api_visibility="private", **drawn)
+        number.submit(api_name="heatmap", **drawn)
     return app
 
 
@@ -318,8 +238,7 @@ def metric_app(name: str) -> "gradio.Blocks":
 
 
 def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
-    """Starts a server for an app and returns at once; ``local_url`` of the app is its address then, ``block_thread()``
-    waits for Ctrl-C.
+    """Starts a server for an app and returns at once; ``block_thread()`` of the app waits for Ctrl-C.
 
     It listens on loopback, unless ``GRADIO_SERVER_NAME`` says otherwise, as it does in a Space. An upload has a limit,
     and no file but the uploads and the pictures is given out.
@@ -335,14 +254,12 @@ def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
 
     # The bold fonts that gradio brings lack most letters, so that a word would be set in two fonts.
     theme = gradio.themes.Default(font=("system-ui", "sans-serif"), font_mono=("ui-monospace", "monospace"))
+    bounds = {"max_file_size": MAX_BYTES, "share": False}
     try:
-        app.launch(
-            server_port=port, max_file_size=MAX_BYTES, theme=theme, share=False, quiet=True, prevent_thread_lock=True
-        )
+        app.launch(server_port=port, theme=theme, quiet=True, prevent_thread_lock=True, **bounds)
     except OSError as error:
-        raise MTMetricsError(
-            f"port {port or '7860 and those after it'}: cannot be used ({error}); choose another one"
-        ) from error
+        taken = port or "7860 and those after it"
+        raise MTMetricsError(f"port {taken}: cannot be used ({error}); choose another one") from error
     return app
 
 
@@ -365,10 +282,8 @@ def _bounded(rows: Iterable[list[str]]) -> list[list[str]]:
         read.append(row)
         characters += sum(map(len, row))
         if len(read) > MAX_ROWS or characters > MAX_BYTES:
-            most = f"{MAX_ROWS:,} rows or {MAX_BYTES // 10**6} MB"
-            raise InputError(
-                f"more than {most}, which is the most that this page takes; use the command line, mtmetrics score"
-            )
+            most = f"more than {MAX_ROWS:,} rows or {MAX_BYTES // 10**6} MB, which is the most that this page takes"
+            raise InputError(f"{most}; use the command line, mtmetrics score")
     return read
 
 
