@@ -1,6 +1,5 @@
 """BERTR of Mathur et al. (2019) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
 
-import datasets
 import evaluate
 
 import mtmetrics
@@ -67,8 +66,6 @@ Examples:
     1.0
 """
 
-_TEXT = datasets.Value("string")
-
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class BERTR(mtmetrics.MetricModule):
@@ -82,11 +79,7 @@ class BERTR(mtmetrics.MetricModule):
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
-            features=[
-                datasets.Features({"predictions": _TEXT, "references": _TEXT}),
-                datasets.Features({"predictions": _TEXT, "references": datasets.List(_TEXT)}),
-                datasets.Features({"predictions": _TEXT, "sources": _TEXT}),
-            ],
+            features=self.features_for("references", "sources"),
             homepage="https://aclanthology.org/P19-1269",
             reference_urls=["https://aclanthology.org/P19-1269"],
         )

@@ -1,6 +1,5 @@
 """DistilScore as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
 
-import datasets
 import evaluate
 
 import mtmetrics
@@ -62,8 +61,6 @@ Examples:
     1
 """
 
-_TEXT = datasets.Value("string")
-
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class DistilScore(mtmetrics.MetricModule):
@@ -77,11 +74,7 @@ class DistilScore(mtmetrics.MetricModule):
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
-            features=[
-                datasets.Features({"predictions": _TEXT, "sources": _TEXT}),
-                datasets.Features({"predictions": _TEXT, "references": _TEXT}),
-                datasets.Features({"predictions": _TEXT, "references": datasets.List(_TEXT)}),
-            ],
+            features=self.features_for("sources", "references"),
             homepage="https://aclanthology.org/2020.emnlp-main.365",
             reference_urls=["https://aclanthology.org/2020.emnlp-main.365", "https://arxiv.org/abs/2202.10062"],
         )

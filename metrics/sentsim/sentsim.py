@@ -1,6 +1,5 @@
 """SentSim of Song et al. (2021) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
 
-import datasets
 import evaluate
 
 import mtmetrics
@@ -73,8 +72,6 @@ Examples:
     ['bertscore', 'sss']
 """
 
-_TEXT = datasets.Value("string")
-
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class SentSim(mtmetrics.MetricModule):
@@ -88,11 +85,7 @@ class SentSim(mtmetrics.MetricModule):
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
-            features=[
-                datasets.Features({"predictions": _TEXT, "sources": _TEXT}),
-                datasets.Features({"predictions": _TEXT, "references": _TEXT}),
-                datasets.Features({"predictions": _TEXT, "references": datasets.List(_TEXT)}),
-            ],
+            features=self.features_for("sources", "references"),
             homepage="https://aclanthology.org/2021.naacl-main.252",
             reference_urls=["https://aclanthology.org/2021.naacl-main.252"],
         )

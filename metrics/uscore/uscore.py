@@ -1,6 +1,5 @@
 """UScore of Belouadi and Eger (2023) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
 
-import datasets
 import evaluate
 
 import mtmetrics
@@ -82,7 +81,7 @@ class UScore(mtmetrics.MetricModule):
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"sources": datasets.Value("string"), "predictions": datasets.Value("string")}),
+            features=self.features_for("sources"),
             homepage="https://aclanthology.org/2023.eacl-main.27",
             reference_urls=["https://aclanthology.org/2023.eacl-main.27"],
         )

@@ -1,6 +1,5 @@
 """XMoverScore of Zhao et al. (2020) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
 
-import datasets
 import evaluate
 
 import mtmetrics
@@ -90,7 +89,7 @@ class XMoverScore(mtmetrics.MetricModule):
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"sources": datasets.Value("string"), "predictions": datasets.Value("string")}),
+            features=self.features_for("sources"),
             homepage="https://aclanthology.org/2020.acl-main.151",
             reference_urls=["https://aclanthology.org/2020.acl-main.151"],
         )

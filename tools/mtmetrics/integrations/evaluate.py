@@ -97,6 +97,15 @@ class MetricModule(evaluate.Metric):
         """The keywords of ``evaluate.load`` that `scorer` takes."""
         return {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
 
+    @staticmethod
+    def features_for(*others: str) -> Any:
+        """The columns that the metric can be given: predictions, and one of `others`; references also as lists."""
+        text = datasets.Value("string")
+        if others == ("sources",):
+            return datasets.Features({"sources": text, "predictions": text})
+        kinds = {"sources": [text], "references": [text, datasets.List(text)]}
+        return [datasets.Features({"predictions": text, name: kind}) for name in others for kind in kinds[name]]
+
     def prepare(self, dl_manager: Any, **without_pair: Any) -> None:
         """Loads the models that preset and keywords of ``evaluate.load`` determine; they stay with the object.
 

@@ -277,13 +277,9 @@ class UScore(Scorer):
 
 def _model_tables(bundle: Preset, target: str, lm: str | None) -> dict[str, dict[str, Any]]:
     """By the names of `OPTIONAL`, the tables of the models, with their paths; empty where the preset has none."""
-    tables = {
-        "translation": bundle.settings.get("translation", {}),
-        "language_model": {"model": lm} if lm else bundle.settings.get("language_models", {}).get(target, {}),
-        "sentences": bundle.settings.get("sentences", {}),
-    }
-    with_model = {name: table for name, table in tables.items() if "model" in table}
-    return {
-        name: {**with_model[name], "model": bundle.path(with_model[name]["model"])} if name in with_model else {}
-        for name in tables
-    }
+    tables = {name: bundle.settings.get(name, {}) for name in ("translation", "sentences")}
+    of_target = bundle.settings.get("language_models", {}).get(target, {})
+    tables["language_model"] = {"model": lm} if lm else of_target
+    for name, table in tables.items():
+        tables[name] = {**table, "model": bundle.path(table["model"])} if "model" in table else {}
+    return tables

@@ -158,7 +158,6 @@ class XMoverScore(Scorer):
         self.depth = encoder.depth
         self.threads = thread_count(threads)
         self._form = form
-        self._transport = optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
 
     @classmethod
     def from_preset(
@@ -254,6 +253,10 @@ class XMoverScore(Scorer):
         """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
         options: Any = {"transport": self._transport, "threads": self.threads}
         return self._form.similarity(word_mover_distances(sources, predictions, self.distance, **options))
+
+    @property
+    def _transport(self) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
+        return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
 
     def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros without a language
