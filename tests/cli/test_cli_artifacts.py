@@ -12,7 +12,7 @@ import pytest
 
 import mtmetrics
 import mtmetrics.artifacts.presets as presets
-import mtmetrics.extras
+import mtmetrics.errors
 import mtmetrics.layout
 from mtmetrics.artifacts.catalog import CatalogEntry, entry_toml
 from mtmetrics.cli.main import main
@@ -252,7 +252,7 @@ def test_doctor_only_notes_a_missing_extra(run, bundle, evaluate_cache, monkeypa
     """Also where the model that needs it is bundled."""
     (presets._FOLDER / "xmoverscore" / "minilm.toml").write_text('[encoder]\nmodel = "all-MiniLM-L6-v2"\n')
     monkeypatch.setattr("mtmetrics.cli.doctor._is_bundled", lambda metric, name: True)
-    monkeypatch.setitem(mtmetrics.extras._MODULES, "minilm", ("no_such_package",))
+    monkeypatch.setitem(mtmetrics.errors._MODULES, "minilm", ("no_such_package",))
     code, out, _ = run("doctor")
     assert code == 0
     [text] = [text for state, text in findings(out) if "xmoverscore/minilm" in text and state == "note"]

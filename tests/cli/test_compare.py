@@ -135,7 +135,8 @@ def test_choices_and_defaults_are_those_of_the_package() -> None:
 def test_a_metric_that_scales_by_the_call_is_refused(compare, tiny_encoder: Path, setting: list[str]) -> None:
     Path("scaled").mkdir()
     Path("scaled/preset.toml").write_text(
-        f'[src-mt]\nwords = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n[bounds.src-mt]\nsss = [-1.0, 1.0]\nbertscore = [0.0, 1.0]\n'
+        f'[src-mt]\nwords = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
+        "[bounds.src-mt]\nsss = [-1.0, 1.0]\nbertscore = [0.0, 1.0]\n"
     )
     code, out, err = compare(*PARALLEL, "--metric", "sentsim:scaled", *setting)
     assert (code, out) == (2, "")

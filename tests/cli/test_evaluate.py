@@ -20,7 +20,8 @@ def preset(tmp_path, tiny_encoder, tiny_lm):
     folder = tmp_path / "preset"
     folder.mkdir()
     (folder / "preset.toml").write_text(
-        f'metric = "xmoverscore"\n[encoder]\nmodel = "{tiny_encoder}"\n[language_models.en]\nmodel = "{tiny_lm}"\nweight = 0.5\n'
+        f'metric = "xmoverscore"\n[encoder]\nmodel = "{tiny_encoder}"\n'
+        f'[language_models.en]\nmodel = "{tiny_lm}"\nweight = 0.5\n'
     )
     return folder
 

@@ -4,8 +4,7 @@ import argparse
 
 import pytest
 
-from mtmetrics.cli.metric_specs import metric_specs
-from mtmetrics.cli.options import add_metric_options
+from mtmetrics.cli.options import add_metric_options, metric_specs
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.run import MetricSpec
 

@@ -97,7 +97,6 @@ def test_missing_judgements_and_other_columns(tmp_path):
     ]
     segments = read_judged_segments(write(tmp_path / "a.jsonl", *rows))
     np.testing.assert_equal(segments.human, [np.nan, 0.5, 0.5])
-    assert segments.judged.tolist() == [False, True, True]
     assert segments.judgements["human"].tolist() == [0.5, 0.5]
     assert segments.take([10, 20, 30]) == [20, 30]
     assert segments.rows["item"].tolist() == ["7", "b", "7"]
@@ -174,7 +173,7 @@ def test_collection_of_wmt_judgements(tmp_path):
     german, finnish = read_judged(path)
     assert (german.lang_pair, finnish.lang_pair) == ("de-en", "fi-en")
     assert german.rows["system"].tolist() == ["A", "B"]
-    assert german.judged.tolist() == [True, False]
+    assert np.isnan(german.human).tolist() == [False, True]
     assert german.rows["item"].tolist() == ["1", "1"]
     np.testing.assert_equal(german.rows["raw"].to_numpy(), [75.0, np.nan])
     assert (german.column("annotators"), german.column("year")) == ([2.0, 2.0], [2020.0, 2020.0])

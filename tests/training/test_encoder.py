@@ -17,8 +17,8 @@ from transformers import AutoModel, AutoTokenizer, BertModel
 from mtmetrics.errors import InputError
 from mtmetrics.training.corpus import Counts, Pair, read_tests, without_judged
 from mtmetrics.training.encoder import batches, objective, start
+from mtmetrics.training.encoder.batches import worsen
 from mtmetrics.training.encoder.train import train_encoder
-from mtmetrics.training.encoder.worsen import worsen
 from mtmetrics.training.run import Run
 
 

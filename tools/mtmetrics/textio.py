@@ -142,7 +142,8 @@ def table_keys(path: str | Path) -> list[str] | None:
 
 def shown(value: Any) -> str:
     """A value of JSON, cut where it is long, for messages."""
-    return json.dumps(value, ensure_ascii=False, default=str)[:60]
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _is_jsonl(path: str | Path) -> bool:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.files import sha256_unchanged
 from mtmetrics.artifacts.hub import download, hub_source, local_folder, places_in_words
-from mtmetrics.errors import ArtifactError
-from mtmetrics.extras import require_extra
+from mtmetrics.errors import ArtifactError, require_extra
 
 if TYPE_CHECKING:
     import torch

@@ -4,8 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.io import Systems, read_systems
-from mtmetrics.cli.metric_specs import metric_specs
-from mtmetrics.cli.options import add_metric_options, add_row_options, model_pool, progress
+from mtmetrics.cli.options import add_metric_options, add_row_options, metric_specs, model_pool, progress
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.registry import METRICS
 

@@ -9,8 +9,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "demo",
         help="serve the demo page of a metric",
-        description="Serves a page on this machine that scores text or a file and draws what was matched, until Ctrl-C. The page "
-        "loads nothing from elsewhere, and offers all presets of the metric.",
+        description="Serves a page on this machine that scores text or a file and draws what was matched, until "
+        "Ctrl-C. The page loads nothing from elsewhere, and offers all presets of the metric.",
     )
     parser.add_argument("name", metavar="NAME", help="metric")
     parser.add_argument("--port", type=int, help="TCP port (default: the first free one from 7860 up)")

@@ -132,7 +132,7 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
     """The files to draw, one per segment, or none; whatever stands against it is said before any model is loaded."""
     if args.plot is None:
         return []
-    from mtmetrics.extras import require_extra
+    from mtmetrics.errors import require_extra
 
     require_extra("plot", "--plot")
     if args.segments is None and len(segments) > _UNASKED_PLOTS:

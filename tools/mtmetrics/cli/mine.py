@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> tuple[str, str]:
     """The two languages; refuses before the work what would fail after it."""
-    from mtmetrics.extras import require_extra
+    from mtmetrics.errors import require_extra
     from mtmetrics.inputs import choice, language_pair, positive
     from mtmetrics.maps.remapping import KINDS
 

@@ -2,11 +2,16 @@
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.errors import InputError
+
 if TYPE_CHECKING:
+    from mtmetrics.evaluation.run import MetricSpec
     from mtmetrics.scorers.pool import ModelPool
 
+USUAL_METRIC = "xmoverscore"
 # What metrics take: keyword of their loaders -> how the option is parsed. A new option of a metric is a line here.
 _CHOICES: dict[str, dict[str, Any]] = {
     "against": {
@@ -91,7 +96,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
             "(default: xmoverscore)",
         )
     else:
-        group.add_argument("--metric", default="xmoverscore", help="metric (default: %(default)s)")
+        group.add_argument("--metric", default=USUAL_METRIC, help="metric (default: %(default)s)")
     group.add_argument(
         "--preset",
         default="paper",
@@ -133,6 +138,35 @@ def metric_options(args: argparse.Namespace) -> dict[str, Any]:
     options = {"metric": args.metric, "preset": args.preset}
     options |= {name: getattr(args, "combine" if name == "parts" else name) for name in (*_CHOICES, *_OVERRIDES)}
     return options | ({"lang_pair": args.lp} if hasattr(args, "lp") else {})
+
+
+def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)) -> "dict[str, MetricSpec]":
+    """The metrics as the user names them, with --preset and, for a single metric, the other options.
+
+    Args:
+        args: of a command with ``add_metric_options(..., several=True)``.
+        usual: what is taken where the user names none.
+
+    Returns:
+        What the user wrote for each metric -> the metric.
+
+    Raises:
+        InputError: a metric is given twice, options that could belong to several metrics, or as `MetricSpec.parse`.
+    """
+    from mtmetrics.evaluation.run import MetricSpec
+
+    named = args.metric or [*usual]
+    twice = [text for text in named if named.count(text) > 1]
+    if twice:
+        raise InputError(f"--metric {twice[0]}: given twice")
+    own = ("metric", "preset", "lang_pair")
+    options = {name: value for name, value in metric_options(args).items() if value is not None and name not in own}
+    if len(named) != 1 and options:
+        name = next(iter(options))
+        raise InputError(
+            f"option {name}: for which metric? Write it as in --metric {USUAL_METRIC}:{args.preset}:{name}=VALUE"
+        )
+    return {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}
 
 
 def model_pool(args: argparse.Namespace) -> "ModelPool":

@@ -6,8 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.cli.io import print_warnings
-from mtmetrics.cli.metric_specs import USUAL_METRIC, metric_specs
-from mtmetrics.cli.options import add_metric_options, model_pool, progress
+from mtmetrics.cli.options import USUAL_METRIC, add_metric_options, metric_specs, model_pool, progress
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:

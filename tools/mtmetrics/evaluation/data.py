@@ -82,11 +82,6 @@ class Judged:
         """(n,) the judgement of each row, NaN where there is none."""
         return self.rows["human"].to_numpy()
 
-    @property
-    def judged(self) -> np.ndarray:
-        """(n,) bool: whether the row has a judgement."""
-        return ~np.isnan(self.human)
-
     @functools.cached_property
     def judgements(self) -> "pd.DataFrame":
         """The rows that have a judgement, or the first row of each system; the index counts segments, or systems."""

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path
-from mtmetrics.errors import InputError
-from mtmetrics.extras import require_extra
+from mtmetrics.errors import InputError, require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

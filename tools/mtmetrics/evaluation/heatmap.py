@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtmetrics.errors import require_extra
 from mtmetrics.evaluation.figures import INK, LINE, QUIET, LabelFonts, label_fonts, shortened
-from mtmetrics.extras import require_extra
 from mtmetrics.matching.plan import Alignment
 
 if TYPE_CHECKING:

@@ -244,7 +244,7 @@ def run_metrics(
         try:
             by_pair = {pair: spec.load(pool, pair) for pair in dict.fromkeys(file.lang_pair for file in files)}
             for file in files:
-                compared_with(by_pair[file.lang_pair], file, str(spec))
+                _compared_texts(by_pair[file.lang_pair], file, str(spec))
             scorers[spec] = by_pair
         except (ArtifactError, InputError) as error:
             if not lenient:
@@ -271,7 +271,7 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     named = {f"predictions of {name}" if name else "predictions": texts for name, texts in outputs.items()}
     streams = []
     for scorer in scorers:
-        columns = check(**{scorer.compares: compared_with(scorer, file, scorer.signature)}, **named)
+        columns = check(**{scorer.compares: _compared_texts(scorer, file, scorer.signature)}, **named)
         streams.append(scorer.score_chunks(_stretches(columns, _LINES if len(scorers) > 1 else CHUNK_LINES)))
     collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
     # A metric that needs its whole input first gives everything at once.
@@ -282,7 +282,7 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     return [[joined(system) for system in zip(*chunks, strict=True)] for chunks in collected]
 
 
-def compared_with(scorer: Scorer, file: Judged, metric: str) -> list[str]:
+def _compared_texts(scorer: Scorer, file: Judged, metric: str) -> list[str]:
     """The sources or references that a metric compares the translations of a file with.
 
     Raises:

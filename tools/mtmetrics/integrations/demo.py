@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics.artifacts.presets import preset_names
-from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.evaluation.figures import label_fonts
 from mtmetrics.evaluation.heatmap import draw_alignment
 from mtmetrics.evaluation.significance import Interval, bootstrap_interval
-from mtmetrics.extras import require_extra
 from mtmetrics.inputs import check
 from mtmetrics.layout import metric_path
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked

@@ -300,9 +300,8 @@ class XMoverScore(Scorer):
 
     def _units(self, text: str, side: Side) -> tuple[PackedTokens, Units]:
         """The n-grams of one text, and the words that they are made of."""
-        encoder = self._words(side)
-        words, positions = encoder.text_words(text)
-        tokens = dataclasses.replace(encoder.encode([text]), words=positions)
+        words, positions = self._words(side).text_words(text)
+        tokens = dataclasses.replace(self._words(side).encode([text]), words=positions)
         kept = self._filtered(tokens, side)
         return self.ngrams_of(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
 
@@ -342,10 +341,8 @@ def _preset_encoders(
     if sources != targets:
         missing = targets if Path(sources).is_file() else sources
         raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
-    if similarity == "cosine":
-        encoder: Encoder = pool.sentence_encoder(sources, layer=layer, revision=table.get("revision"))
-    else:
-        encoder = pool.encoder(sources, layer=usual_layer if layer is None else layer, revision=table.get("revision"))
+    load, usual = (pool.sentence_encoder, None) if similarity == "cosine" else (pool.encoder, usual_layer)
+    encoder = load(sources, layer=usual if layer is None else layer, revision=table.get("revision"))
     return encoder, encoder
 
 

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.figures import save_figure
 from mtmetrics.evaluation.plots import draw_curves
 from mtmetrics.evaluation.readers import jsonl_rows
-from mtmetrics.extras import require_extra
 from mtmetrics.inputs import choice, positive
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import held_back, short_name, text_key

@@ -18,8 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mtmetrics.artifacts.files import new_folder, write_atomic
 from mtmetrics.artifacts.models import model_fingerprint, model_label
-from mtmetrics.errors import InputError
-from mtmetrics.extras import require_extra
+from mtmetrics.errors import InputError, require_extra
 from mtmetrics.inputs import positive
 from mtmetrics.training.corpus import short_name
 from mtmetrics.training.settings import ContrastiveConfig, TranslationConfig

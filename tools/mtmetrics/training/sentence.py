@@ -50,7 +50,7 @@ def train_contrastive(
     start = model_folder(model)
     run.open(config, {"parallel": parallel}, model=pinned(model, start))
     pairs, counts = corpus.read_pairs(parallel)
-    train = distinct_sentences(pairs)
+    train = distinct_pairs(pairs)
     counts.left_out["sentence repeated"] += len(pairs) - len(train)
     if len(train) < 2:
         raise InputError("a pair is told apart from others, so at least two without a common sentence are needed")
@@ -136,7 +136,7 @@ def sentence_vectors(model: Any, batch: dict[str, Any]) -> "torch.Tensor":
     return torch.cat(parts)[order.argsort()]
 
 
-def distinct_sentences(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
+def distinct_pairs(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
     """The pairs, first ones first, of which neither sentence occurred before on its side."""
     sources: set[str] = set()
     targets: set[str] = set()

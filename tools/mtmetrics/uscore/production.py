@@ -10,9 +10,8 @@ from typing import Any
 
 from mtmetrics.artifacts.files import make_folder, write_atomic
 from mtmetrics.artifacts.models import model_folder
-from mtmetrics.errors import InputError
+from mtmetrics.errors import InputError, require_extra
 from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.extras import require_extra
 from mtmetrics.inputs import choice, language_pair, number, positive
 from mtmetrics.maps.files import map_file_name, map_meta
 from mtmetrics.maps.remapping import Remapping

@@ -12,13 +12,12 @@ import numpy as np
 
 from mtmetrics.artifacts.files import write_atomic
 from mtmetrics.artifacts.hub import REPOSITORY
-from mtmetrics.errors import MTMetricsError
+from mtmetrics.errors import MTMetricsError, require_extra
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.data import Judged, read_judged_segments
 from mtmetrics.evaluation.figures import save_figure
 from mtmetrics.evaluation.plots import draw_curves
 from mtmetrics.evaluation.table_styles import markdown
-from mtmetrics.extras import require_extra
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.neighbours import nearest
 from mtmetrics.mining.words import encode_side, find_closest

@@ -1,4 +1,5 @@
-"""Which sentence pairs meet in a step, and what the student and the teacher read of them."""
+"""Which sentence pairs meet in a step, and what the student and the teacher read of them: pairs as they
+are, or English text of which some is worsened as bad translations are."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.training.corpus import Pair, text_key
-from mtmetrics.training.encoder.worsen import worsen
+
+_OPERATIONS = ("untranslated", "foreign", "missing", "doubled", "misplaced")
+_SHARES = (0.4, 0.25, 0.15, 0.1, 0.1)
 
 
 class PairBatches:
@@ -76,3 +79,40 @@ class PairBatches:
         np.fill_diagonal(same, False)
         batch["same"] = torch.from_numpy(same)
         return batch
+
+
+def worsen(source: str, target: str, other: str, share: float, rng: np.random.Generator) -> str:
+    """Worsens one translation as bad ones are: with untranslated, foreign, missing, doubled and misplaced words.
+
+    At least one word changes where that is possible.
+
+    Args:
+        source: the text that was translated; untranslated words are taken from it.
+        target: the translation.
+        other: another translation, from which foreign words are taken.
+        share: of the words that change, at most; on average half of it.
+        rng: the source of chance.
+    """
+    words = target.split()
+    known = {word.lower() for word in words}
+    untranslated = [word for word in source.split() if word.lower() not in known]
+    foreign = [word for word in other.split() if word.lower() not in known]
+    chosen = rng.random(len(words)) < share * rng.random()
+    if words and not chosen.any():
+        chosen[rng.integers(len(words))] = True
+    result: list[str] = []
+    for word, change in zip(words, chosen, strict=True):
+        operation = rng.choice(_OPERATIONS, p=_SHARES) if change else None
+        if operation == "untranslated" and untranslated:
+            result.append(untranslated[rng.integers(len(untranslated))])
+        elif operation in ("untranslated", "foreign") and foreign:
+            result.append(foreign[rng.integers(len(foreign))])
+        elif operation == "missing" and len(words) > 1:
+            continue
+        elif operation == "doubled":
+            result += [word, word]
+        elif operation == "misplaced":
+            result.insert(int(rng.integers(len(result) + 1)), word)
+        else:
+            result.append(word)
+    return " ".join(result) or target

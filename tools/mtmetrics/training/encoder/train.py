@@ -10,12 +10,15 @@ import numpy as np
 from mtmetrics.artifacts.files import atomic_path, new_folder
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.evaluation.data import Judged
 from mtmetrics.training import corpus
 from mtmetrics.training.run import Run, pinned, save_model, trainer_settings
 from mtmetrics.training.settings import EncoderConfig
 
 log = logging.getLogger(__name__)
 LANGUAGE = "en"
+_TEXTS_PER_BATCH = 64
 
 
 def train_encoder(
@@ -168,12 +171,12 @@ def _trainer(
     teacher: Any,
     tokenizers: tuple[Any, Any],
     pairs: tuple[Sequence[corpus.Pair], Sequence[corpus.Pair]],
-    tests: Sequence[Any],
+    tests: Sequence[Judged],
 ) -> Any:
     import torch
     from transformers import Trainer, set_seed
 
-    from mtmetrics.training.encoder import batches, evaluation, objective
+    from mtmetrics.training.encoder import batches, objective
 
     class PairTrainer(Trainer):
         """Takes whole batches from the plan, in its order, and evaluates on held-back pairs and judged segments."""
@@ -187,7 +190,7 @@ def _trainer(
             self.model.eval()
             device = next(self.model.parameters()).device
             with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-                found = evaluation.evaluate(self.model, held_batches, tests, tokenizers[0], config.max_pieces)
+                found = _evaluated(self.model, held_batches, tests, tokenizers[0], config.max_pieces)
             self.log({f"eval_{name}": value for name, value in found.items()})
             return found
 
@@ -222,3 +225,53 @@ def _trainer(
         data_collator=lambda items: items[0],
         optimizers=(optimizer, None),
     )
+
+
+def _evaluated(model: Any, held: Any, tests: Sequence[Judged], tokenizer: Any, max_pieces: int) -> dict[str, float]:
+    """Mean loss over the held-back batches, and Pearson's r of the similarities of sources and translations.
+
+    Args:
+        model: an `objective.Distillation` in evaluation mode.
+        held: `batches.PairBatches` of the held-back pairs.
+        tests: judged segments.
+        tokenizer: of the student.
+        max_pieces: texts are cut at that many pieces.
+
+    Returns:
+        ``held_back_loss``, and for each test set ``token_r_NAME`` (mean of the greatest cosines of the tokens) and
+        ``sentence_r_NAME`` (cosine of the mean vectors); ``token_r`` and ``sentence_r`` are their means.
+    """
+    device = next(model.parameters()).device
+    losses = []
+    for number in range(len(held)):
+        batch = {name: value.to(device) for name, value in held[number].items()}
+        losses.append(model(**batch)["loss"].item())
+    result = {"held_back_loss": round(float(np.mean(losses)), 4)}
+    names = [corpus.short_name(test.file) for test in tests]
+    for name, segments in zip(names, tests, strict=True):
+        found = _similarities(model.student, segments, tokenizer, max_pieces)
+        for kind, values in zip(("token", "sentence"), found, strict=True):
+            result[f"{kind}_r_{name}"] = round(pearson(values, segments.human).value, 4)
+    for kind in ("token", "sentence"):
+        if tests:
+            result[f"{kind}_r"] = round(float(np.mean([result[f"{kind}_r_{name}"] for name in names])), 4)
+    return result
+
+
+def _similarities(student: Any, segments: Judged, tokenizer: Any, max_pieces: int) -> tuple[np.ndarray, np.ndarray]:
+    from mtmetrics.training.encoder.objective import encode, paired_token_similarity, pooled
+
+    device = next(student.parameters()).device
+    order = np.argsort([len(text) for text in segments.sources], kind="stable")
+    tokens, sentences = np.zeros(len(segments)), np.zeros(len(segments))
+    for begin in range(0, len(order), _TEXTS_PER_BATCH):
+        rows = order[begin : begin + _TEXTS_PER_BATCH]
+        sides = []
+        for column in (segments.sources, segments.predictions):
+            texts = [column[row] for row in rows]
+            found = tokenizer(texts, truncation=True, max_length=max_pieces, padding=True, return_tensors="pt")
+            mask = found["attention_mask"].bool().to(device)
+            sides += [encode(student, found["input_ids"].to(device), mask), mask]
+        tokens[rows] = paired_token_similarity(*sides).float().cpu().numpy()
+        sentences[rows] = (pooled(*sides[:2]) * pooled(*sides[2:])).sum(-1).float().cpu().numpy()
+    return tokens, sentences

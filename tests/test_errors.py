@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from mtmetrics import extras
-from mtmetrics.errors import MissingExtraError
-from mtmetrics.extras import require_extra
+from mtmetrics import errors
+from mtmetrics.errors import MissingExtraError, require_extra
 
 
 def test_every_extra_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = configparser.ConfigParser()
     parser.read(Path(__file__).parents[1] / "setup.cfg", encoding="utf-8")
-    assert {*extras._MODULES} == {*parser["options.extras_require"]} - {"all", "test"}
+    assert {*errors._MODULES} == {*parser["options.extras_require"]} - {"all", "test"}
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in ("faiss", "jieba") else name)
     with pytest.raises(MissingExtraError, match=r"^it needs faiss and jieba; pip install 'mtmetrics\[mining\]'$"):
         require_extra("mining", "it")
