@@ -1,6 +1,5 @@
 """BiLSTM + attention of Mathur et al. (2019) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
 
-import datasets
 import evaluate
 
 import mtmetrics
@@ -23,7 +22,7 @@ _CITATION = """
 }
 """
 
-_KWARGS_DESCRIPTION = """
+_KWARGS_DESCRIPTION = f"""
 Scores translations against references, or against sources where the network was trained for that. A higher score is
 better; scores are comparable where their signatures are equal.
 
@@ -31,11 +30,7 @@ Args of `evaluate.load`, besides all but the texts of `compute`, which are defau
     config_name (`str`): a preset: `"paper"` (default; its authors published no weights, so it needs `regressor`) or
         `"bilstm-attention-minilm"` (against references, on all-MiniLM-L6-v2, English).
     preset (`str`): a folder with a preset.toml, instead of a config name.
-    device (`str` or `int`): `"auto"` (default), `"cpu"`, `"cuda:1"`, 0, or several, such as `"cuda:0,cuda:1"`.
-    dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoder.
-    batch_tokens (`int`): padded tokens per encoder batch, 4096 by default.
-    embedding_cache (`str`): a folder where encoded texts are kept for later runs.
-    local_files_only (`bool`): never ask the Hub.
+{mtmetrics.MetricModule.LOAD_ARGUMENTS}
 
 Args of `compute`:
     predictions (`list` of `str`): the translations.
@@ -71,8 +66,6 @@ Examples:
     True
 """
 
-_TEXT = datasets.Value("string")
-
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class BiLSTMAttention(mtmetrics.MetricModule):
@@ -86,11 +79,7 @@ class BiLSTMAttention(mtmetrics.MetricModule):
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
-            features=[
-                datasets.Features({"predictions": _TEXT, "references": _TEXT}),
-                datasets.Features({"predictions": _TEXT, "references": datasets.List(_TEXT)}),
-                datasets.Features({"predictions": _TEXT, "sources": _TEXT}),
-            ],
+            features=self.features_for("references", "sources"),
             homepage="https://aclanthology.org/P19-1269",
             codebase_urls=["https://github.com/nitikam/mteval-in-context"],
             reference_urls=["https://aclanthology.org/P19-1269"],

@@ -1,6 +1,5 @@
 """UScore of Belouadi and Eger (2023) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
 
-import datasets
 import evaluate
 
 import mtmetrics
@@ -22,7 +21,7 @@ _CITATION = """
 }
 """
 
-_KWARGS_DESCRIPTION = """
+_KWARGS_DESCRIPTION = f"""
 Scores translations against their sources. A higher score is better; scores are comparable where their signatures are
 equal.
 
@@ -30,13 +29,7 @@ Args of `evaluate.load`, besides all but the first two of `compute`, which are d
     config_name (`str`): a preset: `"paper"` (default; its authors published only part of the models, so it has to be
         made) or `"mini"` (small, bundled, offline, without pseudo-references).
     preset (`str`): a folder with a preset.toml, such as `mtmetrics uscore` makes, instead of a config name.
-    device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several,
-        such as `"cuda:0,cuda:1"` or `[0, 1]`, share the work.
-    dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoders.
-    batch_tokens (`int`): padded tokens per encoder batch, 4096 by default; fewer where memory runs out.
-    embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; none
-        by default.
-    local_files_only (`bool`): never ask the Hub.
+{mtmetrics.MetricModule.LOAD_ARGUMENTS}
 
 Args of `compute`:
     sources (`list` of `str`): the source segments.
@@ -88,7 +81,7 @@ class UScore(mtmetrics.MetricModule):
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"sources": datasets.Value("string"), "predictions": datasets.Value("string")}),
+            features=self.features_for("sources"),
             homepage="https://aclanthology.org/2023.eacl-main.27",
             reference_urls=["https://aclanthology.org/2023.eacl-main.27"],
         )

@@ -1,6 +1,5 @@
 """XMoverScore of Zhao et al. (2020) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
 
-import datasets
 import evaluate
 
 import mtmetrics
@@ -22,20 +21,14 @@ _CITATION = """
 }
 """
 
-_KWARGS_DESCRIPTION = """
+_KWARGS_DESCRIPTION = f"""
 Scores translations against their sources. A higher score is better; scores are comparable where their signatures are
 equal.
 
 Args of `evaluate.load`, besides all but the first two of `compute`, which are defaults for it then:
     config_name (`str`): a preset: `"paper"` (default, the models of the paper) or `"mini"` (small, bundled, offline).
     preset (`str`): a folder with a preset.toml, instead of a config name.
-    device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several,
-        such as `"cuda:0,cuda:1"` or `[0, 1]`, share the work.
-    dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for the encoder.
-    batch_tokens (`int`): padded tokens per encoder batch, 4096 by default; fewer where memory runs out.
-    embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; none
-        by default.
-    local_files_only (`bool`): never ask the Hub.
+{mtmetrics.MetricModule.LOAD_ARGUMENTS}
 
 Args of `compute`:
     sources (`list` of `str`): the source segments.
@@ -96,7 +89,7 @@ class XMoverScore(mtmetrics.MetricModule):
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_KWARGS_DESCRIPTION,
-            features=datasets.Features({"sources": datasets.Value("string"), "predictions": datasets.Value("string")}),
+            features=self.features_for("sources"),
             homepage="https://aclanthology.org/2020.acl-main.151",
             reference_urls=["https://aclanthology.org/2020.acl-main.151"],
         )

@@ -21,6 +21,7 @@ from mtmetrics.scorers.registry import load_scorer
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze."]
 PREDICTIONS = ["the house is small.", "the dog sleeps not.", "i see a tree."]
+CALL = {"sources": SOURCES, "predictions": PREDICTIONS, "lang_pair": "de-en"}
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def expected(preset, lang_pair="de-en", **options):
 
 
 def test_numbers_equal_the_scorer(metric, tiny_preset):
-    result = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", return_parts=True)
+    result = metric.compute(**CALL, return_parts=True)
     assert result == expected(tiny_preset).as_dict(parts=True)
     assert type(result["mean_score"]) is float
     assert {type(score) for score in result["scores"]} == {float}
@@ -52,57 +53,34 @@ def test_numbers_equal_the_scorer(metric, tiny_preset):
 
 def test_numbers_equal_the_command_line(metric, tiny_preset, tmp_path, capsys):
     rows = tmp_path / "rows.tsv"
-    rows.write_text(
-        "".join(f"{source}\t{text}\n" for source, text in zip(SOURCES, PREDICTIONS, strict=True)), encoding="utf-8"
-    )
-    assert (
-        main(["score", "--metric", "xmoverscore", "--preset", str(tiny_preset), "--lp", "de-en", "--parts", str(rows)])
-        == 0
-    )
-    result = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", return_parts=True)
+    lines = [f"{source}\t{text}\n" for source, text in zip(SOURCES, PREDICTIONS, strict=True)]
+    rows.write_text("".join(lines), encoding="utf-8")
+    assert main(["score", "--preset", str(tiny_preset), "--lp", "de-en", "--parts", str(rows)]) == 0
+    result = metric.compute(**CALL, return_parts=True)
     assert json.loads(capsys.readouterr().out) == result
 
 
 def test_every_option_reaches_the_scorer(metric, tiny_preset):
-    options = {
-        "variant": "uscore",
-        "layer": 2,
-        "ngram": 2,
-        "distance": "cosine",
-        "map": "none",
-        "lm": "none",
-        "drop_rate": 0.3,
-        "threads": 1,
-    }
-    result = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", **options)
+    options = {"variant": "uscore", "layer": 2, "ngram": 2, "distance": "cosine", "map": "none", "lm": "none"}
+    options |= {"drop_rate": 0.3, "threads": 1}
+    result = metric.compute(**CALL, **options)
     assert result == expected(tiny_preset, **options).as_dict()
-    unlike = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", lm_weight=0.5)
+    unlike = metric.compute(**CALL, lm_weight=0.5)
     assert unlike == expected(tiny_preset, lm_weight=0.5).as_dict()
 
 
 def test_alignments_and_interval(metric, tiny_preset):
-    result = metric.compute(
-        sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", return_alignments=True, return_ci=True
-    )
+    result = metric.compute(**CALL, return_alignments=True, return_ci=True)
     plain = expected(tiny_preset)
     assert result["ci"] == bootstrap_interval(plain.segments)._asdict()
     assert json.loads(json.dumps(result)) == result
     distances = [alignment["distance"] for alignment in result["alignments"]]
     assert distances == pytest.approx((1 - plain.parts["mover"]).tolist())
     assert result["alignments"][1]["source"] == ["[CLS]", "Der", "Hund", "schläft", "nicht", "[SEP]"]
-    cosine = metric.compute(
-        sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en", similarity="cosine", map="none"
-    )
+    cosine = metric.compute(**CALL, similarity="cosine", map="none")
     assert cosine == expected(tiny_preset, similarity="cosine", map="none").as_dict()
     with pytest.raises(InputError, match="nothing to align"):
-        metric.compute(
-            sources=SOURCES,
-            predictions=PREDICTIONS,
-            lang_pair="de-en",
-            similarity="cosine",
-            map="none",
-            return_alignments=True,
-        )
+        metric.compute(**CALL, similarity="cosine", map="none", return_alignments=True)
 
 
 def test_keywords_of_load_are_defaults(load, tiny_preset):
@@ -115,23 +93,16 @@ def test_keywords_of_load_are_defaults(load, tiny_preset):
 def test_keywords_of_the_models(load, tiny_preset, tmp_path):
     for loaded, computed in ((0, 6), (6, 0)):
         metric = load(preset=tiny_preset, device=["cpu", "cpu"], embedding_cache=tmp_path / "cache")
-        result = metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en")
+        result = metric.compute(**CALL)
         assert result["scores"] == pytest.approx(expected(tiny_preset).as_dict()["scores"], abs=1e-5)
         counts = metric.scorer(lang_pair="de-en").encoder.counts
         assert (counts.loaded, counts.computed) == (loaded, computed)
 
 
-@pytest.mark.parametrize(
-    "convert",
-    [
-        lambda texts: datasets.Dataset.from_dict({"text": texts})["text"],
-        np.array,
-        lambda texts: np.array(texts, dtype=object),
-        tuple,
-    ],
-)
-def test_columns_and_arrays_are_accepted(metric, tiny_preset, convert):
-    result = metric.compute(sources=convert(SOURCES), predictions=convert(PREDICTIONS), lang_pair="de-en")
+# Datasets columns and arrays of str: test_evaluate_features.
+@pytest.mark.parametrize("convert", [lambda texts: np.array(texts, dtype=object), tuple])
+def test_object_arrays_and_tuples_are_accepted(metric, tiny_preset, convert):
+    result = metric.compute(**CALL | {"sources": convert(SOURCES), "predictions": convert(PREDICTIONS)})
     assert result == expected(tiny_preset).as_dict()
 
 
@@ -214,17 +185,14 @@ def test_a_failed_call_keeps_what_was_added(load, tiny_preset, keep_in_memory, e
 )
 def test_wrong_input_is_refused_in_one_line(metric, tiny_preset, arguments, message):
     with pytest.raises(InputError, match=message) as raised:
-        metric.compute(**{"sources": SOURCES, "predictions": PREDICTIONS, "lang_pair": "de-en"} | arguments)
+        metric.compute(**CALL | arguments)
     assert "\n" not in str(raised.value)
-    assert (
-        metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en") == expected(tiny_preset).as_dict()
-    )
+    assert metric.compute(**CALL) == expected(tiny_preset).as_dict()
 
 
 def test_missing_language_pair(metric):
-    with pytest.raises(
-        InputError, match=r"lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load"
-    ):
+    message = r"lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load"
+    with pytest.raises(InputError, match=message):
         metric.compute(sources=SOURCES, predictions=PREDICTIONS)
 
 
@@ -330,7 +298,7 @@ def test_blank_segments_are_counted_with_one_warning(metric):
 
 def test_combine_passes_columns_that_a_metric_does_not_have(metric, tiny_preset):
     combined = evaluate.combine({"a": metric, "b": metric})
-    result = combined.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en")
+    result = combined.compute(**CALL)
     assert result["a_mean_score"] == result["b_mean_score"] == expected(tiny_preset).system
 
 
@@ -348,6 +316,4 @@ def test_the_script_alone_is_enough(evaluate_cache, tiny_preset, tmp_path, monke
     shutil.copy(Path(mtmetrics.metric_path("xmoverscore")) / "xmoverscore.py", folder)
     monkeypatch.chdir(tmp_path / "elsewhere")
     metric = evaluate.load("./xmoverscore", preset=str(tiny_preset))
-    assert (
-        metric.compute(sources=SOURCES, predictions=PREDICTIONS, lang_pair="de-en") == expected(tiny_preset).as_dict()
-    )
+    assert metric.compute(**CALL) == expected(tiny_preset).as_dict()

@@ -58,43 +58,19 @@ def trainer(tokenizer, tmp_path):
     )
 
     torch.manual_seed(0)
-    config = T5Config(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        d_kv=8,
-        d_ff=32,
-        num_layers=1,
-        num_heads=2,
-        decoder_start_token_id=tokenizer.pad_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.sep_token_id,
-    )
-    model = T5ForConditionalGeneration(config)
+    pad, end = tokenizer.pad_token_id, tokenizer.sep_token_id
+    tokens = {"vocab_size": len(tokenizer), "decoder_start_token_id": pad, "pad_token_id": pad, "eos_token_id": end}
+    model = T5ForConditionalGeneration(T5Config(d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, **tokens))
     data = datasets.Dataset.from_list([tokenizer(source, text_target=reference) for source, reference in PAIRS])
 
     def made(compute_metrics, **arguments):
-        settings = Seq2SeqTrainingArguments(
-            output_dir=str(tmp_path / "run"),
-            num_train_epochs=2,
-            per_device_train_batch_size=2,
-            per_device_eval_batch_size=2,
-            eval_strategy="epoch",
-            save_strategy="no",
-            report_to=[],
-            disable_tqdm=True,
-            use_cpu=True,
-            generation_max_length=8,
-            **arguments,
-        )
+        arguments |= {"eval_strategy": "epoch", "save_strategy": "no", "report_to": [], "disable_tqdm": True}
+        arguments |= {"per_device_train_batch_size": 2, "per_device_eval_batch_size": 2, "num_train_epochs": 2}
+        folder = str(tmp_path / "run")
+        settings = Seq2SeqTrainingArguments(folder, use_cpu=True, generation_max_length=8, **arguments)
+        sets = {"train_dataset": data, "eval_dataset": data}
         collator = DataCollatorForSeq2Seq(tokenizer, model=model)
-        return Seq2SeqTrainer(
-            model,
-            settings,
-            data_collator=collator,
-            train_dataset=data,
-            eval_dataset=data,
-            compute_metrics=compute_metrics,
-        )
+        return Seq2SeqTrainer(model, settings, collator, compute_metrics=compute_metrics, **sets)
 
     return made
 
@@ -121,15 +97,11 @@ def test_logits_are_refused(trainer, tokenizer, scorer):
 
 
 def test_sources_as_inputs_or_as_texts(evaluated, tokenizer, scorer):
-    expected = scorer.score(SOURCES, REFERENCES[::-1])
+    scored = scorer.score(SOURCES, REFERENCES[::-1])
+    means = {f"{name}_part": values.mean() for name, values in scored.parts.items()}
     for sources in (None, SOURCES, np.array(SOURCES)):
         result = mtmetrics.make_compute_metrics(scorer, tokenizer, sources)(evaluated)
-        assert result == pytest.approx(
-            {
-                "mean_score": expected.system,
-                **{f"{name}_part": values.mean() for name, values in expected.parts.items()},
-            }
-        )
+        assert result == pytest.approx({"mean_score": scored.system, **means})
         assert {type(value) for value in result.values()} == {float}
     with pytest.raises(InputError, match="predictions has 3 segments but sources has 2"):
         mtmetrics.make_compute_metrics(scorer, tokenizer, SOURCES[:2])(evaluated)
@@ -143,9 +115,8 @@ def test_what_a_module_compares_with(evaluated, tokenizer, load, tiny_encoder):
     metric = load("bertr", "mini", **options)
     for given, against in (({}, "reference"), ({"against": "source"}, "source"), ({"sources": SOURCES}, "source")):
         others = REFERENCES if against == "reference" else SOURCES
-        expected = load_scorer("bertr", preset="mini", lang_pair="de-en", against=against, **options).score(
-            others, REFERENCES[::-1]
-        )
+        scorer = load_scorer("bertr", preset="mini", lang_pair="de-en", against=against, **options)
+        expected = scorer.score(others, REFERENCES[::-1])
         result = mtmetrics.make_compute_metrics(metric, tokenizer, lang_pair="de-en", **given)(evaluated)
         assert result == pytest.approx({"mean_score": expected.system})
     assert load("bertr", "mini", against="source", **options).scorer_options["against"] == "source"

@@ -1,5 +1,6 @@
 """Where maps come from: folders, the cache, the authors' repository; and which are refused."""
 
+import concurrent.futures
 import logging
 import shutil
 import threading
@@ -16,6 +17,7 @@ from mtmetrics.scorers.xmoverscore import XMoverScore
 
 NAME = "xmoverscore-published"
 DE_EN = "/c0ffee/mapping/layer-3/europarl-v7.de-en.2k.3.BAM"
+OF_LAYER_3 = "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru"
 SOURCES, PREDICTIONS = ["das haus ist klein", "ich sehe die katze"], ["the house is small", "i see the cat"]
 
 
@@ -36,9 +38,8 @@ def offline(monkeypatch):
 
 
 def cached(tmp_path):
-    return sorted(
-        path.relative_to(tmp_path / "assets").as_posix() for path in (tmp_path / "assets").rglob("*") if path.is_file()
-    )
+    assets = tmp_path / "assets"
+    return sorted(path.relative_to(assets).as_posix() for path in assets.rglob("*") if path.is_file())
 
 
 def test_the_way_of_the_paper_preset(published, model, tmp_path, caplog, offline):
@@ -118,9 +119,8 @@ def test_a_damaged_copy_is_never_used(published, encoder, tmp_path, caplog, offl
 )
 def test_a_failed_download_keeps_nothing(published, encoder, tmp_path, fault, message):
     published.faults = [fault]
-    with pytest.raises(
-        ArtifactError, match=f"not in the cache .*{message}.* 'mtmetrics artifacts pull {NAME} --lp de-en' fetches it"
-    ):
+    message = f"not in the cache .*{message}.* 'mtmetrics artifacts pull {NAME} --lp de-en' fetches it"
+    with pytest.raises(ArtifactError, match=message):
         load_map(NAME, "de-en", "clp", encoder)
     assert cached(tmp_path) == []
     assert load_map(NAME, "de-en", "clp", encoder).kind == "clp"
@@ -129,26 +129,16 @@ def test_a_failed_download_keeps_nothing(published, encoder, tmp_path, fault, me
 @pytest.mark.parametrize(
     ("pair", "kind", "layer", "offer"),
     [
-        (
-            "de-fr",
-            "clp",
-            3,
-            "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru; looked as",
-        ),
-        (
-            "de-en",
-            "clp+umd",
-            3,
-            "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru; looked as",
-        ),
-        ("en-ru", "clp", 2, "for layer 2 word maps were published: clp for de-en; umd for de-en; looked as"),
-        ("de-en", "clp", 1, "word maps were published for the layers 2, 3; looked as"),
+        ("de-fr", "clp", 3, OF_LAYER_3),
+        ("de-en", "clp+umd", 3, OF_LAYER_3),
+        ("en-ru", "clp", 2, "for layer 2 word maps were published: clp for de-en; umd for de-en"),
+        ("de-en", "clp", 1, "word maps were published for the layers 2, 3"),
     ],
 )
 def test_what_was_never_published(published, model, pair, kind, layer, offer):
     with pytest.raises(ArtifactError) as error:
         load_map(NAME, pair, kind, TokenEncoder(model, layer=layer))
-    assert str(error.value).startswith(f"no {kind} map for language pair {pair} in {NAME}; {offer} ")
+    assert str(error.value).startswith(f"no {kind} map for language pair {pair} in {NAME}; {offer}; looked as ")
     assert f"mtmetrics remap --encoder {model} --layer {layer} --lp {pair} --map {kind} --parallel" in str(error.value)
     assert published.requests == []
 
@@ -174,11 +164,9 @@ def test_many_at_once(published, encoder, tmp_path):
         start.wait()
         found.append(load_map(NAME, "de-en", "clp", encoder).fingerprint)
 
-    threads = [threading.Thread(target=load) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        for future in [threads.submit(load) for _ in range(8)]:
+            future.result()
     assert len(found) == 8
     assert len(set(found)) == 1
     assert len(cached(tmp_path)) == 1
@@ -193,33 +181,27 @@ class Sentences:
 def test_sentence_maps_are_kept_apart(tmp_path):
     assert map_file_name("de-en", "clp", "sentence") == "de-en.sentence-clp.safetensors"
     meta = {"encoder": "labse", "encoder_fingerprint": "01234567", "layer": "none", "lp": "de-en"}
-    Remapping("clp", (np.eye(4),), meta=meta | {"level": "sentence"}).save(
-        tmp_path / map_file_name("de-en", "clp", "sentence")
-    )
+    fitted = Remapping("clp", (np.eye(4),), meta=meta | {"level": "sentence"})
+    fitted.save(tmp_path / map_file_name("de-en", "clp", "sentence"))
     assert load_map(tmp_path, "de-en", "clp", Sentences(), level="sentence").level == "sentence"
     with pytest.raises(ArtifactError, match="no clp map for language pair de-en in .*; looked as a folder"):
         load_map(tmp_path, "de-en", "clp", Sentences())
-    with pytest.raises(
-        ArtifactError, match="fitted on sentence vectors, but word vectors are to be mapped; .*--level word"
-    ):
+    message = "fitted on sentence vectors, but word vectors are to be mapped; .*--level word"
+    with pytest.raises(ArtifactError, match=message):
         load_map(tmp_path / "de-en.sentence-clp.safetensors", "de-en", "clp", Sentences())
-    with pytest.raises(
-        ArtifactError,
-        match="no sentence-umd map .*: mtmetrics remap --encoder models/labse --level sentence --lp de-en",
-    ):
+    message = "no sentence-umd map .*: mtmetrics remap --encoder models/labse --level sentence --lp de-en"
+    with pytest.raises(ArtifactError, match=message):
         load_map(tmp_path, "de-en", "umd", Sentences(), level="sentence")
-    with pytest.raises(
-        ArtifactError, match="no sentence-clp map .* it has sentence-clp for: de-en; looked as a folder"
-    ):
+    message = "no sentence-clp map .* it has sentence-clp for: de-en; looked as a folder"
+    with pytest.raises(ArtifactError, match=message):
         load_map(tmp_path, "fi-en", "clp", Sentences(), level="sentence")
     with pytest.raises(InputError, match="level 'token': must be one of word, sentence"):
         load_map(tmp_path, "de-en", "clp", Sentences(), level="token")
 
 
 def test_published_maps_are_word_maps(published, encoder):
-    with pytest.raises(
-        ArtifactError, match="no sentence-clp map for language pair de-en in .* for layer 3 word maps were published"
-    ):
+    message = "no sentence-clp map for language pair de-en in .* for layer 3 word maps were published"
+    with pytest.raises(ArtifactError, match=message):
         load_map(NAME, "de-en", "clp", encoder, level="sentence")
     with pytest.raises(ArtifactError, match="word maps were published for the layers 2, 3"):
         load_map(NAME, "de-en", "clp", Sentences())
@@ -229,19 +211,16 @@ def test_published_maps_are_word_maps(published, encoder):
 def test_a_folder_with_layers(tmp_path, model):
     for layer in (2, 3):
         meta = {"encoder": "x/bert-base-multilingual-cased", "layer": str(layer), "lp": "de-en"}
-        (tmp_path / "maps" / f"layer-{layer}").mkdir(parents=True)
-        Remapping("umd", (np.eye(16)[layer],), meta=meta).save(
-            tmp_path / "maps" / f"layer-{layer}" / "de-en.umd.safetensors"
-        )
+        folder = tmp_path / "maps" / f"layer-{layer}"
+        folder.mkdir(parents=True)
+        Remapping("umd", (np.eye(16)[layer],), meta=meta).save(folder / "de-en.umd.safetensors")
     for layer in (2, 3):
         assert load_map(tmp_path / "maps", "de-en", "umd", TokenEncoder(model, layer=layer)).source[0].argmax() == layer
 
 
 def test_an_unknown_artifact_and_a_cache_that_cannot_be_made(published, encoder, tmp_path):
-    with pytest.raises(
-        ArtifactError,
-        match="no clp map for language pair de-en in nowhere; looked as a folder, as a bundled artifact; ",
-    ):
+    message = "no clp map for language pair de-en in nowhere; looked as a folder, as a bundled artifact; "
+    with pytest.raises(ArtifactError, match=message):
         load_map("nowhere", "de-en", "clp", encoder)
     (tmp_path / "assets").write_text("")
     with pytest.raises(ArtifactError, match=f"the cache for {NAME} cannot be made .*; set HF_HOME"):

@@ -115,10 +115,8 @@ def test_import_by_name_or_by_what_is_given(tmp_path):
     }
     assert import_map(named, {}).meta == meta
     assert import_map(named, {"layer": "3", "lp": "en-fr"}).meta == meta | {"layer": "3", "lp": "en-fr"}
-    with pytest.raises(
-        InputError,
-        match=r"matrix\.GBDD: .* form CORPUS\.XX-YY\.2k\.LAYER\.GBDD, so --layer N and --encoder MODEL must be",
-    ):
+    message = r"matrix\.GBDD: .* form CORPUS\.XX-YY\.2k\.LAYER\.GBDD, so --layer N and --encoder MODEL must be"
+    with pytest.raises(InputError, match=message):
         import_map(free, {"lp": "de-en"})
     given = {"lp": "de-en", "layer": "2", "encoder": "my-model", "encoder_fingerprint": "01234567"}
     imported = import_map(free, given)

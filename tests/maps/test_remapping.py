@@ -65,11 +65,8 @@ def test_fitted_compositions_bring_pairs_closer_step_by_step() -> None:
 
 
 def test_sides() -> None:
-    matrix, other, direction = (
-        rotation(1).astype(np.float32),
-        rotation(2).astype(np.float32),
-        rotation(3)[0].astype(np.float32),
-    )
+    matrix, other, directions = (rotation(seed).astype(np.float32) for seed in (1, 2, 3))
+    direction = directions[0]
     vectors = np.eye(6, dtype=np.float32)
     assert Remapping("clp", (matrix,), (other,)).apply(vectors, "target") == pytest.approx(other)
     assert Remapping("umd", (direction,)).apply(vectors, "target") == pytest.approx(apply_umd(vectors, direction))
@@ -147,55 +144,45 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
 
 def test_a_map_for_another_encoder_or_layer_is_refused() -> None:
     remapping = Remapping("clp", (np.eye(6),), meta=META)
-    remapping.require_encoder("m", name="tiny", fingerprint="01234567", layer=2)
-    with pytest.raises(
-        ArtifactError, match="fitted for tiny#01234567 layer 2, but the encoder in use is tiny#01234567 layer 3"
-    ):
-        remapping.require_encoder("m", name="tiny", fingerprint="01234567", layer=3)
+    remapping.require_encoder("m", "tiny", "01234567", 2)
+    message = "fitted for tiny#01234567 layer 2, but the encoder in use is tiny#01234567 layer 3"
+    with pytest.raises(ArtifactError, match=message):
+        remapping.require_encoder("m", "tiny", "01234567", 3)
     with pytest.raises(ArtifactError, match="encoder in use is other#deadbeef layer 2"):
-        remapping.require_encoder("m", name="other", fingerprint="deadbeef", layer=2)
+        remapping.require_encoder("m", "other", "deadbeef", 2)
 
 
 def test_a_map_without_fingerprint_is_known_by_the_name_of_its_encoder() -> None:
     meta = {"encoder": "google-bert/bert-base-multilingual-cased", "layer": "12", "lp": "de-en"}
     remapping = Remapping("clp", (np.eye(6),), meta=meta)
-    for name in (
-        "google-bert/bert-base-multilingual-cased",
-        "bert-base-multilingual-cased",
-        "someone/bert-base-multilingual-cased",
-    ):
-        remapping.require_encoder("m", name=name, fingerprint="01234567", layer=12)
+    for folder in ("google-bert/", "", "someone/"):
+        name = f"{folder}bert-base-multilingual-cased"
+        remapping.require_encoder("m", name, "01234567", 12)
     for name in ("bert-base-multilingual-uncased", "google-bert", "bert-base-multilingual-cased/other", "?"):
-        with pytest.raises(
-            ArtifactError, match=r"multilingual-cased \(fingerprint not recorded\) layer 12, .*artifacts import m "
-        ):
-            remapping.require_encoder("m", name=name, fingerprint="01234567", layer=12)
-    with pytest.raises(
-        ArtifactError, match="layer 12, but the encoder in use is .* layer 8; fit one with 'mtmetrics remap'$"
-    ):
-        remapping.require_encoder("m", name="bert-base-multilingual-cased", fingerprint="01234567", layer=8)
+        message = r"multilingual-cased \(fingerprint not recorded\) layer 12, .*artifacts import m "
+        with pytest.raises(ArtifactError, match=message):
+            remapping.require_encoder("m", name, "01234567", 12)
+    message = "layer 12, but the encoder in use is .* layer 8; fit one with 'mtmetrics remap'$"
+    with pytest.raises(ArtifactError, match=message):
+        remapping.require_encoder("m", "bert-base-multilingual-cased", "01234567", 8)
     # A recorded fingerprint decides, whatever the names say.
     bound = Remapping("clp", (np.eye(6),), meta=meta | {"encoder_fingerprint": "01234567"})
-    bound.require_encoder("m", name="copy", fingerprint="01234567", layer=12)
+    bound.require_encoder("m", "copy", "01234567", 12)
     with pytest.raises(ArtifactError, match="fitted for .*-cased#01234567 layer 12"):
-        bound.require_encoder("m", name="google-bert/bert-base-multilingual-cased", fingerprint="deadbeef", layer=12)
+        bound.require_encoder("m", "google-bert/bert-base-multilingual-cased", "deadbeef", 12)
     with pytest.raises(ArtifactError, match=r"fitted for \? \(fingerprint not recorded\)"):
-        Remapping("clp", (np.eye(6),), meta={"layer": "12"}).require_encoder(
-            "m", name="x", fingerprint="01234567", layer=12
-        )
+        Remapping("clp", (np.eye(6),), meta={"layer": "12"}).require_encoder("m", "x", "01234567", 12)
 
 
 def test_maps_of_words_and_of_sentences_are_kept_apart() -> None:
     words = Remapping("clp", (np.eye(6),), meta=META)
     sentences = Remapping("clp", (np.eye(6),), meta=META | {"level": "sentence", "layer": "none"})
     assert (words.level, sentences.level) == ("word", "sentence")
-    sentences.require_encoder("m", name="tiny", fingerprint="01234567", layer=None, level="sentence")
-    with pytest.raises(
-        ArtifactError,
-        match="fitted on sentence vectors, but word vectors are to be mapped; .*'mtmetrics remap --level word'",
-    ):
-        sentences.require_encoder("m", name="tiny", fingerprint="01234567", layer=None)
+    sentences.require_encoder("m", "tiny", "01234567", None, "sentence")
+    message = "fitted on sentence vectors, but word vectors are to be mapped; .*'mtmetrics remap --level word'"
+    with pytest.raises(ArtifactError, match=message):
+        sentences.require_encoder("m", "tiny", "01234567", None)
     with pytest.raises(ArtifactError, match="fitted on word vectors, but sentence vectors are to be mapped"):
-        words.require_encoder("m", name="tiny", fingerprint="01234567", layer=2, level="sentence")
+        words.require_encoder("m", "tiny", "01234567", 2, "sentence")
     with pytest.raises(ArtifactError, match="layer none, but the encoder in use is tiny#01234567 layer 2"):
-        sentences.require_encoder("m", name="tiny", fingerprint="01234567", layer=2, level="sentence")
+        sentences.require_encoder("m", "tiny", "01234567", 2, "sentence")

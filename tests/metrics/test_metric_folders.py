@@ -131,7 +131,7 @@ def test_averages_in_the_card(name):
 def keys(table, place=()):
     """The keys of a table and of the tables in it."""
     return {(*place, name) for name in table}.union(
-        *(keys(value, (*place, name)) for name, value in table.items() if isinstance(value, dict)),
+        *(keys(value, (*place, name)) for name, value in table.items() if isinstance(value, dict))
     )
 
 

@@ -10,7 +10,7 @@ import torch
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.learned import LearnedScore
+from mtmetrics.scorers.learned import LearnedScore, pair_features
 from mtmetrics.scorers.networks import Regressor
 from mtmetrics.scorers.registry import load_scorer
 
@@ -21,16 +21,9 @@ PREDICTIONS = ["a house is small .", "not", "the cat sleeps", "there is the larg
 def artifact(folder: Path, encoder: Path, **options: object) -> Path:
     """A regressor with random weights."""
     torch.manual_seed(3)
-    plain = TokenEncoder(encoder)
-    settings = {
-        "architecture": "esim",
-        "against": "reference",
-        "encoder": str(encoder),
-        "encoder_fingerprint": plain.fingerprint,
-    }
-    network = Regressor(
-        **{**settings, "depth": 3, "width": 16, "hidden": 5, "members": 2, "features": ["f1"], "floor": -2.0, **options}
-    )
+    settings = {"architecture": "esim", "against": "reference", "encoder": str(encoder), "depth": 3, "width": 16}
+    settings |= {"encoder_fingerprint": TokenEncoder(encoder).fingerprint, "hidden": 5, "members": 2, "floor": -2.0}
+    network = Regressor(**{**settings, "features": ["f1"], **options})
     with torch.no_grad():
         for member in network.members:
             member.mix.scores.normal_()
@@ -45,11 +38,10 @@ def scorer(tmp_path: Path, tiny_encoder: Path) -> LearnedScore:
 
 
 def test_each_segment_scores_as_if_alone(scorer: LearnedScore, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scorer.signature.startswith("esim|against:reference|reg:esim#")
+    assert f"|enc:{scorer.encoder.label}#{scorer.encoder.fingerprint}|dtype:fp32|" in scorer.signature
     together = scorer.score(REFERENCES, PREDICTIONS).segments
-    alone = [
-        scorer.score([reference], [prediction]).system
-        for reference, prediction in zip(REFERENCES, PREDICTIONS, strict=True)
-    ]
+    alone = [scorer.score([first], [second]).system for first, second in zip(REFERENCES, PREDICTIONS, strict=True)]
     assert together == pytest.approx(alone, abs=1e-5)
     assert np.ptp(together) > 0.01
     monkeypatch.setattr("mtmetrics.scorers.learned._LINES", 3)
@@ -65,21 +57,13 @@ def test_the_members_read_their_own_mix(scorer: LearnedScore, tiny_encoder: Path
     sides = []
     for text in (0, 1):
         states = layers.vectors[layers.rows(text)][1:-1].reshape(-1, 3, 16)
-        sides.append(
-            [
-                torch.from_numpy(np.einsum("nld,l->nd", states, row).astype(np.float32))[None]
-                for row in network.mixes()[:2]
-            ]
-        )
-    from mtmetrics.scorers.learned import pair_features
-
+        mixed = [np.einsum("nld,l->nd", states, row).astype(np.float32) for row in network.mixes()[:2]]
+        sides.append([torch.from_numpy(values)[None] for values in mixed])
     features = torch.from_numpy(pair_features(["f1"], [last], np.array([0]), np.array([1])))
     lengths = tuple(torch.tensor([side[0].shape[1]]) for side in sides)
     with torch.no_grad():
-        scores = [
-            member(sides[0][number], sides[1][number], lengths, features).item()
-            for number, member in enumerate(network.members)
-        ]
+        members = zip(network.members, *sides, strict=True)
+        scores = [member(first, second, lengths, features).item() for member, first, second in members]
     assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).system == pytest.approx(np.mean(scores), abs=1e-5)
 
 
@@ -103,11 +87,6 @@ def test_long_texts_are_cut_and_counted(tmp_path: Path, tiny_encoder: Path) -> N
         result = short.score([REFERENCES[0] + " . . . not"], [REFERENCES[0]])
     assert result.report.truncated == 1
     assert result.system == pytest.approx(short.score(REFERENCES[:1], REFERENCES[:1]).system, abs=1e-6)
-
-
-def test_signature(scorer: LearnedScore) -> None:
-    assert scorer.signature.startswith("esim|against:reference|reg:esim#")
-    assert f"|enc:{scorer.encoder.label}#{scorer.encoder.fingerprint}|dtype:fp32|" in scorer.signature
 
 
 def test_another_encoder_is_refused(tmp_path: Path, tiny_encoder: Path) -> None:

@@ -101,15 +101,8 @@ def test_without_attention_each_side_is_pooled_by_itself() -> None:
 
 def build(**options: object) -> Regressor:
     torch.manual_seed(0)
-    settings = {
-        "architecture": "esim",
-        "against": "reference",
-        "encoder": "e",
-        "encoder_fingerprint": "12345678",
-        "depth": 3,
-        "width": 6,
-    }
-    return Regressor(**{**settings, "hidden": 4, **options}).eval()
+    settings = {"architecture": "esim", "against": "reference", "encoder": "e", "encoder_fingerprint": "12345678"}
+    return Regressor(**{**settings, "depth": 3, "width": 6, "hidden": 4, **options}).eval()
 
 
 def pairs(members: int = 1) -> tuple:
@@ -136,10 +129,8 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
 def test_members_are_averaged() -> None:
     network = build(members=2)
     first, second, lengths = pairs(2)
-    scores = [
-        member(first[:, :, own], second[:, :, own], lengths)
-        for member, own in zip(network.members, (slice(6), slice(6, 12)), strict=True)
-    ]
+    members = zip(network.members, (slice(6), slice(6, 12)), strict=True)
+    scores = [member(first[:, :, own], second[:, :, own], lengths) for member, own in members]
     assert torch.allclose(network(first, second, lengths), (scores[0] + scores[1]) / 2)
     assert not torch.allclose(scores[0], scores[1])
 

@@ -19,11 +19,6 @@ REFERENCES = ["the house is small.", "i see the cat", "the dog sleeps not!", "a 
 PREDICTIONS = ["the small house", "i see a tree", "the dog sleeps not!", " "]
 
 
-@pytest.fixture(scope="module")
-def encoder(tiny_encoder: Path) -> TokenEncoder:
-    return TokenEncoder(tiny_encoder)
-
-
 def scorers(encoder: TokenEncoder) -> list[Scorer]:
     sentences = MeanPooledEncoder(encoder)
     bounds = {"sss": (-1.0, 1.0), "bertscore": (0.0, 1.0)}
@@ -36,20 +31,17 @@ def scorers(encoder: TokenEncoder) -> list[Scorer]:
 
 def test_bertr_by_plain_loops(encoder: TokenEncoder) -> None:
     result = BERTR(encoder).score(REFERENCES[:2], PREDICTIONS[:2])
-    for reference, prediction, score in zip(REFERENCES, PREDICTIONS, result.segments, strict=False):
-        x, y = (
-            [vector / np.linalg.norm(vector) for vector in encoder.encode([text]).vectors[1:-1]]
-            for text in (reference, prediction)
-        )
+    for *pair, score in zip(REFERENCES, PREDICTIONS, result.segments, strict=False):
+        sides = [encoder.encode([text]).vectors[1:-1] for text in pair]
+        x, y = ([vector / np.linalg.norm(vector) for vector in side] for side in sides)
         assert score == pytest.approx(np.mean([max(float(r @ p) for p in y) for r in x]), abs=1e-6)
 
 
 def test_bertr_against_the_source_uses_the_map(encoder: TokenEncoder) -> None:
     remapping = Remapping.fit("clp", *np.random.default_rng(0).normal(size=(2, 50, 16)))
     plain, mapped = (BERTR(encoder, against="source", remapping=chosen) for chosen in (None, remapping))
-    assert not np.allclose(
-        plain.score(REFERENCES, PREDICTIONS).segments, mapped.score(REFERENCES, PREDICTIONS).segments
-    )
+    first, second = (scorer.score(REFERENCES, PREDICTIONS).segments for scorer in (plain, mapped))
+    assert not np.allclose(first, second)
     assert f"map:clp#{remapping.fingerprint}" in mapped.signature
     with pytest.raises(InputError, match="needs? against='source'|need against='source'"):
         BERTR(encoder, remapping=remapping)
@@ -165,10 +157,8 @@ def write_preset(folder: Path, text: str) -> str:
 
 
 def test_bertr_chooses_its_encoder_by_language(tmp_path: Path, tiny_encoder: Path) -> None:
-    preset = write_preset(
-        tmp_path,
-        f'[encoders.en]\nmodel = "{tiny_encoder}"\nlayer = 2\n[encoder]\nmodel = "{tiny_encoder}"\nlayer = 1\n',
-    )
+    text = f'[encoders.en]\nmodel = "{tiny_encoder}"\nlayer = 2\n[encoder]\nmodel = "{tiny_encoder}"\nlayer = 1\n'
+    preset = write_preset(tmp_path, text)
     assert "|layer:2|" in load_scorer("bertr", preset=preset, lang_pair="de-en").signature
     assert "|layer:1|" in load_scorer("bertr", preset=preset, lang_pair="en-de").signature
     assert "|layer:1|" in load_scorer("bertr", preset=preset, lang_pair="de-en", against="source").signature
@@ -186,9 +176,8 @@ def test_presets_that_know_references_only(tmp_path: Path, tiny_encoder: Path) -
 
 def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
     table = f'words = "{tiny_encoder}"\nlayer = 2\nsentences = "{tiny_encoder}"\n'
-    both = write_preset(
-        tmp_path, f"[src-mt]\n{table}[mt-ref]\n{table}[bounds.src-mt]\nsss = [0.0, 1.0]\nbertscore = [0.0, 1.0]\n"
-    )
+    bounds = "[bounds.src-mt]\nsss = [0.0, 1.0]\nbertscore = [0.0, 1.0]\n"
+    both = write_preset(tmp_path, f"[src-mt]\n{table}[mt-ref]\n{table}{bounds}")
     with pytest.raises(InputError, match="setting is missing"):
         load_scorer("sentsim", preset=both)
     assert "|norm:fixed(0:1,0:1)|" in load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed").signature

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.maps.files import map_file_name
+from mtmetrics.maps.files import map_file_name, map_meta
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
@@ -20,20 +20,14 @@ SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht
 PREDICTIONS = ["the house is small.", "i see the cat", "the dog sleeps not!"]
 
 
-@pytest.fixture(scope="module")
-def encoder(tiny_encoder: Path) -> TokenEncoder:
-    return TokenEncoder(tiny_encoder)
-
-
 @pytest.fixture
-def preset(tmp_path: Path, tiny_encoder: Path) -> Path:
+def preset(tmp_path: Path, encoder: TokenEncoder, tiny_encoder: Path) -> Path:
     """A preset with maps of words and of sentences."""
-    encoder = TokenEncoder(tiny_encoder)
-    generator = np.random.default_rng(0)
+    vectors = np.random.default_rng(0).normal(size=(2, 50, 16))
     for level in ("word", "sentence"):
-        meta = {"encoder_fingerprint": encoder.fingerprint, "layer": "3", "lp": "de-en", "level": level}
-        vectors = generator.normal(size=(2, 50, 16))
-        Remapping.fit("clp", *vectors, meta=meta).save(tmp_path / map_file_name("de-en", "clp", level))
+        Remapping.fit("clp", *vectors, meta=map_meta(encoder, "de-en", level=level)).save(
+            tmp_path / map_file_name("de-en", "clp", level)
+        )
     (tmp_path / "preset.toml").write_text(
         f'[encoder]\nmodel = "{tiny_encoder}"\n[score]\nngram = 2\n[maps]\nkind = "clp"\n'
     )
@@ -42,10 +36,9 @@ def preset(tmp_path: Path, tiny_encoder: Path) -> Path:
 
 def table(path: Path, words: dict[str, list[float]], header: bool = True) -> Path:
     """Writes word2vec text."""
-    rows = [f"{word} {' '.join(map(str, vector))}" for word, vector in words.items()]
-    path.write_text(
-        "\n".join([f"{len(words)} {len(next(iter(words.values())))}"] * header + rows) + "\n", encoding="utf-8"
-    )
+    rows = [f"{len(words)} {len(next(iter(words.values())))}"] * header
+    rows += [f"{word} {' '.join(map(str, vector))}" for word, vector in words.items()]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
 
 
@@ -54,7 +47,9 @@ def cosine(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def test_cosine_of_means(encoder: TokenEncoder) -> None:
-    result = XMoverScore(MeanPooledEncoder(encoder), similarity="cosine").score([*SOURCES, " "], [*PREDICTIONS, "x"])
+    scorer = XMoverScore(MeanPooledEncoder(encoder), similarity="cosine")
+    assert scorer.score(SOURCES, SOURCES).segments == pytest.approx([1, 1, 1], abs=1e-6)
+    result = scorer.score([*SOURCES, " "], [*PREDICTIONS, "x"])
     means = [[encoder.encode([text]).vectors.mean(0) for text in texts] for texts in (SOURCES, PREDICTIONS)]
     assert result.segments[:3] == pytest.approx([cosine(x, y) for x, y in zip(*means, strict=True)], abs=1e-6)
     assert result.segments[3] == -1
@@ -67,23 +62,13 @@ def test_cosine_with_map_and_language_model(encoder: TokenEncoder, tiny_lm: Path
     vectors = np.random.default_rng(0).normal(size=(2, 50, 16))
     for kind in ("clp", "umd", "clp+umd", "umd+clp"):
         remapping, model = Remapping.fit(kind, *vectors), LanguageModel(tiny_lm)
-        scorer = XMoverScore(
-            MeanPooledEncoder(encoder),
-            similarity="cosine",
-            remapping=remapping,
-            language_model=model,
-            lm_weight=0.3,
-        )
+        options = {"similarity": "cosine", "remapping": remapping, "language_model": model, "lm_weight": 0.3}
+        scorer = XMoverScore(MeanPooledEncoder(encoder), **options)
         result = scorer.score(SOURCES, PREDICTIONS)
         x, y = (MeanPooledEncoder(encoder).encode(texts).vectors for texts in (SOURCES, PREDICTIONS))
         mapped = remapping.apply(x)
         expected = [cosine(a, b) for a, b in zip(mapped, y, strict=True)] + 0.3 * model.score(PREDICTIONS)[0]
         assert result.segments == pytest.approx(expected, abs=1e-6)
-
-
-def test_identical_sentences_have_cosine_1(encoder: TokenEncoder) -> None:
-    scorer = XMoverScore(MeanPooledEncoder(encoder), similarity="cosine")
-    assert scorer.score(SOURCES, SOURCES).segments == pytest.approx([1, 1, 1], abs=1e-6)
 
 
 @pytest.mark.parametrize("option", [{"ngram": 2}, {"distance": "euclidean"}, {"drop_rate": 0.3}])
@@ -100,10 +85,9 @@ def test_a_preset_chooses_the_maps_of_the_level(preset: Path) -> None:
     assert words.remapping is not None
     assert sentences.remapping is not None
     assert (words.remapping.meta["level"], sentences.remapping.meta["level"]) == ("word", "sentence")
+    maps = str(preset / "de-en.clp.safetensors")
     with pytest.raises(ArtifactError, match="fitted on word vectors"):
-        XMoverScore.from_preset(
-            str(preset), lang_pair="de-en", similarity="cosine", maps=str(preset / "de-en.clp.safetensors")
-        )
+        XMoverScore.from_preset(str(preset), lang_pair="de-en", similarity="cosine", maps=maps)
 
 
 def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encoder: TokenEncoder) -> None:
@@ -113,16 +97,9 @@ def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encod
     body = Transformer(str(tiny_encoder), max_seq_length=8)
     model = SentenceTransformer(modules=[body, Pooling(16, "mean"), Dense(16, 5)], device="cpu")
     model.save(str(tmp_path / "model"))
-    pool = ModelPool(device="cpu")
-    scorer = XMoverScore.from_preset(
-        "mini",
-        lang_pair="de-en",
-        pool=pool,
-        encoder=str(tmp_path / "model"),
-        similarity="cosine",
-        map="none",
-        lm="none",
-    )
+    options = {"lang_pair": "de-en", "pool": ModelPool(device="cpu"), "similarity": "cosine"}
+    options["encoder"] = str(tmp_path / "model")
+    scorer = XMoverScore.from_preset("mini", map="none", lm="none", **options)
     long = " ".join(["das haus"] * 10)
     result = scorer.score([*SOURCES, long], [*PREDICTIONS, "a"])
     x, y = (model.encode(texts) for texts in ([*SOURCES, long], [*PREDICTIONS, "a"]))
@@ -132,27 +109,16 @@ def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encod
     assert "|enc:model#" in result.signature
     assert "layer" not in result.signature
     with pytest.raises(InputError, match="layers cannot be chosen"):
-        XMoverScore.from_preset(
-            "mini",
-            lang_pair="de-en",
-            pool=pool,
-            encoder=str(tmp_path / "model"),
-            similarity="cosine",
-            map="none",
-            layer=1,
-        )
+        XMoverScore.from_preset("mini", map="none", layer=1, **options)
     with pytest.raises(ArtifactError, match="mini-encoder"):
-        XMoverScore.from_preset(
-            "mini", lang_pair="de-en", pool=pool, encoder=str(tmp_path / "model"), similarity="cosine"
-        )
+        XMoverScore.from_preset("mini", **options)
 
 
 def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
     table(tmp_path / "v.de.vec", {"haus": [1, 0], "klein": [0, 1], ".": [1, 1]})
     table(tmp_path / "v.en.vec", {"house": [1, 0], "small": [0, 2], "Big": [-1, 0]}, header=False)
-    scorer = XMoverScore.from_preset(
-        "mini", lang_pair="de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", lm="none"
-    )
+    options = {"encoder": str(tmp_path / "v.{lang}.vec"), "map": "none"}
+    scorer = XMoverScore.from_preset("mini", lang_pair="de-en", lm="none", **options)
     result = scorer.score(["Das Haus: klein.", "Haus", "xyz"], ["small house", "Big", "house"])
     assert result.segments.tolist() == pytest.approx([1, -3, -3])
     assert result.report.blank == 1
@@ -162,20 +128,16 @@ def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
     assert (alignment.source, alignment.prediction) == (["Haus", "klein"], ["small", "house"])
     assert alignment.flow.tolist() == [[0, 0.5], [0.5, 0]]
     with pytest.raises(InputError, match="no such table of word vectors: .*v.fr.vec"):
-        XMoverScore.from_preset("mini", lang_pair="fr-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none")
+        XMoverScore.from_preset("mini", lang_pair="fr-en", **options)
     with pytest.raises(InputError, match="needs a vector per text"):
-        XMoverScore.from_preset(
-            "mini", lang_pair="de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", similarity="cosine"
-        )
+        XMoverScore.from_preset("mini", lang_pair="de-en", similarity="cosine", **options)
     with pytest.raises(InputError, match="have no layers"):
-        XMoverScore.from_preset("mini", lang_pair="de-en", encoder=str(tmp_path / "v.{lang}.vec"), map="none", layer=1)
+        XMoverScore.from_preset("mini", lang_pair="de-en", layer=1, **options)
 
 
 def test_tables_of_different_width(tmp_path: Path) -> None:
-    first, second = (
-        StaticVectors(table(tmp_path / "a.vec", {"a": [1, 0]})),
-        StaticVectors(table(tmp_path / "b.vec", {"b": [1, 0, 0]})),
-    )
+    first = StaticVectors(table(tmp_path / "a.vec", {"a": [1, 0]}))
+    second = StaticVectors(table(tmp_path / "b.vec", {"b": [1, 0, 0]}))
     with pytest.raises(InputError, match="sources have 2 numbers, those of predictions 3"):
         XMoverScore(first, target_encoder=second)
 

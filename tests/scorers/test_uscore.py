@@ -10,7 +10,7 @@ import pytest
 import mtmetrics
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.maps.files import map_file_name
+from mtmetrics.maps.files import map_file_name, map_meta
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.models.language_model import LanguageModel
@@ -45,11 +45,6 @@ class FixedTranslator:
 
 
 @pytest.fixture(scope="module")
-def encoder(tiny_encoder: Path) -> TokenEncoder:
-    return TokenEncoder(tiny_encoder)
-
-
-@pytest.fixture(scope="module")
 def remapping() -> Remapping:
     return Remapping.fit("umd", *np.random.default_rng(0).normal(size=(2, 50, 16)))
 
@@ -60,32 +55,22 @@ def words(encoder: TokenEncoder, remapping: Remapping, tiny_lm: Path) -> XMoverS
 
 
 @pytest.fixture
-def folder(tmp_path: Path, tiny_encoder: Path, tiny_lm: Path, remapping: Remapping) -> Path:
+def folder(tmp_path: Path, encoder: TokenEncoder, tiny_encoder: Path, tiny_lm: Path, remapping: Remapping) -> Path:
     """A preset folder as `mtmetrics uscore` leaves it, for de-en."""
     import torch
     from transformers import MBartConfig, MBartForConditionalGeneration
 
-    encoder = TokenEncoder(tiny_encoder)
-    meta = {
-        "encoder": encoder.label,
-        "encoder_fingerprint": encoder.fingerprint,
-        "layer": str(encoder.layer),
-        "lp": "de-en",
-    }
-    Remapping(remapping.kind, remapping.source, meta=meta).save(tmp_path / map_file_name("de-en", "umd"))
+    Remapping(remapping.kind, remapping.source, meta=map_meta(encoder, "de-en")).save(
+        tmp_path / map_file_name("de-en", "umd")
+    )
     shutil.copytree(tiny_lm, tmp_path / "lm")
     for name in ("encoder", "sentences", "translation"):
         shutil.copytree(tiny_encoder, tmp_path / name)
     torch.manual_seed(0)
-    sizes = {
-        f"{side}_{name}": size
-        for side in ("encoder", "decoder")
-        for name, size in (("layers", 1), ("attention_heads", 2))
-    }
-    special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
-    config = MBartConfig(
-        vocab_size=encoder.vocabulary_size, d_model=16, max_position_embeddings=64, init_std=0.5, **sizes, **special
-    )
+    options = {"d_model": 16, "init_std": 0.5, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    for side in ("encoder", "decoder"):
+        options |= {f"{side}_layers": 1, f"{side}_attention_heads": 2}
+    config = MBartConfig(vocab_size=encoder.vocabulary_size, max_position_embeddings=64, **options)
     MBartForConditionalGeneration(config).save_pretrained(tmp_path / "translation")
     (tmp_path / "preset.toml").write_text(
         'metric = "uscore"\nlang_pair = "de-en"\n[encoder]\nmodel = "encoder"\n[maps]\nkind = "umd"\n'
@@ -169,9 +154,7 @@ def test_a_blank_side_has_the_lowest_parts(words: XMoverScore, encoder: TokenEnc
     assert result.report.blank == 1
 
 
-def test_a_blank_pseudo_reference_has_the_lowest_value_of_its_own_part(
-    words: XMoverScore, encoder: TokenEncoder
-) -> None:
+def test_a_blank_pseudo_reference_has_its_own_floor(words: XMoverScore, encoder: TokenEncoder) -> None:
     options = {"sentences": MeanPooledEncoder(encoder)}
     result = UScore(words, translator=FixedTranslator(), **options).score(["das haus"], ["the house"])
     without = UScore(words, without=["translation"], **options).score(["das haus"], ["the house"])
@@ -216,9 +199,8 @@ def test_a_preset_folder(folder: Path) -> None:
     assert "|lp:de-en|parts:wrd+snt|weights:+|enc:encoder#" in result.signature
     assert "|map:umd#" in result.signature
     assert "|mt:translation#" in result.signature
-    reduced = load_scorer(
-        "uscore", preset=str(folder), without="translation+language_model", map="none", weights="tuned"
-    ).score(SOURCES, PREDICTIONS)
+    options = {"without": "translation+language_model", "map": "none", "weights": "tuned"}
+    reduced = load_scorer("uscore", preset=str(folder), **options).score(SOURCES, PREDICTIONS)
     assert reduced.parts["wrd"] == pytest.approx(reduced.parts["wmd"])
     assert "|weights:tuned|without:language_model+translation|" in reduced.signature
     assert "|map:none|" in reduced.signature
@@ -238,9 +220,8 @@ def test_what_a_preset_lacks(folder: Path) -> None:
     path = folder / "preset.toml"
     text = path.read_text()
     path.write_text(text.replace('[translation]\nmodel = "translation"\nmax_length = 12\n', ""))
-    with pytest.raises(
-        ArtifactError, match="names no model for translation; 'mtmetrics uscore' makes .* without='translation'"
-    ):
+    message = "names no model for translation; 'mtmetrics uscore' makes .* without='translation'"
+    with pytest.raises(ArtifactError, match=message):
         load_scorer("uscore", preset=str(folder))
     path.write_text(path.read_text() + 'without = ["translation"]\n')
     assert "|without:translation|" in load_scorer("uscore", preset=str(folder)).signature
@@ -255,17 +236,15 @@ def test_what_a_preset_lacks(folder: Path) -> None:
 
 
 def test_the_preset_of_the_paper_names_the_command() -> None:
-    with pytest.raises(
-        ArtifactError, match="preset paper: names no model for translation and sentences; 'mtmetrics uscore'"
-    ):
+    message = "preset paper: names no model for translation and sentences; 'mtmetrics uscore'"
+    with pytest.raises(ArtifactError, match=message):
         load_scorer("uscore", lang_pair="de-en", pool=ModelPool(local_files_only=True))
 
 
 def test_mini_is_there_at_once() -> None:
     scorer = load_scorer("uscore", preset="mini", lang_pair="de-en", pool=ModelPool(device="cpu"))
-    scores = scorer.score(
-        ["Das Haus ist klein."] * 2, ["The house is small.", "The weather was good yesterday."]
-    ).segments
+    predictions = ["The house is small.", "The weather was good yesterday."]
+    scores = scorer.score(["Das Haus ist klein."] * 2, predictions).segments
     assert scores[0] > scores[1]
 
 
@@ -280,7 +259,5 @@ def test_bundled_artifacts_that_are_presets(folder: Path, tmp_path: Path, monkey
         monkeypatch.setattr(f"mtmetrics.artifacts.{module}.bundled_artifacts", lambda: bundled)
     assert preset_names("uscore") == ["mini", "paper", "uscore-tiny-de-en"]
     assert load_preset("uscore", "uscore-tiny-de-en").folder == bundled / "uscore-tiny-de-en"
-    assert (
-        load_scorer("uscore", preset="uscore-tiny-de-en").signature
-        == load_scorer("uscore", preset=str(folder)).signature
-    )
+    bundled, same = (load_scorer("uscore", preset=preset) for preset in ("uscore-tiny-de-en", str(folder)))
+    assert bundled.signature == same.signature

@@ -35,8 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Scores and prints."""
     form = pick_format(args.format, args.out)
     names, rows, compared = read_rows(args)
-    from mtmetrics.inputs import InputReport
-    from mtmetrics.scorers.base import chunked, joined
+    from mtmetrics.scorers.base import chunked, joined, total_report
     from mtmetrics.scorers.registry import load_scorer
 
     options = metric_options(args) | compared
@@ -49,10 +48,7 @@ def run(args: argparse.Namespace) -> int:
                 system.append(result.without_parts())
         totals = [joined(system) for system in kept]
         writer.finish([total.as_dict(scores=False) | _interval(total, wanted=args.ci) for total in totals])
-    report = InputReport()
-    for total in totals:
-        report.add(total.report)
-    report.warn()
+    total_report(totals).warn()
     return 0
 
 

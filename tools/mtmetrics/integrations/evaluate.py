@@ -19,11 +19,8 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
 
 _COLUMNS = ("sources", "predictions", "references")
-_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {
-    "self",
-    "config_name",
-    "kwargs",
-}
+_OWN = {"self", "config_name", "kwargs"}
+_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - _OWN
 _MODEL_KEYWORDS = ("preset", "device", "dtype", "batch_tokens", "embedding_cache", "local_files_only")
 _EXAMPLES = {"lang_pair": "'de-en'"}
 
@@ -33,7 +30,7 @@ class MetricModule(evaluate.Metric):
 
     A subclass sets `metric_name`, documents itself in ``_info``, calls `prepare` in ``_download_and_prepare``, and
     defines ``_compute`` with explicit arguments, whose names are the keywords that ``compute`` takes, and which it
-    hands to `scored`; ``evaluate.load`` takes them too, as defaults.
+    hands to `scored`; ``evaluate.load`` takes them too, as defaults. `LOAD_ARGUMENTS` documents what is common to all.
 
     Args:
         config_name: name of a preset; None or ``"default"`` means ``paper``.
@@ -53,6 +50,14 @@ class MetricModule(evaluate.Metric):
     """
 
     metric_name: ClassVar[str]
+    LOAD_ARGUMENTS: ClassVar[str] = """\
+    device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several,
+        such as `"cuda:0,cuda:1"` or `[0, 1]`, share the work.
+    dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for encoders.
+    batch_tokens (`int`): padded tokens per encoder batch, 4096 by default; fewer where memory runs out.
+    embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; none
+        by default.
+    local_files_only (`bool`): never ask the Hub."""
 
     def __init__(
         self,
@@ -70,24 +75,15 @@ class MetricModule(evaluate.Metric):
         self._refuse_unknown("evaluate.load", options, (*_MODEL_KEYWORDS, *self._option_names()))
         self.defaults = options
         self._local_files_only = local_files_only or evaluate.config.HF_EVALUATE_OFFLINE
-        self.preset: Preset = load_preset(
-            self.metric_name,
-            _preset_name(self.metric_name, config_name, preset),
-            local_files_only=self._local_files_only,
-        )
-        self._model_options: dict[str, Any] = {
-            "device": device,
-            "dtype": dtype,
-            "batch_tokens": batch_tokens,
-            "embedding_cache": embedding_cache,
-        }
+        chosen = _preset_name(self.metric_name, config_name, preset)
+        self.preset: Preset = load_preset(self.metric_name, chosen, local_files_only=self._local_files_only)
+        self._model_options: dict[str, Any] = {"device": device, "dtype": dtype, "batch_tokens": batch_tokens}
+        self._model_options["embedding_cache"] = embedding_cache
         try:
             super().__init__(config_name, **base_options)
         except OSError as error:
-            raise MTMetricsError(
-                f"the cache of evaluate cannot be written: {error}; pass cache_dir= to evaluate.load, or set HF_HOME "
-                "to another folder"
-            ) from error
+            advice = "pass cache_dir= to evaluate.load, or set HF_HOME to another folder"
+            raise MTMetricsError(f"the cache of evaluate cannot be written: {error}; {advice}") from error
         self.info.module_name = self.metric_name
         self._columns_in_use: list[str] | None = None
 
@@ -101,18 +97,21 @@ class MetricModule(evaluate.Metric):
         """The keywords of ``evaluate.load`` that `scorer` takes."""
         return {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
 
+    @staticmethod
+    def features_for(*others: str) -> Any:
+        """The columns that the metric can be given: predictions, and one of `others`; references also as lists."""
+        text = datasets.Value("string")
+        if others == ("sources",):
+            return datasets.Features({"sources": text, "predictions": text})
+        kinds = {"sources": [text], "references": [text, datasets.List(text)]}
+        return [datasets.Features({"predictions": text, name: kind}) for name in others for kind in kinds[name]]
+
     def prepare(self, dl_manager: Any, **without_pair: Any) -> None:
-        """Loads the models that the preset and the keywords of ``evaluate.load`` determine; all that are loaded stay
-        with the object.
+        """Loads the models that preset and keywords of ``evaluate.load`` determine; they stay with the object.
 
         Args:
             dl_manager: what `evaluate` passes to ``_download_and_prepare``.
-            **without_pair: options that leave out what depends on the language pair, for the usual case that the pair
-                is not known yet.
-
-        Raises:
-            InputError: an option, device or dtype that cannot be used.
-            ArtifactError: a model is missing or damaged.
+            **without_pair: options that leave out what depends on the language pair, where that is not known yet.
         """
         offline = self._local_files_only or dl_manager.download_config.local_files_only
         self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
@@ -129,14 +128,8 @@ class MetricModule(evaluate.Metric):
         self.scorer(**options)
 
     def scorer(self, **options: Any) -> "Scorer":
-        """The scorer of the preset with these options; models that are loaded already are used again.
-
-        Raises:
-            InputError: an unknown option or language pair.
-            ArtifactError: something that the preset or an option names cannot be loaded.
-        """
-        name = self.preset.name
-        return load_scorer(self.metric_name, preset=name, pool=self.pool, **options)
+        """The scorer of the preset with these options; models that are loaded already are used again."""
+        return load_scorer(self.metric_name, preset=self.preset.name, pool=self.pool, **options)
 
     def scored(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What ``compute`` returns: plain floats and lists.
@@ -144,11 +137,6 @@ class MetricModule(evaluate.Metric):
         Args:
             arguments: those of ``_compute``, as its ``locals()``: checked columns; what is to be returned, such as
                 ``return_parts``; options of the scorer.
-
-        Raises:
-            InputError: nothing says which of two columns counts, or alignments are asked for where there are none; or
-                as `scorer`.
-            ArtifactError: as `scorer`.
         """
         metric = METRICS[self.metric_name]
         columns = {name: arguments[name] for name in _COLUMNS if arguments.get(name) is not None}
@@ -185,16 +173,13 @@ class MetricModule(evaluate.Metric):
         self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
         for name in self._option_names(required=True):
             if name not in options:
-                raise InputError(
-                    f"{name} is missing; pass {name}={_EXAMPLES.get(name, '...')} to compute or to evaluate.load"
-                )
+                example = f"{name}={_EXAMPLES.get(name, '...')}"
+                raise InputError(f"{name} is missing; pass {example} to compute or to evaluate.load")
         if all(column is None for column in columns.values()):
             columns = {}
             if self.writer is None:
-                raise InputError(
-                    f"nothing to score; pass {'=, '.join(self._known_columns())}= to compute, or call add or "
-                    "add_batch before"
-                )
+                names = "=, ".join(self._known_columns())
+                raise InputError(f"nothing to score; pass {names}= to compute, or call add or add_batch before")
         else:
             columns = self._checked(columns)
         added = len(self)
@@ -263,14 +248,12 @@ class MetricModule(evaluate.Metric):
         return [parameter.name for parameter in named if not required or parameter.default is parameter.empty]
 
     def _columns(self, **columns: Any) -> dict[str, Any]:
-        """Drops columns that this metric does not have where they are None, as `evaluate` passes them to several
-        metrics."""
+        """Without the columns that this metric does not have and that are None, as `evaluate.combine` passes them."""
         optional = {"predictions", "references"} - set(self._known_columns())
         return {name: column for name, column in columns.items() if name not in optional or column is not None}
 
     def _checked(self, columns: dict[str, Any]) -> dict[str, list[Any]]:
-        """The columns as lists of strings, in the order of the metric; the same ones as in rows that were added
-        before."""
+        """The columns as lists of strings, in the order of the metric; the same ones as were added before."""
         given = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
             if not set(given) - {"predictions"}:
@@ -315,8 +298,6 @@ def _preset_name(metric: str, config_name: str | None, preset: str | Path | None
     if preset is not None:
         raise InputError(f"config name {config_name!r} and preset={str(preset)!r} both name a preset; pass one of them")
     if config_name not in preset_names(metric):
-        raise InputError(
-            f"unknown preset {config_name!r} for metric {metric}; there are: {', '.join(preset_names(metric))}; "
-            "for a folder with a preset.toml pass preset=DIR"
-        )
+        known = f"there are: {', '.join(preset_names(metric))}; for a folder with a preset.toml pass preset=DIR"
+        raise InputError(f"unknown preset {config_name!r} for metric {metric}; {known}")
     return config_name

@@ -1,5 +1,4 @@
-"""Registers the metrics under their bare names, so that ``evaluate.load("xmoverscore")`` works in any folder and
-without a network."""
+"""Registers the metrics under their bare names, so that ``evaluate.load("xmoverscore")`` works anywhere, offline."""
 
 import dataclasses
 import os
@@ -12,17 +11,11 @@ from mtmetrics.layout import metric_names, metric_scripts
 
 @dataclasses.dataclass(frozen=True)
 class Registration:
-    """Where a metric is registered.
-
-    Attributes:
-        name: the metric.
-        path: the script in the module cache of `evaluate`.
-        changed: whether it was put there, or replaced, by this call.
-    """
+    """Where a metric is registered."""
 
     name: str
-    path: Path
-    changed: bool
+    path: Path  # of the script in the module cache of `evaluate`
+    changed: bool  # whether it was put there, or replaced, by this call
 
 
 def install(names: list[str] | None = None) -> list[Registration]:
@@ -45,19 +38,14 @@ def install(names: list[str] | None = None) -> list[Registration]:
         before = registered(name)
         path = before or _cached_script(name, register=True)
         if path is None:
-            raise MTMetricsError(
-                f"{name}: evaluate does not find the script that was put into its cache; is its version supported?"
-            )
+            why = "evaluate does not find the script that was put into its cache; is its version supported?"
+            raise MTMetricsError(f"{name}: {why}")
         registrations.append(Registration(name, path, before is None))
     return registrations
 
 
 def registered(name: str) -> Path | None:
-    """The script that ``evaluate.load(name)`` takes from its cache, or None where it has none or another version of it.
-
-    Raises:
-        MTMetricsError: the cache cannot be read.
-    """
+    """The script that ``evaluate.load(name)`` takes from its cache; None where it has none or another version."""
     path = _cached_script(name)
     return path if path is not None and path.read_bytes() == _script(name).read_bytes() else None
 
@@ -72,9 +60,6 @@ def _cached_script(name: str, register: bool = False) -> Path | None:
     Nothing of this is documented by `evaluate` (seen in 0.4.6), so all of it stands here. A bare name is looked for on
     the Hub as ``evaluate-metric/NAME`` first; where that fails, the most recently written script in the cache folder of
     that name is taken.
-
-    Raises:
-        MTMetricsError: the cache cannot be written.
     """
     from evaluate import loading
     from evaluate.utils import logging
@@ -96,10 +81,8 @@ def _cached_script(name: str, register: bool = False) -> Path | None:
             return None
         return folder / loading.CachedEvaluationModuleFactory(folder.name).get_module().hash / f"{name}.py"
     except OSError as error:
-        raise MTMetricsError(
-            f"the module cache of evaluate, {loading.config.HF_MODULES_CACHE}, cannot be used "
-            f"({error.strerror or error}); "
-            "set HF_MODULES_CACHE to a folder that can be written"
-        ) from error
+        why = f"{loading.config.HF_MODULES_CACHE}, cannot be used ({error.strerror or error})"
+        advice = "set HF_MODULES_CACHE to a folder that can be written"
+        raise MTMetricsError(f"the module cache of evaluate, {why}; {advice}") from error
     finally:
         logging.set_verbosity(level)

@@ -49,7 +49,6 @@ def make_compute_metrics(
         [sources] = check(sources=sources)
 
     def compute_metrics(evaluated: "EvalPrediction") -> dict[str, float]:
-        """Scores what was generated for the evaluation set."""
         texts = {"predictions": _decoded(tokenizer, evaluated.predictions)}
         if "references" in columns:
             texts["references"] = _decoded(tokenizer, evaluated.label_ids)
@@ -57,10 +56,8 @@ def make_compute_metrics(
             texts["sources"] = list(sources)
         elif "sources" in columns:
             if evaluated.inputs is None:
-                raise InputError(
-                    'the metric reads sources: pass sources=, or include_for_metrics=["inputs"] to '
-                    "Seq2SeqTrainingArguments"
-                )
+                advice = 'pass sources=, or include_for_metrics=["inputs"] to Seq2SeqTrainingArguments'
+                raise InputError(f"the metric reads sources: {advice}")
             texts["sources"] = _decoded(tokenizer, evaluated.inputs)
         return compute(**texts)
 
@@ -76,12 +73,9 @@ def _prepared(metric: Any, with_sources: bool, options: dict[str, Any]) -> tuple
         metric, options = _scorer(metric, with_sources, options), {}
     if isinstance(metric, Scorer):
         if options:
-            raise InputError(
-                f"{', '.join(options)}: options are for evaluate modules; a scorer is given them when it is made"
-            )
-        return {metric.compares}, lambda predictions, **others: _means(
-            metric.score(others[metric.compares], predictions)
-        )
+            why = "options are for evaluate modules; a scorer is given them when it is made"
+            raise InputError(f"{', '.join(options)}: {why}")
+        return {metric.compares}, lambda predictions, **texts: _means(metric.score(texts[metric.compares], predictions))
     features = getattr(metric, "features", None)
     if features is None:
         raise InputError(f"metric: a single evaluate module or a scorer is needed, got {type(metric).__name__}")
@@ -106,18 +100,15 @@ def _decoded(tokenizer: Any, tokens: Any) -> list[str]:
 
     tokens = np.asarray(tokens[0] if isinstance(tokens, tuple) else tokens)
     if tokens.ndim != 2 or not np.issubdtype(tokens.dtype, np.integer):
-        raise InputError(
-            "predictions: token numbers are needed, not logits; set predict_with_generate=True in "
-            "Seq2SeqTrainingArguments"
-        )
+        advice = "set predict_with_generate=True in Seq2SeqTrainingArguments"
+        raise InputError(f"predictions: token numbers are needed, not logits; {advice}")
     texts = tokenizer.batch_decode([row[row >= 0].tolist() for row in tokens], skip_special_tokens=True)
     return [text.strip() for text in texts]
 
 
 def _means(result: "MetricResult") -> dict[str, float]:
-    return {"mean_score": result.system} | {
-        f"{name}_part": float(values.mean()) for name, values in result.parts.items()
-    }
+    parts = {f"{name}_part": float(values.mean()) for name, values in result.parts.items()}
+    return {"mean_score": result.system} | parts
 
 
 def _numbers(result: dict[str, Any]) -> dict[str, float]:

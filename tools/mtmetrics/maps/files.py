@@ -17,14 +17,12 @@ log = logging.getLogger("mtmetrics")
 
 
 def map_file_name(lang_pair: str, kind: str, level: Level = "word") -> str:
-    """File name of the map of a language pair inside a map artifact: ``de-en.clp.safetensors``,
-    ``de-en.sentence-clp.safetensors``."""
+    """File name inside a map artifact: ``de-en.clp.safetensors``, ``de-en.sentence-clp.safetensors``."""
     return f"{lang_pair}.{_tag(kind, level)}.safetensors"
 
 
 def map_meta(encoder: Encoder, lang_pair: str, *, level: Level = "word", **about: str) -> dict[str, str]:
-    """What a map says of itself, see `mtmetrics.maps.remapping.Remapping`: which vectors it is for, and what else there
-    is to tell."""
+    """What a map says of itself, see `mtmetrics.maps.remapping.Remapping`."""
     return {
         "encoder": encoder.label,
         "encoder_fingerprint": encoder.fingerprint,
@@ -41,11 +39,7 @@ def layered_file(folder: Path, published: PublishedMap) -> Path:
 
 
 def cache_folder(entry: CatalogEntry) -> Path:
-    """Where the maps of an artifact that is not on the Hub are kept: the assets cache of `huggingface_hub`.
-
-    Raises:
-        ArtifactError: the folder cannot be made.
-    """
+    """Where the maps of an artifact that is not on the Hub are kept: the assets cache of `huggingface_hub`."""
     return assets_folder(entry.name, entry.origin.commit if entry.origin else "main")
 
 
@@ -79,37 +73,29 @@ def load_map(
     path = _find(artifact, lang_pair, kind, encoder, choice("level", level, LEVELS), local_files_only)
     remapping = Remapping.load(path)
     if (remapping.kind, remapping.meta.get("lp")) != (kind, lang_pair):
-        raise ArtifactError(
-            f"map {path}: a {remapping.kind} map for {remapping.meta.get('lp')}, not {kind} for {lang_pair}"
-        )
-    remapping.require_encoder(
-        path, name=encoder.label, fingerprint=encoder.fingerprint, layer=encoder.layer, level=level
-    )
+        found = f"a {remapping.kind} map for {remapping.meta.get('lp')}"
+        raise ArtifactError(f"map {path}: {found}, not {kind} for {lang_pair}")
+    remapping.require_encoder(path, encoder.label, encoder.fingerprint, encoder.layer, level)
     return remapping
 
 
-def _find(
-    artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level, local_files_only: bool
-) -> Path:
-    if Path(artifact).is_file():
-        return Path(artifact)
+def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level, offline: bool) -> Path:
     name = map_file_name(lang_pair, kind, level)
-    for folder in local_places(artifact):
-        for path in (folder / name, folder / f"layer-{encoder.layer}" / name):
-            if path.is_file():
-                return path
+    there = [folder / at / name for folder in local_places(artifact) for at in ("", f"layer-{encoder.layer}")]
+    for path in (Path(artifact), *there):
+        if path.is_file():
+            return path
     entry = catalog().get(str(artifact))
     if entry and entry.origin:
         published = published_maps(entry).get((encoder.layer, lang_pair, kind)) if level == "word" else None
         if published:
-            return _fetched(entry, published, local_files_only)
+            return _fetched(entry, published, offline)
     elif name in entry.files if entry else is_on_hub(str(artifact), "maps"):
-        return download_file(hub_source(artifact), name, local_files_only=local_files_only)
+        return download_file(hub_source(artifact), name, local_files_only=offline)
     raise ArtifactError(_missing(artifact, entry, lang_pair, kind, encoder, level))
 
 
 def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: bool) -> Path:
-    """The published map in the cache, fetched if it is not there or not whole."""
     path = layered_file(cache_folder(entry), published)
     if published.is_at(path):
         return path
@@ -125,9 +111,8 @@ def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: boo
             size = published.fetch(client, path)
     except ArtifactError as error:
         raise ArtifactError(f"{lacking}; {error}; {pull}") from error
-    log.warning(
-        "fetched the published map %s (%.0f kB) from %s; kept as %s", published.file, size / 1000, published.url, path
-    )
+    what = f"{published.file} ({size / 1000:.0f} kB) from {published.url}"
+    log.warning("fetched the published map %s; kept as %s", what, path)
     return path
 
 
@@ -135,9 +120,8 @@ def _missing(
     artifact: str | Path, entry: CatalogEntry | None, lang_pair: str, kind: str, encoder: Encoder, level: Level
 ) -> str:
     tag = _tag(kind, level)
-    known = sorted(
-        {path.name.split(".")[0] for folder in local_places(artifact) for path in folder.glob(f"*.{tag}.safetensors")}
-    )
+    files = [path.name for folder in local_places(artifact) for path in folder.glob(f"*.{tag}.safetensors")]
+    known = sorted({name.split(".")[0] for name in files})
     there = f"; it has {tag} for: {', '.join(known)}" if known else ""
     if entry and entry.origin:
         there = f"; {_offer(published_maps(entry), encoder.layer)}"
@@ -154,15 +138,13 @@ def _missing(
 
 
 def _offer(maps: Collection[tuple[int, str, str]], layer: int | None) -> str:
-    """What was published for a layer, in words; `maps` are layers, language pairs and kinds."""
     pairs: dict[str, list[str]] = {}
     for _, pair, kind in sorted(key for key in maps if key[0] == layer):
         pairs.setdefault(kind, []).append(pair)
     if not pairs:
         return f"word maps were published for the layers {', '.join(map(str, sorted({key[0] for key in maps})))}"
-    return f"for layer {layer} word maps were published: " + "; ".join(
-        f"{kind} for {' '.join(of_kind)}" for kind, of_kind in pairs.items()
-    )
+    known = "; ".join(f"{kind} for {' '.join(of_kind)}" for kind, of_kind in pairs.items())
+    return f"for layer {layer} word maps were published: {known}"
 
 
 def _tag(kind: str, level: Level) -> str:

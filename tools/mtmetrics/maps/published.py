@@ -27,27 +27,17 @@ _OPTIONS = {"layer": "--layer N", "lp": "--lp XX-YY", "encoder": "--encoder MODE
 
 @dataclasses.dataclass(frozen=True)
 class PublishedMap:
-    """A matrix of the catalog.
-
-    Attributes:
-        layer: layer of the encoder.
-        lang_pair: such as ``"de-en"``.
-        kind: ``"clp"`` or ``"umd"``.
-        url: where it is served.
-        git_blob: git's hash of its content.
-        meta: the metadata of the map that is made of it, with repository, commit, licence and git's hash.
-    """
+    """A matrix of the catalog."""
 
     layer: int
     lang_pair: str
     kind: str
     url: str
-    git_blob: str
-    meta: dict[str, str]
+    git_blob: str  # git's hash of its content
+    meta: dict[str, str]  # of the map that is made of it, with repository, commit, licence and git's hash
 
     @property
     def file(self) -> str:
-        """Name of the file that its authors published."""
         return self.url.rsplit("/", 1)[-1]
 
     def is_at(self, path: Path) -> bool:
@@ -59,19 +49,7 @@ class PublishedMap:
         return remapping.kind == self.kind and remapping.meta == self.meta
 
     def fetch(self, client: "httpx2.Client", path: Path) -> int:
-        """Fetches the matrix, checks and converts it, and writes the map.
-
-        Args:
-            client: from `mtmetrics.artifacts.download.http_client`.
-            path: the map's file; its folder is made.
-
-        Returns:
-            Size of what was fetched, in bytes.
-
-        Raises:
-            ArtifactError: as `mtmetrics.artifacts.download.fetch`.
-            MTMetricsError: the place cannot be written.
-        """
+        """Fetches the matrix, checks and converts it, and writes the map to `path`; returns how many bytes came."""
         data = fetch(client, self.url, self.git_blob)
         remapping = convert(data, self.url, self.kind, self.meta)
         make_folder(path.parent)
@@ -80,12 +58,7 @@ class PublishedMap:
 
 
 def published_maps(entry: CatalogEntry) -> dict[tuple[int, str, str], PublishedMap]:
-    """The published matrices of an artifact by layer, language pair and kind; none where it is no artifact of that
-    sort.
-
-    Raises:
-        ArtifactError: the catalog lists a file whose name is not of the authors' pattern.
-    """
+    """The published matrices of an artifact by layer, language pair and kind; none where it is of another sort."""
     origin = entry.origin
     if origin is None or entry.kind != "maps":
         return {}
@@ -93,9 +66,8 @@ def published_maps(entry: CatalogEntry) -> dict[tuple[int, str, str], PublishedM
     for file, git_blob in entry.files.items():
         meta = meta_of_name(file)
         if not meta:
-            raise ArtifactError(
-                f"artifact {entry.name}: the catalog lists {file}, which is not named like a published matrix"
-            )
+            why = "which is not named like a published matrix"
+            raise ArtifactError(f"artifact {entry.name}: the catalog lists {file}, {why}")
         layer, lang_pair, kind = int(meta["layer"]), meta["lp"], _KINDS[Path(file).suffix]
         meta |= {"origin": origin.url, "commit": origin.commit, "licence": origin.licence, "git_blob": git_blob}
         maps[layer, lang_pair, kind] = PublishedMap(
@@ -105,34 +77,16 @@ def published_maps(entry: CatalogEntry) -> dict[tuple[int, str, str], PublishedM
 
 
 def meta_of_name(path: str | Path) -> dict[str, str]:
-    """The metadata that the name of a matrix gives, such as ``europarl-v7.de-en.2k.8.BAM``; empty if it is not of that
-    pattern."""
+    """The metadata that a name such as ``europarl-v7.de-en.2k.8.BAM`` gives; empty if it is not of that pattern."""
     path = Path(path)
     match = _NAME.fullmatch(path.stem)
     if match is None or path.suffix not in _KINDS:
         return {}
-    sentences = match["sentences"].replace("k", "000")
-    return {
-        "encoder": ENCODER,
-        "layer": match["layer"],
-        "lp": match["lp"],
-        "corpus": match["corpus"],
-        "sentences": sentences,
-    }
+    return {"encoder": ENCODER, **match.groupdict(), "sentences": match["sentences"].replace("k", "000")}
 
 
 def convert(data: bytes, name: str | Path, kind: str, meta: dict[str, str]) -> Remapping:
-    """Turns the content of a ``.BAM`` or ``.GBDD`` file, a numpy array, into a map.
-
-    Args:
-        data: content of the file.
-        name: name of the file, for messages.
-        kind: ``"clp"`` for a (d, d) matrix that is applied as ``x W``, ``"umd"`` for a direction, (d,) or (1, d).
-        meta: metadata of the map.
-
-    Raises:
-        ArtifactError: no numpy array of finite floating-point numbers in such a shape.
-    """
+    """The map that a ``.BAM`` (clp) or ``.GBDD`` (umd) file, a numpy array, is; `name` is for messages."""
     try:
         # What `np.load` calls for a .npy file; it would also open archives.
         array = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
@@ -165,10 +119,8 @@ def import_map(path: Path, given: dict[str, str]) -> Remapping:
     if path.suffix == ".safetensors":
         return _bound(path, given)
     if path.suffix not in _KINDS:
-        raise InputError(
-            f"{path}: a file named *.BAM (CLP matrix), *.GBDD (UMD direction) or *.safetensors (a map made of one) "
-            "is needed"
-        )
+        wanted = "*.BAM (CLP matrix), *.GBDD (UMD direction) or *.safetensors (a map made of one)"
+        raise InputError(f"{path}: a file named {wanted} is needed")
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -183,11 +135,8 @@ def import_map(path: Path, given: dict[str, str]) -> Remapping:
         raise InputError(f"{path}: its name does not have the form {form}, so {' and '.join(lacking)} must be given")
     remapping = convert(data, path, _KINDS[path.suffix], meta)
     if not same and path.name in {published.file for published in known}:
-        warnings.warn(
-            f"{path}: not the file that the authors published under this name; imported as it is",
-            UserWarning,
-            stacklevel=2,
-        )
+        text = f"{path}: not the file that the authors published under this name; imported as it is"
+        warnings.warn(text, UserWarning, stacklevel=2)
     return remapping
 
 

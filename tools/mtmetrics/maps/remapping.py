@@ -19,15 +19,8 @@ _FORMAT = "mtmetrics-remap-1"
 
 
 def fit_clp(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Linear cross-lingual projection: the orthogonal matrix W that brings ``source @ W`` closest to `target`
-    (Procrustes; what the paper and its published maps use).
-
-    Args:
-        source: (n, d) vectors of source words.
-        target: (n, d) vectors of their translations.
-
-    Returns:
-        (d, d) float32 matrix.
+    """Linear cross-lingual projection: the (d, d) orthogonal matrix W that brings ``source @ W`` closest to `target`,
+    vectors (n, d) of words and of their translations (Procrustes; what the paper and its published maps use).
 
     Raises:
         InputError: the two do not have the same shape, are empty or not finite.
@@ -38,18 +31,8 @@ def fit_clp(source: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def fit_umd(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Universal language mismatch direction: the first right singular vector of ``source - target``, not centred.
-
-    Args:
-        source: (n, d) vectors of source words.
-        target: (n, d) vectors of their translations.
-
-    Returns:
-        (d,) float32 unit vector; its sign, which has no effect, makes the largest component positive.
-
-    Raises:
-        InputError: as `fit_clp`.
-    """
+    """Universal language mismatch direction: the (d,) first right singular vector of ``source - target``, not centred;
+    its sign, which has no effect, makes the largest component positive. Arguments and errors as `fit_clp`."""
     source, target = _pairs(source, target)
     direction = np.linalg.svd(source - target, full_matrices=False)[2][0]
     return (direction * np.sign(direction[np.abs(direction).argmax()])).astype(np.float32)
@@ -90,9 +73,8 @@ class Remapping:
             arrays = getattr(self, side)
             if len(arrays) != len(steps) and (arrays or side == "source"):
                 raise InputError(f"map {self.kind}: needs {len(steps)} arrays for the {side} side, got {len(arrays)}")
-            object.__setattr__(
-                self, side, tuple(_step(name, array) for name, array in zip(steps, arrays, strict=False))
-            )
+            checked = tuple(_step(name, array) for name, array in zip(steps, arrays, strict=False))
+            object.__setattr__(self, side, checked)
 
     @property
     def fingerprint(self) -> str:
@@ -104,7 +86,6 @@ class Remapping:
 
     @property
     def level(self) -> str:
-        """What it maps: ``"word"`` or ``"sentence"`` vectors."""
         return self.meta.get("level", "word")
 
     def apply(self, vectors: np.ndarray, side: Literal["source", "target"] = "source") -> np.ndarray:
@@ -118,14 +99,11 @@ class Remapping:
         """
         arrays = self.source if side == "source" or (not self.target and self.kind == "umd") else self.target
         if not arrays:
-            raise InputError(
-                f"map {self.kind}: it was fitted for the source side alone, so sides='both' cannot be used with it"
-            )
+            why = "it was fitted for the source side alone, so sides='both' cannot be used with it"
+            raise InputError(f"map {self.kind}: {why}")
         if vectors.shape[1] != arrays[0].shape[0]:
-            raise InputError(
-                f"map {self.kind}: made for vectors of {arrays[0].shape[0]} numbers, the encoder gives "
-                f"{vectors.shape[1]}"
-            )
+            own = f"made for vectors of {arrays[0].shape[0]} numbers"
+            raise InputError(f"map {self.kind}: {own}, the encoder gives {vectors.shape[1]}")
         for array in arrays:
             vectors = apply_clp(vectors, array) if array.ndim == 2 else apply_umd(vectors, array)
         return vectors
@@ -140,29 +118,19 @@ class Remapping:
         arrays: list[np.ndarray] = []
         mapped, fixed = source, target
         for step in choice("map kind", kind, KINDS).split("+"):
-            if step == "clp":
-                arrays.append(fit_clp(mapped, fixed))
-                mapped = apply_clp(mapped, arrays[-1])
-            else:
-                arrays.append(fit_umd(mapped, fixed))
-                mapped = apply_umd(mapped, arrays[-1])
+            fit, apply = (fit_clp, apply_clp) if step == "clp" else (fit_umd, apply_umd)
+            arrays.append(fit(mapped, fixed))
+            mapped = apply(mapped, arrays[-1])
         return cls(kind, tuple(arrays), meta=dict(meta or {}, pairs=str(len(source))))
 
     def save(self, path: str | Path) -> None:
-        """Writes a safetensors file with the arrays and, as its metadata, kind, fingerprint and `meta`.
-
-        Raises:
-            MTMetricsError: the place cannot be written.
-        """
+        """Writes a safetensors file with the arrays and, as its metadata, kind, fingerprint and `meta`."""
         from safetensors.numpy import save
 
         from mtmetrics.artifacts.files import in_one_order, write_atomic
 
-        tensors = {
-            f"{side}.{number}": array
-            for side in ("source", "target")
-            for number, array in enumerate(getattr(self, side))
-        }
+        sides = {"source": self.source, "target": self.target}
+        tensors = {f"{side}.{step}": array for side in sides for step, array in enumerate(sides[side])}
         meta = {"format": _FORMAT, "kind": self.kind, "fingerprint": self.fingerprint, **self.meta}
         write_atomic(path, in_one_order(save(tensors, metadata=meta)))
 
@@ -183,39 +151,25 @@ class Remapping:
             raise ArtifactError(f"map {path}: cannot be read, missing or damaged ({error})") from error
         if meta.pop("format", None) != _FORMAT:
             raise ArtifactError(f"map {path}: not made by 'mtmetrics remap' (its metadata lacks format={_FORMAT})")
-        sides = {
-            side: tuple(tensors[name] for name in sorted(tensors) if name.startswith(side))
-            for side in ("source", "target")
-        }
+        sides = [[tensors[name] for name in sorted(tensors) if name.startswith(side)] for side in ("source", "target")]
         recorded = meta.pop("fingerprint", None)
         try:
-            remapping = cls(meta.pop("kind", ""), sides["source"], sides["target"], meta)
+            remapping = cls(meta.pop("kind", ""), tuple(sides[0]), tuple(sides[1]), meta)
         except InputError as error:
             raise ArtifactError(f"map {path}: {error}") from error
         if recorded not in (None, remapping.fingerprint):
-            raise ArtifactError(
-                f"map {path}: damaged, its numbers have the fingerprint {remapping.fingerprint}, not {recorded}"
-            )
+            found = f"its numbers have the fingerprint {remapping.fingerprint}, not {recorded}"
+            raise ArtifactError(f"map {path}: damaged, {found}")
         return remapping
 
     def require_encoder(
-        self, path: str | Path, *, name: str, fingerprint: str, layer: int | None, level: Level = "word"
+        self, path: str | Path, name: str, fingerprint: str, layer: int | None, level: Level = "word"
     ) -> None:
-        """Refuses a map that was fitted for another encoder, layer or level.
+        """Refuses a map, from the file `path`, that was fitted for another encoder, layer or level than the ones in
+        use.
 
         A map without a fingerprint, as the authors of XMoverScore published theirs, is accepted for a model of the
-        recorded name.
-
-        Args:
-            path: the map's file, for the message.
-            name: label of the encoder in use, see `mtmetrics.artifacts.models.model_label`.
-            fingerprint: fingerprint of the encoder in use.
-            layer: layer of the encoder in use; None for a sentence encoder that has none to choose.
-            level: what is mapped, vectors of words or of sentences.
-
-        Raises:
-            ArtifactError: the level, the layer, or the fingerprint (for want of it the last part of the encoder's name)
-                differs.
+        recorded name, of which the last part counts.
         """
         if self.level != level:
             raise ArtifactError(
@@ -244,9 +198,8 @@ class Remapping:
 def _pairs(source: np.ndarray, target: np.ndarray) -> Sequence[np.ndarray]:
     source, target = np.asarray(source, dtype=np.float64), np.asarray(target, dtype=np.float64)
     if source.ndim != 2 or source.shape != target.shape or not source.size:
-        raise InputError(
-            f"word-pair matrices must have one shape (n, d) with n > 0, got {source.shape} and {target.shape}"
-        )
+        shapes = f"{source.shape} and {target.shape}"
+        raise InputError(f"word-pair matrices must have one shape (n, d) with n > 0, got {shapes}")
     if not (np.isfinite(source).all() and np.isfinite(target).all()):
         raise InputError("word-pair matrices hold values that are not finite")
     return source, target

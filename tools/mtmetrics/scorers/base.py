@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -10,9 +11,10 @@ import numpy as np
 
 from mtmetrics.artifacts.presets import Preset, load_preset
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import InputReport, as_texts, check, choice, language_pair
+from mtmetrics.inputs import InputReport, as_texts, check, choice, language_pair, positive
 from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import KINDS, Level, Remapping
+from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.scorers.pool import ModelPool
@@ -46,12 +48,10 @@ class MetricResult:
         return float(self.segments.mean())
 
     def without_parts(self) -> "MetricResult":
-        """The same result, to keep where memory matters."""
         return dataclasses.replace(self, parts={})
 
     def as_dict(self, *, scores: bool = True, parts: bool = False) -> dict[str, Any]:
-        """Plain floats and lists: ``mean_score``, ``signature``, ``report``, and ``scores`` and ``parts`` where asked
-        for."""
+        """Plain floats and lists: ``mean_score``, ``signature``, ``report``; where asked ``scores`` and ``parts``."""
         result: dict[str, Any] = {"mean_score": self.system}
         if scores:
             result["scores"] = self.segments.tolist()
@@ -77,7 +77,6 @@ class ChunkScores:
     empty: np.ndarray
 
     def take(self, rows: np.ndarray) -> "ChunkScores":
-        """Only some of the segments."""
         parts = {name: values[rows] for name, values in self.parts.items()}
         return ChunkScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
 
@@ -94,30 +93,22 @@ class Scorer(abc.ABC):
         compares: ``"sources"`` or ``"references"``, what the translations are compared with.
         independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems
             be compared.
+        depth: number of layers that the encoder of words has; None where the layer cannot be chosen.
     """
 
     metric: ClassVar[str]
     tables: ClassVar[dict[str, set[str]]] = {}
     compares: Literal["sources", "references"] = "sources"
     independent: bool = True
+    depth: int | None = None
 
     @classmethod
     def open_preset(cls, preset: str, pool: ModelPool | None) -> tuple[Preset, ModelPool]:
-        """The preset of this metric, and the pool that its models come from.
-
-        Raises:
-            InputError: no such preset.
-            ArtifactError: it cannot be read, or holds what nothing reads.
-        """
+        """The preset of this metric, and the pool that its models come from."""
         pool = pool or ModelPool()
         bundle = load_preset(cls.metric, preset, local_files_only=pool.local_files_only)
         bundle.refuse_unknown(cls.tables)
         return bundle, pool
-
-    @property
-    def depth(self) -> int | None:
-        """Number of layers that the encoder of words has; None where the layer cannot be chosen."""
-        return None
 
     @property
     @abc.abstractmethod
@@ -126,7 +117,7 @@ class Scorer(abc.ABC):
 
     @abc.abstractmethod
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        """Scores one chunk of checked texts for all systems, sharing what they have in common."""
+        """The scores of each system in one chunk of checked texts."""
 
     @abc.abstractmethod
     def _floor(self) -> tuple[float, dict[str, float]]:
@@ -150,15 +141,8 @@ class Scorer(abc.ABC):
         return self.score_systems(others, {"": predictions})[""]
 
     def score_systems(self, others: Sequence[Any], systems: Mapping[str, Sequence[str]]) -> dict[str, MetricResult]:
-        """Scores several systems on the same sources or references, which are encoded once.
-
-        Args:
-            others: as `score`.
-            systems: system name -> its n translations.
-
-        Raises:
-            InputError: as `score`; or no system at all.
-        """
+        """Scores several systems, by name, on the same sources or references, which are encoded once; else as
+        `score`."""
         if not systems:
             raise InputError("systems: empty; there is nothing to score")
         names = {name: f"predictions of {name}" if name else "predictions" for name in systems}
@@ -168,20 +152,14 @@ class Scorer(abc.ABC):
             for first in range(0, len(columns[0]), CHUNK_LINES)
         )
         results = dict(zip(systems, self.score_stream(chunks), strict=True))
-        total = InputReport()
-        for result in results.values():
-            total.add(result.report)
-        total.warn()
+        total_report(results.values()).warn()
         return results
 
     def score_stream(self, chunks: Iterable[list[list[Any]]]) -> list[MetricResult]:
-        """Scores input that arrives in chunks; memory grows with the scores alone.
+        """Scores input that arrives in chunks, one result per system; memory grows with the scores alone.
 
         Args:
             chunks: lists of columns: the sources or references, then one column per system.
-
-        Returns:
-            One result per system; no warning is given.
 
         Raises:
             InputError: there is not a single segment.
@@ -196,43 +174,32 @@ class Scorer(abc.ABC):
         return [joined(system) for system in collected]
 
     def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
-        """Scores input that arrives in chunks and yields the results of each chunk, one per system; nothing is kept.
-
-        Args:
-            chunks: as `score_stream`.
-        """
+        """As `score_stream`, but yields the results of each chunk; nothing is kept."""
         floor, floor_parts = self._floor()
         for given, *systems in chunks:
             others, owners = _unfolded(given)
             repeated = systems if owners is None else [[texts[owner] for owner in owners] for texts in systems]
             results = []
             for predictions, scores in zip(repeated, self._score_chunk(others, repeated), strict=True):
-                scores.empty[:] |= _blank(others, predictions)
+                pairs = list(zip(others, predictions, strict=True))
+                scores.empty[:] |= [not other.strip() or not text.strip() for other, text in pairs]
                 scores.segments[scores.empty] = floor
                 for name, value in floor_parts.items():
                     scores.parts[name][scores.empty] = value
-                identical = self._identical(others, predictions) & ~scores.empty
+                identical = 0  # untranslated, which shows only against the source
+                if self.compares == "sources":
+                    identical = sum(other == text for other, text in itertools.compress(pairs, ~scores.empty))
                 best = scores if owners is None else scores.take(_best_of_each(scores.segments, owners))
-                report = InputReport(
-                    len(best.segments), int(best.empty.sum()), int(best.truncated.sum()), int(identical.sum())
-                )
+                report = InputReport(len(best.segments), int(best.empty.sum()), int(best.truncated.sum()), identical)
                 results.append(MetricResult(best.segments, best.parts, best.empty, report, self.signature))
             yield results
 
-    def _identical(self, others: list[str], predictions: list[str]) -> np.ndarray:
-        """(n,) bool, untranslated segments; none where the metric does not see the source."""
-        same = self.compares == "sources"
-        return np.array([same and other == text for other, text in zip(others, predictions, strict=True)], dtype=bool)
-
     def align(self, others: Sequence[str], predictions: Sequence[str]) -> list[Alignment]:
-        """What was matched with what, for people to read.
+        """What was matched with what: one plan per segment, an empty one where a side holds nothing to compare.
 
         Args:
             others: n source segments, or n single references, whichever the metric `compares` with.
             predictions: n translations.
-
-        Returns:
-            One plan per segment; an empty one where a side holds nothing that can be compared.
 
         Raises:
             InputError: as `score`; several references per segment; or the metric, as it is set up, matches no words.
@@ -246,12 +213,17 @@ class Scorer(abc.ABC):
 
 def joined(results: Sequence[MetricResult]) -> MetricResult:
     """The result of several chunks of one system."""
-    report = InputReport()
-    for result in results:
-        report.add(result.report)
+    report = total_report(results)
     parts = {name: np.concatenate([result.parts[name] for result in results]) for name in results[0].parts}
     segments, empty = (np.concatenate([getattr(result, name) for result in results]) for name in ("segments", "empty"))
     return MetricResult(segments, parts, empty, report, results[0].signature)
+
+
+def total_report(results: Iterable[MetricResult]) -> InputReport:
+    report = InputReport()
+    for result in results:
+        report.add(result.report)
+    return report
 
 
 def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator[list[list[str]]]:
@@ -259,12 +231,6 @@ def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator
     rows = iter(rows)
     while block := list(itertools.islice(rows, lines)):
         yield [list(column) for column in zip(*block, strict=True)]
-
-
-def _blank(others: list[str], predictions: list[str]) -> np.ndarray:
-    return np.array(
-        [not other.strip() or not text.strip() for other, text in zip(others, predictions, strict=True)], dtype=bool
-    )
 
 
 def _unfolded(others: Sequence[Any]) -> tuple[list[str], np.ndarray | None]:
@@ -292,17 +258,18 @@ def cut(*sides: PackedTokens) -> np.ndarray:
     return np.any([side.truncated[side.index] for side in sides], axis=0)
 
 
-def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are not None, which leave nothing to the preset."""
-    return {name: value for name, value in options.items() if value is not None}
+def text_cosines(first: PackedTokens, second: PackedTokens) -> np.ndarray:
+    """(n,) cosines of the vectors of n pairs of texts."""
+    return cosines(first.vectors[first.index], second.vectors[second.index])
+
+
+def thread_count(threads: int | None) -> int:
+    """A checked number of threads; all cores if None."""
+    return positive("threads", (os.cpu_count() or 1) if threads is None else threads)
 
 
 def languages(bundle: Preset, lang_pair: str | None, *, needed: bool = False) -> tuple[str, str] | None:
-    """Source and target language; None where no pair is given.
-
-    Raises:
-        InputError: no language pair, or one that the preset does not know; or it is needed and not given.
-    """
+    """Source and target language, which the preset knows; None where no pair is given."""
     if lang_pair is None:
         if needed:
             raise InputError("language pair None: pass one such as 'de-en' (lang_pair=, or --lp)")
@@ -313,37 +280,23 @@ def languages(bundle: Preset, lang_pair: str | None, *, needed: bool = False) ->
         raise InputError(f"language pair {lang_pair}: preset {bundle.name} was made for {only} only")
     for language in pair:
         if known is not None and language not in known:
-            raise InputError(
-                f"language pair {lang_pair}: preset {bundle.name} knows the languages {' '.join(known)}, not "
-                f"{language!r}"
-            )
+            there = f"preset {bundle.name} knows the languages {' '.join(known)}"
+            raise InputError(f"language pair {lang_pair}: {there}, not {language!r}")
     return pair
 
 
 def compared_with(bundle: Preset, asked: Any, *, usual: str) -> str:
-    """What translations are compared with, ``"source"`` or ``"reference"``: as asked, else as the preset says, else as
-    usual.
-
-    Raises:
-        InputError: neither of the two, or the preset is made for the other one.
-    """
+    """``"source"`` or ``"reference"``: as asked, else as the preset says, else as usual."""
     only = bundle.settings.get("score", {}).get("against")
     against = choice("against", asked or only or usual, tuple(AGAINST))
     if only not in (None, against):
-        raise InputError(
-            f"against {against!r}: preset {bundle.name} compares with the {only} only; choose another preset"
-        )
+        there = f"preset {bundle.name} compares with the {only} only"
+        raise InputError(f"against {against!r}: {there}; choose another preset")
     return against
 
 
 def encoder_table(bundle: Preset, override: str | None, target: str | None = None) -> dict[str, Any]:
-    """The table of the encoder: the user's own model, else ``[encoders.LANGUAGE]`` of the target language, else
-    ``[encoder]``.
-
-    Raises:
-        InputError: the preset chooses by language, and none is given.
-        ArtifactError: the preset names no model.
-    """
+    """The table of the encoder: the user's own, else ``[encoders.LANGUAGE]`` of the target, else ``[encoder]``."""
     if override:
         return {"model": override}
     tables = bundle.settings.get("encoders", {})
@@ -365,12 +318,7 @@ def preset_map(
     maps: str | None,
     level: Level = "word",
 ) -> Remapping | None:
-    """The map of the source side that the preset or the user asks for.
-
-    Raises:
-        InputError: an unknown kind, or no language pair.
-        ArtifactError: there is no such map, or it was made for another encoder.
-    """
+    """The map of the source side that the user or the preset asks for."""
     table = bundle.settings.get("maps", {})
     chosen = choice("map", kind or table.get("kind", "none"), ("none", *KINDS))
     if chosen == "none":

@@ -23,16 +23,8 @@ BLANK_LENGTH = 1000
 
 
 class Baseline(Scorer):
-    """A number that needs no model: a function of a segment's two texts.
-
-    Args:
-        name: name of the metric.
-        value: source or reference, prediction -> score, higher is better.
-        compares: ``"sources"`` or ``"references"``. Of several references each is compared by itself, and the best one
-            counts.
-        floor: score of a segment with a blank side.
-        fields: what the scores depend on, for the signature.
-    """
+    """A number that needs no model: `value` of a segment's source or reference and its translation, higher is better;
+    `fields` are what the scores depend on, for the signature."""
 
     def __init__(
         self,
@@ -43,27 +35,19 @@ class Baseline(Scorer):
         floor: float,
         fields: Mapping[str, object],
     ) -> None:
-        self.name = name
-        self.compares = compares
-        self._value = value
-        self._floor_score = floor
-        self._fields = dict(fields)
+        self.name, self.compares = name, compares
+        self._value, self._floor_score, self._fields = value, floor, dict(fields)
 
     @property
     def signature(self) -> str:
         return signature(self.name, self._fields)
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        return [
-            ChunkScores(
-                np.array(
-                    [self._value(other, text) for other, text in zip(others, texts, strict=True)], dtype=np.float64
-                ),
-                {},
-                *np.zeros((2, len(texts)), dtype=bool),
-            )
-            for texts in systems
-        ]
+        results = []
+        for texts in systems:
+            values = np.array([self._value(*pair) for pair in zip(others, texts, strict=True)], dtype=np.float64)
+            results.append(ChunkScores(values, {}, *np.zeros((2, len(texts)), dtype=bool)))
+        return results
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return self._floor_score, {}
@@ -88,32 +72,15 @@ class Fluency(Scorer):
 
     @classmethod
     def from_preset(
-        cls,
-        preset: str = "paper",
-        *,
-        lang_pair: str | None,
-        pool: ModelPool | None = None,
-        lm: str | None = None,
+        cls, preset: str = "paper", *, lang_pair: str | None, pool: ModelPool | None = None, lm: str | None = None
     ) -> "Fluency":
-        """The language model of a preset of XMoverScore, as a metric by itself.
-
-        Args:
-            preset: name of a preset of XMoverScore, or a folder with a preset.toml.
-            lang_pair: such as ``"de-en"``; chooses the language model.
-            pool: loaded models to share.
-            lm: another language model.
-
-        Raises:
-            InputError: an unknown preset or pair, or no language model for its target language.
-            ArtifactError: the language model cannot be loaded.
-        """
+        """The language model, for the target of `lang_pair`, of a preset of XMoverScore; or `lm`."""
         bundle, pool = XMoverScore.open_preset(preset, pool)
         pair = languages(bundle, lang_pair, needed=True)
         model, _ = preset_language_model(bundle, pool, pair[1], lm)
         if model is None:
-            raise InputError(
-                f"fluency needs a language model for {pair[1]!r}, and preset {bundle.name} names none; pass lm= (--lm)"
-            )
+            why = f"preset {bundle.name} names none; pass lm= (--lm)"
+            raise InputError(f"fluency needs a language model for {pair[1]!r}, and {why}")
         return cls(model, lang_pair=lang_pair)
 
     @property
@@ -132,26 +99,12 @@ class Fluency(Scorer):
         return self.language_model.floor, {}
 
 
-def source_length() -> Baseline:
-    """Minus the number of characters of the source: long sentences are translated worse."""
-    return Baseline(
-        "source_length",
-        lambda source, _: -len(source),
-        compares="sources",
-        floor=-BLANK_LENGTH,
-        fields={"unit": "characters"},
-    )
-
-
-def prediction_length() -> Baseline:
-    """Minus the number of characters of the translation: long sentences are translated worse."""
-    return Baseline(
-        "prediction_length",
-        lambda _, text: -len(text),
-        compares="sources",
-        floor=-BLANK_LENGTH,
-        fields={"unit": "characters"},
-    )
+def _length(side: int) -> Baseline:
+    """Minus the number of characters of the source (0) or of the translation (1): long sentences are translated
+    worse."""
+    name = ("source_length", "prediction_length")[side]
+    fields = {"unit": "characters"}
+    return Baseline(name, lambda *texts: -len(texts[side]), compares="sources", floor=-BLANK_LENGTH, fields=fields)
 
 
 def chance(seed: int = SEED) -> Baseline:
@@ -167,12 +120,10 @@ def chance(seed: int = SEED) -> Baseline:
 
 
 class _Kind(NamedTuple):
-    """A class of `sacrebleu.metrics`, how it is made, what its scores are multiplied with, and the score of a blank."""
-
-    name: str
+    name: str  # of a class of `sacrebleu.metrics`
     options: dict[str, Any]
     scale: float = 0.01
-    floor: float = 0.0
+    floor: float = 0.0  # of a segment with a blank side
 
 
 # Sentence BLEU without effective order is 0 for most texts of fewer than four words. TER counts edits: lower is better,
@@ -190,16 +141,8 @@ def _overlap(metric: str, lang_pair: str | None = None) -> Baseline:
 
     The system score is the mean of the segments, not sacrebleu's corpus score. Of several references each is compared
     by itself and the best one counts, as with all metrics here. sacrebleu does the same for chrF, while its BLEU and
-    TER pool the references of a segment.
-
-    Args:
-        metric: one of `_KINDS`.
-        lang_pair: such as ``"en-zh"``; BLEU takes sacrebleu's tokeniser of the target language. Without it that of
-            mteval, 13a.
-
-    Raises:
-        InputError: `lang_pair` is no language pair.
-        MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
+    TER pool the references of a segment. BLEU takes sacrebleu's tokeniser of the target language, without `lang_pair`
+    that of mteval, 13a.
     """
     if importlib.util.find_spec("sacrebleu") is None:
         raise MTMetricsError(f"{metric} needs sacrebleu; pip install 'mtmetrics[baselines]'")
@@ -222,4 +165,5 @@ def _overlap(metric: str, lang_pair: str | None = None) -> Baseline:
     )
 
 
+source_length, prediction_length = (functools.partial(_length, side) for side in (0, 1))
 sentbleu, chrf, chrfpp, ter = (functools.partial(_overlap, name) for name in _KINDS)

@@ -1,13 +1,12 @@
 """BERTR: how much of the reference is covered by the translation, in the space of a contextual encoder (Mathur et al.,
 2019)."""
 
-import os
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import choice, positive
+from mtmetrics.inputs import choice
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.greedy import bertr
 from mtmetrics.models.token_encoder import TokenEncoder
@@ -21,11 +20,10 @@ from mtmetrics.scorers.base import (
     encoder_table,
     languages,
     preset_map,
+    thread_count,
 )
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, map_name, model_name, signature
-
-_ENCODER = {"model", "revision", "layer"}
 
 
 class BERTR(Scorer):
@@ -49,8 +47,7 @@ class BERTR(Scorer):
 
     metric = "bertr"
     tables: ClassVar = {
-        "encoder": _ENCODER,
-        "encoders.*": _ENCODER,
+        **{name: {"model", "revision", "layer"} for name in ("encoder", "encoders.*")},
         "score": {"against"},
         "maps": {"artifact", "kind"},
     }
@@ -65,7 +62,7 @@ class BERTR(Scorer):
         lang_pair: str | None = None,
         threads: int | None = None,
     ) -> None:
-        self.encoder = encoder
+        self.encoder, self.depth = encoder, encoder.depth
         self.against = choice("against", against, tuple(AGAINST))
         self.compares = AGAINST[against]
         if remapping is not None and against == "reference":
@@ -75,7 +72,7 @@ class BERTR(Scorer):
             remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32))
         self.special_tokens = special_tokens
         self.lang_pair = lang_pair
-        self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
+        self.threads = thread_count(threads)
 
     @classmethod
     def from_preset(
@@ -122,23 +119,11 @@ class BERTR(Scorer):
         return cls(model, remapping, against=compared, lang_pair=lang_pair, **settings)
 
     @property
-    def depth(self) -> int | None:
-        return self.encoder.depth
-
-    @property
     def signature(self) -> str:
-        return signature(
-            self.metric,
-            {
-                "lp": self.lang_pair,
-                "against": self.against,
-                "enc": model_name(self.encoder),
-                "layer": self.encoder.layer,
-                "map": map_name(self.remapping) if self.against == "source" else None,
-                "special": "yes" if self.special_tokens else None,
-                "dtype": dtype_name(self.encoder.dtype),
-            },
-        )
+        fields: dict[str, Any] = {"lp": self.lang_pair, "against": self.against, "enc": model_name(self.encoder)}
+        fields |= {"layer": self.encoder.layer, "map": map_name(self.remapping) if self.against == "source" else None}
+        fields |= {"special": "yes" if self.special_tokens else None, "dtype": dtype_name(self.encoder.dtype)}
+        return signature(self.metric, fields)
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         first, *columns = encoded_together(self.encoder, [others, *systems])

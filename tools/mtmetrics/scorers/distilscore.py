@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mtmetrics.inputs import choice
-from mtmetrics.matching.pairs import cosines
 from mtmetrics.models.packed import Encoder
 from mtmetrics.scorers.base import (
     AGAINST,
@@ -17,6 +16,7 @@ from mtmetrics.scorers.base import (
     encoded_together,
     encoder_table,
     languages,
+    text_cosines,
 )
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, model_name, signature
@@ -42,7 +42,7 @@ class DistilScore(Scorer):
     def __init__(
         self, encoder: Encoder, *, against: Literal["source", "reference"] = "source", lang_pair: str | None = None
     ) -> None:
-        self.encoder = encoder
+        self.encoder, self.depth = encoder, encoder.depth
         self.against = choice("against", against, tuple(AGAINST))
         self.compares = AGAINST[against]
         self.lang_pair = lang_pair
@@ -83,27 +83,15 @@ class DistilScore(Scorer):
         return cls(model, against=compared, lang_pair=lang_pair)
 
     @property
-    def depth(self) -> int | None:
-        return self.encoder.depth
-
-    @property
     def signature(self) -> str:
-        return signature(
-            self.metric,
-            {
-                "lp": self.lang_pair,
-                "against": self.against,
-                "enc": model_name(self.encoder),
-                "layer": self.encoder.layer,
-                "dtype": dtype_name(self.encoder.dtype),
-            },
-        )
+        fields: dict[str, Any] = {"lp": self.lang_pair, "against": self.against, "enc": model_name(self.encoder)}
+        return signature(self.metric, fields | {"layer": self.encoder.layer, "dtype": dtype_name(self.encoder.dtype)})
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         x, *columns = encoded_together(self.encoder, [others, *systems])
         results = []
         for y in columns:
-            similarity = cosines(x.vectors[x.index], y.vectors[y.index])
+            similarity = text_cosines(x, y)
             results.append(ChunkScores(similarity, {}, cut(x, y), np.isnan(similarity)))
         return results
 

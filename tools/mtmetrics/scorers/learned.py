@@ -1,7 +1,6 @@
 """BiLSTM, BiLSTM with attention, and ESIM: networks trained on human judgements (Mathur et al., 2019, Sec. 3.2)."""
 
 import dataclasses
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,14 +8,14 @@ import numpy as np
 
 from mtmetrics.artifacts.models import model_label
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import choice, positive
+from mtmetrics.inputs import choice
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.models.device import pick_devices
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.runner import length_batches
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages
+from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, thread_count
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, model_name, signature
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 # The vectors of several layers are wide, so that fewer lines than a chunk has are encoded at a time.
 _LINES = 256
 _BATCH_PIECES = 4096
-
-
 # Numbers about a pair of texts that a network can read beside their vectors; the paper's networks read none.
 FEATURES = ("precision", "recall", "f1", "cosine", "length")
 _WITHOUT_LAYERS = ("length",)
@@ -110,10 +107,10 @@ class LearnedScore(Scorer):
         threads: int | None = None,
     ) -> None:
         if network.encoder_fingerprint != encoder.fingerprint:
+            own = f"{network.encoder}#{network.encoder_fingerprint}"
             raise ArtifactError(
-                f"regressor {label}: it was trained on the encoder {network.encoder}#{network.encoder_fingerprint}, "
-                "not on "
-                f"{model_name(encoder)}; pass that encoder"
+                f"regressor {label}: it was trained on the encoder {own}, not on {model_name(encoder)}; pass that "
+                "encoder"
             )
         self.encoder = encoder
         self.network = network.to(device).eval()
@@ -122,7 +119,7 @@ class LearnedScore(Scorer):
         self.fingerprint, self.label = fingerprint, label
         self.lang_pair = lang_pair
         self.device = device
-        self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
+        self.threads = thread_count(threads)
 
     @classmethod
     def from_preset(
@@ -161,10 +158,10 @@ class LearnedScore(Scorer):
         if "model" not in table:
             # A preset for one side cannot be asked for the other; one without any lacks a model.
             kind = InputError if known else ArtifactError
+            advice = "train one with 'mtmetrics train regressor', and pass its folder as regressor=DIR"
             raise kind(
-                f"preset {bundle.name}: holds no network that compares with the {wanted}; train one with 'mtmetrics "
-                "train "
-                "regressor', and pass its folder as regressor=DIR (on the command line --regressor DIR)"
+                f"preset {bundle.name}: holds no network that compares with the {wanted}; {advice} (on the command "
+                "line --regressor DIR)"
             )
         name = bundle.path(table["model"])
         network, fingerprint = pool.regressor(name, revision=table.get("revision"))
@@ -185,16 +182,10 @@ class LearnedScore(Scorer):
 
     @property
     def signature(self) -> str:
-        return signature(
-            self.network.architecture,
-            {
-                "lp": self.lang_pair,
-                "against": self.against,
-                "reg": f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label,
-                "enc": model_name(self.encoder),
-                "dtype": dtype_name(self.encoder.dtype),
-            },
-        )
+        name = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
+        fields: dict[str, Any] = {"lp": self.lang_pair, "against": self.against, "reg": name}
+        fields |= {"enc": model_name(self.encoder), "dtype": dtype_name(self.encoder.dtype)}
+        return signature(self.network.architecture, fields)
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         parts = []
@@ -204,10 +195,7 @@ class LearnedScore(Scorer):
         joined = (map(np.concatenate, zip(*system, strict=True)) for system in zip(*parts, strict=True))
         return [ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined]
 
-    def _score_lines(
-        self, others: list[str], systems: list[list[str]]
-    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Scores, truncated and empty segments of each system."""
+    def _score_lines(self, others: list[str], systems: list[list[str]]) -> list[tuple[np.ndarray, ...]]:
         tokens = self.encoder.encode([text for column in (others, *systems) for text in column])
         index = tokens.index.reshape(-1, len(others))
         pairs = np.stack([np.tile(index[0], len(systems)), index[1:].ravel()])
@@ -220,7 +208,7 @@ class LearnedScore(Scorer):
         return list(zip(scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True))
 
     def _predict(self, pieces: "Pieces", pairs: np.ndarray) -> np.ndarray:
-        """(n,) scores of (2, n) pairs of texts, in batches of like length."""
+        """(n,) scores of (2, n) pairs of texts."""
         import torch
 
         scores = np.empty(pairs.shape[1])
@@ -270,11 +258,7 @@ class ESIM(LearnedScore):
 
 
 class Pieces:
-    """The word pieces of packed texts, without special tokens; nothing is copied until a batch is made.
-
-    Args:
-        tokens: packed texts.
-    """
+    """The word pieces of packed texts, without special tokens; nothing is copied until a batch is made."""
 
     def __init__(self, tokens: PackedTokens) -> None:
         self.tokens = tokens

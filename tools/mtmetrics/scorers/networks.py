@@ -1,5 +1,4 @@
-"""The three networks of Mathur et al. (2019): from the vectors of two texts to a score; and a trained regressor, which
-is one or several of them, saved and loaded as the Hub expects it."""
+"""The three networks of Mathur et al. (2019), and a trained regressor, which is one or several of them."""
 
 import json
 from collections.abc import Sequence
@@ -13,13 +12,11 @@ from torch import nn
 
 from mtmetrics.scorers.learned import feature_count
 
+Lengths = tuple[torch.Tensor, torch.Tensor]
+
 
 class ScalarMix(nn.Module):
-    """Weights of an encoder's layers: ``gamma * softmax(scores)``, all equal at first (Peters et al., 2018).
-
-    Args:
-        layers: number of layers that are mixed.
-    """
+    """Weights of an encoder's layers: ``gamma * softmax(scores)``, all equal at first (Peters et al., 2018)."""
 
     def __init__(self, layers: int) -> None:
         super().__init__()
@@ -32,18 +29,13 @@ class ScalarMix(nn.Module):
 
 
 class SequenceDropout(nn.Module):
-    """Dropout that drops the same entries at all positions of a sequence (Gal and Ghahramani, 2016).
-
-    Args:
-        rate: share of entries that are dropped.
-    """
+    """Dropout that drops the same entries at all positions of a sequence (Gal and Ghahramani, 2016)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
 
     def forward(self, sequences: torch.Tensor) -> torch.Tensor:
-        """(B, T, d) sequences with entries dropped, while training."""
         if not self.training or not self.rate:
             return sequences
         kept = torch.full((len(sequences), 1, sequences.shape[2]), 1 - self.rate, device=sequences.device)
@@ -56,10 +48,6 @@ class TwoWayLSTM(nn.Module):
     The second direction reads each text turned round within its own length, so that padding comes last for both. Packed
     sequences would do the same, but their backward pass on a CPU fills an array as large as the whole batch for every
     position.
-
-    Args:
-        inputs: width of the vectors.
-        hidden: width of the states of each direction.
     """
 
     def __init__(self, inputs: int, hidden: int) -> None:
@@ -77,8 +65,7 @@ class TwoWayLSTM(nn.Module):
                     nn.init.ones_(values.data[hidden : 2 * hidden])  # the forget gate
 
     def forward(self, sequences: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """(B, T, 2 hidden) states of (B, T, d) sequences of the given (B,) lengths; what stands behind their ends means
-        nothing."""
+        """(B, T, 2 hidden) states of (B, T, d) sequences; what stands behind their ends means nothing."""
         positions = torch.arange(sequences.shape[1], device=sequences.device)
         turned = lengths[:, None] - 1 - positions
         turned = torch.where(turned < 0, positions, turned)
@@ -90,17 +77,8 @@ class TwoWayLSTM(nn.Module):
 def states_of_both(
     lstm: TwoWayLSTM, sides: Sequence[torch.Tensor], lengths: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """The states of an LSTM over both sides of the pairs, in one go: its steps take turns, so that two runs would take
-    twice as long.
-
-    Args:
-        lstm: shared by the sides.
-        sides: (B, n, d) and (B, m, d).
-        lengths: (B,) lengths of each.
-
-    Returns:
-        (B, n, 2 hidden) and (B, m, 2 hidden).
-    """
+    """(B, n, 2 hidden) and (B, m, 2 hidden) states over both sides of the pairs, (B, n, d) and (B, m, d), in one go:
+    the steps of an LSTM take turns, so that two runs would take twice as long."""
     widths = [side.shape[1] for side in sides]
     padded = [nn.functional.pad(side, (0, 0, 0, max(widths) - side.shape[1])) for side in sides]
     states = lstm(torch.cat(padded), torch.cat(list(lengths))).split([len(side) for side in sides])
@@ -113,16 +91,8 @@ def mask(lengths: torch.Tensor, width: int) -> torch.Tensor:
 
 
 def attended(queries: torch.Tensor, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """What each position attends to on the other side (Mathur et al., 2019, Eq. 7 to 9).
-
-    Args:
-        queries: (B, n, d).
-        states: (B, m, d) of the other side.
-        real: (B, m) bool, their positions that are no padding.
-
-    Returns:
-        (B, n, d) means of the states, weighted by the softmax of their products with the queries.
-    """
+    """(B, n, d) what each position attends to on the other side (Mathur et al., 2019, Eq. 7 to 9): means of its
+    (B, m, d) states at `real` positions, weighted by the softmax of their products with the queries."""
     products = queries @ states.transpose(1, 2)
     return products.masked_fill(~real[:, None, :], -torch.inf).softmax(-1) @ states
 
@@ -149,13 +119,8 @@ class PooledBiLSTM(nn.Module):
     """BiLSTM, and BiLSTM with attention (Eq. 3 to 6, and 7 to 9).
 
     As in the published code, the halves are pooled and compared one after the other:
-    ``[avg_r; avg_t; avg_r - avg_t; avg_r * avg_t; max_r; max_t; max_r - max_t; max_r * max_t]``.
-
-    Args:
-        width: of the input vectors.
-        hidden: of the LSTM states, per direction.
-        attention: compare what each side attends to on the other, instead of the states themselves.
-        pooling: ``"both"``, ``"avg"`` or ``"max"``.
+    ``[avg_r; avg_t; avg_r - avg_t; avg_r * avg_t; max_r; max_t; max_r - max_t; max_r * max_t]``. With `attention` what
+    each side attends to on the other is compared, instead of the states themselves.
     """
 
     def __init__(self, width: int, hidden: int, *, attention: bool, pooling: str = "both") -> None:
@@ -165,9 +130,7 @@ class PooledBiLSTM(nn.Module):
         self.poolings = {"both": (averages, maxima), "avg": (averages,), "max": (maxima,)}[pooling]
         self.pooled = 8 * hidden * len(self.poolings)
 
-    def forward(
-        self, other: torch.Tensor, prediction: torch.Tensor, lengths: tuple[torch.Tensor, torch.Tensor]
-    ) -> torch.Tensor:
+    def forward(self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths) -> torch.Tensor:
         """(B, `pooled`) representation of the pairs.
 
         Args:
@@ -188,13 +151,7 @@ class PooledBiLSTM(nn.Module):
 
 class EnhancedInference(nn.Module):
     """The Enhanced Sequential Inference Model (Chen et al., 2017), reference as premise, translation as hypothesis (Eq.
-    7 to 13).
-
-    Args:
-        width: of the input vectors.
-        hidden: of the LSTM states, per direction, and of the projection between the two BiLSTMs.
-        dropout: of the inputs of the second BiLSTM.
-    """
+    7 to 13)."""
 
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
         super().__init__()
@@ -204,9 +161,7 @@ class EnhancedInference(nn.Module):
         self.dropout = SequenceDropout(dropout)
         self.pooled = 8 * hidden
 
-    def forward(
-        self, other: torch.Tensor, prediction: torch.Tensor, lengths: tuple[torch.Tensor, torch.Tensor]
-    ) -> torch.Tensor:
+    def forward(self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths) -> torch.Tensor:
         """(B, `pooled`) representation of the pairs; arguments as `PooledBiLSTM.forward`."""
         first, second = states_of_both(self.encoder, (other, prediction), lengths)
         masks = [mask(sizes, side.shape[1]) for side, sizes in zip((other, prediction), lengths, strict=True)]
@@ -222,17 +177,8 @@ class EnhancedInference(nn.Module):
 
 
 class Member(nn.Module):
-    """One network: layer mix, dropout, the encoding of the pair, and the feed-forward regressor over it (Eq. 6 and 13).
-
-    Args:
-        architecture: one of ``bilstm``, ``bilstm_attention``, ``esim``.
-        depth: number of layers of the encoder.
-        width: of the encoder's vectors.
-        hidden: of the LSTM states, per direction, and of the regressor.
-        dropout: of LSTM inputs, and of the regressor.
-        pooling: see `PooledBiLSTM`.
-        features: number of features beside the pooled vectors.
-    """
+    """One network: layer mix, dropout, the encoding of the pair, and the feed-forward regressor over it (Eq. 6 and 13);
+    arguments as `Regressor`, but `features` is their number."""
 
     def __init__(
         self,
@@ -258,20 +204,10 @@ class Member(nn.Module):
         self.direct = nn.Linear(features, 1, bias=False) if features else None
 
     def forward(
-        self,
-        other: torch.Tensor,
-        prediction: torch.Tensor,
-        lengths: tuple[torch.Tensor, torch.Tensor],
-        features: torch.Tensor | None = None,
+        self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths, features: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """(B,) scores of pairs whose layers are mixed already.
-
-        Args:
-            other: (B, n, d) vectors of the references or sources.
-            prediction: (B, m, d) vectors of the translations.
-            lengths: (B,) lengths of each side, at least 1.
-            features: (B, f) standardised features.
-        """
+        """(B,) scores of pairs whose layers are mixed and whose (B, f) features are standardised already; else as
+        `PooledBiLSTM.forward`."""
         pooled = self.output_dropout(self.pairs(self.dropout(other), self.dropout(prediction), lengths))
         if self.direct is None or features is None:
             return self.outer(self.output_dropout(self.inner(pooled).relu())).squeeze(1)
@@ -279,12 +215,7 @@ class Member(nn.Module):
         return (self.outer(self.output_dropout(inner)) + self.direct(features)).squeeze(1)
 
 
-class Regressor(
-    nn.Module,
-    PyTorchModelHubMixin,
-    library_name="mtmetrics",
-    tags=["machine-translation-evaluation"],
-):
+class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=["machine-translation-evaluation"]):
     """One or several networks of one kind, whose scores are averaged, and what they were trained for.
 
     Args:
@@ -342,11 +273,7 @@ class Regressor(
         return np.stack([*rows, *(np.eye(self.depth)[layer - 1] for layer in self.feature_layers)])
 
     def forward(
-        self,
-        other: torch.Tensor,
-        prediction: torch.Tensor,
-        lengths: tuple[torch.Tensor, torch.Tensor],
-        features: torch.Tensor | None = None,
+        self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths, features: torch.Tensor | None = None
     ) -> torch.Tensor:
         """(B,) mean scores over the networks.
 
@@ -354,7 +281,7 @@ class Regressor(
             other: (B, n, members * width) vectors of the references or sources, mixed for each network.
             prediction: (B, m, members * width) vectors of the translations.
             lengths: (B,) lengths of each side, at least 1.
-            features: (B, f) features as they were computed.
+            features: (B, f) as they were computed.
         """
         standard = None if features is None else (features - self.feature_mean) / self.feature_scale
         scores = []
@@ -366,12 +293,7 @@ class Regressor(
     @classmethod
     def read(cls, folder: Path) -> "Regressor":
         """Reads what `save_pretrained` wrote, into float32; `from_pretrained` would say so on standard output, which is
-        for results.
-
-        Raises:
-            OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError: a file is missing, damaged, or not
-            of the kind.
-        """
+        for results."""
         network = cls(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
         network.load_state_dict(load_file(folder / "model.safetensors"))
         return network.eval()

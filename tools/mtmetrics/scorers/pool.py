@@ -58,59 +58,30 @@ class ModelPool:
         max_pieces: int | None = None,
     ) -> TokenEncoder:
         """The encoder at a layer, or with a mix of its layers."""
-        return self._once(
-            ("encoder", model, layer, revision, max_pieces, None if mix is None else (mix.shape, mix.tobytes())),
-            lambda: TokenEncoder(
-                model,
-                layer=layer,
-                mix=mix,
-                max_pieces=max_pieces,
-                revision=revision,
-                device=self.device,
-                dtype=self.dtype,
-                batch_tokens=self.batch_tokens,
-                embedding_cache=self.embedding_cache,
-                local_files_only=self.local_files_only,
-            ),
-        )
+        key = ("encoder", model, layer, revision, max_pieces, None if mix is None else (mix.shape, mix.tobytes()))
+        options = self._options(revision) | {"layer": layer, "mix": mix, "max_pieces": max_pieces, "dtype": self.dtype}
+        options |= {"batch_tokens": self.batch_tokens, "embedding_cache": self.embedding_cache}
+        return self._once(key, lambda: TokenEncoder(model, **options))
 
     def sentence_encoder(self, model: str, *, layer: int | None = None, revision: str | None = None) -> "Encoder":
-        """An encoder of one vector per text: a sentence-transformers model, or the mean of the token vectors at a
-        layer."""
-        from mtmetrics.models.sentence_encoder import (
-            MeanPooledEncoder,
-            SentenceTransformerEncoder,
-            is_sentence_transformer,
-        )
+        """One vector per text, of a sentence-transformers model or the mean of the token vectors at a layer."""
+        from mtmetrics.models import sentence_encoder as sentences
 
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
-        if not is_sentence_transformer(folder):
+        if not sentences.is_sentence_transformer(folder):
             tokens = self.encoder(model, layer=layer, revision=revision)
-            return self._once(("mean", model, layer, revision), lambda: MeanPooledEncoder(tokens))
+            return self._once(("mean", model, layer, revision), lambda: sentences.MeanPooledEncoder(tokens))
         if layer is not None:
-            raise InputError(
-                f"layer {layer}: {model} is a sentence-transformers model, whose layers cannot be chosen; leave it out"
-            )
-        return self._once(
-            ("sentence", model, revision),
-            lambda: SentenceTransformerEncoder(
-                model, revision=revision, device=self.device, dtype=self.dtype, local_files_only=self.local_files_only
-            ),
-        )
+            why = f"{model} is a sentence-transformers model, whose layers cannot be chosen; leave it out"
+            raise InputError(f"layer {layer}: {why}")
+        options = self._options(revision) | {"dtype": self.dtype}
+        return self._once(("sentence", model, revision), lambda: sentences.SentenceTransformerEncoder(model, **options))
 
     def words_and_sentences(
         self, model: str, *, layer: int, revision: str | None = None
     ) -> "tuple[LayerView, MeanPooledEncoder] | None":
-        """Word vectors of a layer and sentence vectors of one model, from one pass over each text.
-
-        Args:
-            model: name of the model.
-            layer: of the words.
-            revision: Hub revision.
-
-        Returns:
-            Both, or None where the model does not average the vectors of its last layer, or has no such layer.
-        """
+        """Word vectors of a layer and sentence vectors of one model, from one pass over each text; None where the model
+        does not average the vectors of its last layer, or has no such layer."""
         from mtmetrics.models.sentence_encoder import MeanPooledEncoder, is_mean_pooled
         from mtmetrics.models.token_encoder import LayerView, one_hot_mix
 
@@ -121,47 +92,25 @@ class ModelPool:
         tokens = self.encoder(model, mix=one_hot_mix(layers, depth), revision=revision)
         return LayerView(tokens, layers, 0), MeanPooledEncoder(LayerView(tokens, layers, 1))
 
-    def is_table(self, name: str) -> bool:
-        """Whether a name is that of a table of word vectors, which is a file."""
-        return Path(name).is_file()
-
     def static_vectors(self, table: str) -> "StaticVectors":
-        """A table of word vectors."""
         from mtmetrics.models.static_vectors import StaticVectors
 
         return self._once(("static", table), lambda: StaticVectors(table))
 
     def language_model(self, model: str, *, revision: str | None = None, **options: Any) -> LanguageModel:
         """The language model; `options` are its ``start_token``, ``end_token`` and ``length_power``."""
-        return self._once(
-            ("lm", model, revision, *sorted(options.items())),
-            lambda: LanguageModel(
-                model, revision=revision, device=self.device, local_files_only=self.local_files_only, **options
-            ),
-        )
+        key = ("lm", model, revision, *sorted(options.items()))
+        return self._once(key, lambda: LanguageModel(model, **self._options(revision), **options))
 
     def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: int) -> "Translator":
         """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""
         from mtmetrics.models.translator import Translator
 
-        return self._once(
-            ("translator", model, lang_pair, revision, *sorted(options.items())),
-            lambda: Translator(
-                model,
-                lang_pair,
-                revision=revision,
-                device=self.device,
-                local_files_only=self.local_files_only,
-                **options,
-            ),
-        )
+        key = ("translator", model, lang_pair, revision, *sorted(options.items()))
+        return self._once(key, lambda: Translator(model, lang_pair, **self._options(revision), **options))
 
     def regressor(self, model: str, *, revision: str | None = None) -> "tuple[Regressor, str]":
-        """A trained regressor, and its fingerprint.
-
-        Raises:
-            ArtifactError: a file is missing or damaged.
-        """
+        """A trained regressor, and its fingerprint."""
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "model.safetensors").is_file():
             raise ArtifactError(f"{folder}: no model.safetensors, so it is no regressor")
@@ -172,6 +121,9 @@ class ModelPool:
                 return Regressor.read(folder), model_fingerprint(folder)
             except TypeError as error:
                 raise ArtifactError(f"{folder}: its config.json is not that of a regressor ({error})") from error
+
+    def _options(self, revision: str | None) -> dict[str, Any]:
+        return {"revision": revision, "device": self.device, "local_files_only": self.local_files_only}
 
     def _once(self, key: tuple[object, ...], load: Callable[[], Any]) -> Any:
         if key not in self._loaded:

@@ -1,7 +1,4 @@
-"""The metrics by name: which scorer each one has, which options it takes, and what it compares translations with.
-
-Nothing is imported until a metric is asked for, so that the command line knows them all at no cost.
-"""
+"""The metrics by name; nothing is imported until one is asked for, so the command line knows them all at no cost."""
 
 import dataclasses
 import importlib
@@ -54,14 +51,11 @@ class Metric:
         return known
 
     def choose(self, given: Collection[str], asked: Any = None) -> tuple[Column, dict[str, Any]]:
-        """The column to compare with.
+        """The column to compare with, and the option that says so to `load_scorer`.
 
         Args:
             given: the columns that the user passed.
             asked: value of the option, or None.
-
-        Returns:
-            The column, and the option that says so to `load_scorer`.
 
         Raises:
             InputError: the column is missing, or both are there and nothing says which one counts.
@@ -110,22 +104,13 @@ METRICS: dict[str, Metric] = {
 
 
 def find_metric(name: str) -> Metric:
-    """The metric of a name.
-
-    Raises:
-        InputError: there is none.
-    """
     if name not in METRICS:
         raise InputError(f"metric {name!r}: must be one of {', '.join(METRICS)}")
     return METRICS[name]
 
 
 def has_presets(metric: str) -> bool:
-    """Whether a preset changes anything about a metric.
-
-    Raises:
-        InputError: an unknown metric.
-    """
+    """Whether a preset changes anything about a metric."""
     return "preset" in find_metric(metric).options()
 
 

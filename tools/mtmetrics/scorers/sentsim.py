@@ -1,22 +1,21 @@
 """SentSim: sentence similarity combined with a similarity of words (Song et al., 2021)."""
 
 import dataclasses
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import choice, positive
+from mtmetrics.inputs import choice
 from mtmetrics.matching.greedy import bertscore
-from mtmetrics.matching.pairs import cosines, sentence_mover_distances
+from mtmetrics.matching.pairs import sentence_mover_distances
 from mtmetrics.matching.transport import euclidean_distances, word_mover_distances
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
-from mtmetrics.scorers.base import ChunkScores, MetricResult, Scorer, cut, given, joined, languages
+from mtmetrics.scorers.base import ChunkScores, MetricResult, Scorer, cut, joined, languages, text_cosines, thread_count
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, model_name, signature
 
@@ -26,15 +25,10 @@ SETTINGS: dict[Setting, Literal["sources", "references"]] = {"src-mt": "sources"
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One of the measures that SentSim combines.
+    """One of the measures that SentSim combines."""
 
-    Attributes:
-        falls: whether a better translation has a lower value (a distance).
-        floor: value of a segment with a blank side; None where the measure has no worst value.
-    """
-
-    falls: bool
-    floor: float | None
+    falls: bool  # a better translation has a lower value (a distance)
+    floor: float | None  # value of a segment with a blank side; None where the measure has no worst value
 
 
 PARTS: dict[str, Part] = {
@@ -55,8 +49,7 @@ VARIANTS = {"bertscore": "sss+bertscore", "wmd": "sss+wmd"}
 
 
 def min_max(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """(n,) values scaled so that `low` becomes 0 and `high` becomes 1, cut there; all 0.5 where the two differ by
-    rounding noise alone."""
+    """(n,) values scaled and cut so that `low` becomes 0 and `high` 1; all 0.5 where these differ by noise alone."""
     noise = _NOISE * max(1.0, abs(low), abs(high))
     return np.full(len(values), 0.5) if high - low <= noise else np.clip((values - low) / (high - low), 0.0, 1.0)
 
@@ -119,13 +112,12 @@ class SentSim(Scorer):
         if normalize == "fixed":
             missing = [name for name in self.parts if name not in self.bounds]
             if missing:
-                raise InputError(
-                    f"normalize='fixed': no bounds for {', '.join(missing)} with setting={setting!r}; use "
-                    "normalize='batch'"
-                )
+                what = f"{', '.join(missing)} with setting={setting!r}"
+                raise InputError(f"normalize='fixed': no bounds for {what}; use normalize='batch'")
         self.normalize_vectors = normalize_vectors
         self.lang_pair = lang_pair
-        self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
+        self.depth = words.depth
+        self.threads = thread_count(threads)
 
     @classmethod
     def from_preset(
@@ -152,8 +144,7 @@ class SentSim(Scorer):
             variant: ``"bertscore"`` or ``"wmd"``, what the sentence similarity is combined with.
             parts: instead of `variant`, names among sss, bertscore, wmd and smd, joined by ``+``.
             layer: hidden state of the encoder of tokens.
-            normalize: see the class; the bounds of a preset belong to its layer and `normalize_vectors`.
-            normalize_vectors: see the class.
+            normalize, normalize_vectors: see the class; the bounds of a preset belong to its layer and vectors.
             **settings: of the class.
 
         Raises:
@@ -172,53 +163,33 @@ class SentSim(Scorer):
         elif variant is not None:
             raise InputError(f"variant {variant!r} and parts {parts!r} both say what is combined; pass one of them")
         normalize = normalize or score.get("normalize", "batch")
-        usual = {"layer": table.get("layer"), "normalize_vectors": score.get("normalize_vectors", False)}
-        asked = given({"layer": layer, "normalize_vectors": normalize_vectors})
-        for name, value in asked.items():
-            if normalize == "fixed" and value != usual[name]:
-                raise InputError(
-                    f"{name} {value!r}: the bounds of preset {bundle.name} belong to {name} {usual[name]}; pass "
-                    "normalize='batch' too"
-                )
-        usual |= asked
-        words, sentences = _encoders(bundle, pool, table, usual["layer"])
-        return cls(
-            words,
-            sentences,
-            bundle.settings.get("bounds", {}).get(chosen),
-            parts=parts,
-            setting=chosen,
-            normalize=normalize,
-            normalize_vectors=usual["normalize_vectors"],
-            lang_pair=lang_pair,
-            **settings,
-        )
-
-    @property
-    def depth(self) -> int | None:
-        return self.words.depth
+        used = {"layer": table.get("layer"), "normalize_vectors": score.get("normalize_vectors", False)}
+        for name, value in {"layer": layer, "normalize_vectors": normalize_vectors}.items():
+            if value is None:
+                continue
+            if normalize == "fixed" and value != used[name]:
+                why = f"the bounds of preset {bundle.name} belong to {name} {used[name]}; pass normalize='batch' too"
+                raise InputError(f"{name} {value!r}: {why}")
+            used[name] = value
+        models = _encoders(bundle, pool, table, used.pop("layer"))
+        bounds = bundle.settings.get("bounds", {}).get(chosen)
+        options = used | settings | {"setting": chosen, "normalize": normalize, "lang_pair": lang_pair}
+        return cls(*models, bounds, parts=parts, **options)
 
     @property
     def signature(self) -> str:
         bounds = {name: self.bounds[name] for name in self.parts} if self.normalize == "fixed" else {}
         scale = ",".join(f"{low:g}:{high:g}" for low, high in bounds.values())
-        return signature(
-            self.metric,
-            {
-                "lp": self.lang_pair,
-                "set": self.setting,
-                "parts": "+".join(self.parts),
-                "enc": model_name(self.words) if self.parts != ("sss",) else None,
-                "layer": self.words.layer if self.parts != ("sss",) else None,
-                "sent": model_name(self.sentences) if "sss" in self.parts else None,
-                "norm": f"fixed({scale})" if scale else self.normalize,
-                "vectors": "unit" if self.normalize_vectors else None,
-                "dtype": dtype_name(self.words.dtype),
-            },
-        )
+        words = self.words if self.parts != ("sss",) else None
+        fields: dict[str, Any] = {"lp": self.lang_pair, "set": self.setting, "parts": "+".join(self.parts)}
+        fields |= {"enc": model_name(words), "layer": words and words.layer}
+        fields["sent"] = model_name(self.sentences) if "sss" in self.parts else None
+        fields["norm"] = f"fixed({scale})" if scale else self.normalize
+        fields |= {"vectors": "unit" if self.normalize_vectors else None, "dtype": dtype_name(self.words.dtype)}
+        return signature(self.metric, fields)
 
     def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
-        """As `Scorer.score_chunks`; with ``normalize="batch"`` everything at once, when the last chunk has come."""
+        """With ``normalize="batch"`` everything at once, when the last chunk has come."""
         results = super().score_chunks(chunks)
         if self.normalize == "fixed":
             yield from results
@@ -241,9 +212,8 @@ class SentSim(Scorer):
 
     def _combine(self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]) -> np.ndarray:
         scaled = {name: min_max(values, *bounds[name]) for name, values in parts.items()}
-        return np.mean(
-            [np.exp(1.0 - values if PARTS[name].falls else values) for name, values in scaled.items()], axis=0
-        )
+        good = [1.0 - values if PARTS[name].falls else values for name, values in scaled.items()]
+        return np.mean(np.exp(good), axis=0)
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         texts = [text for column in (others, *systems) for text in column]
@@ -252,7 +222,7 @@ class SentSim(Scorer):
         columns = [dict(zip(apart, column, strict=True)) for column in zip(*apart.values(), strict=True)]
         results = []
         for column in columns[1:]:
-            parts = {name: self._measures[name](self, columns[0], column) for name in self.parts}
+            parts = {name: self._part(name, columns[0], column) for name in self.parts}
             empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
             truncated = cut(*columns[0].values(), *column.values())
             if self.normalize == "fixed":
@@ -274,36 +244,23 @@ class SentSim(Scorer):
             return {"words": self.words.view(both), "sss": self.sentences.pool(pooled.view(both))}
         encoded = {"words": self.words.encode(texts)}
         if "sss" in self.parts:
-            encoded["sss"] = (
-                self.sentences.pool(encoded["words"]) if pooled is self.words else self.sentences.encode(texts)
-            )
+            shared = pooled is self.words
+            encoded["sss"] = self.sentences.pool(encoded["words"]) if shared else self.sentences.encode(texts)
         return encoded
 
-    def _sss(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
-        x, y = other["sss"], prediction["sss"]
-        return cosines(x.vectors[x.index], y.vectors[y.index])
-
-    def _bertscore(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
-        return bertscore(prediction["words"].normalized(), other["words"].normalized(), threads=self.threads).f1
-
-    def _wmd(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
-        return word_mover_distances(*self._plain(other, prediction), euclidean_distances, threads=self.threads)
-
-    def _smd(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
-        return sentence_mover_distances(*self._plain(other, prediction))
-
-    def _plain(self, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> Iterator[PackedTokens]:
-        """Tokens without special ones, as the published code takes them for its distances."""
-        for side in (other["words"], prediction["words"]):
-            kept = side.select(side.words >= 0)
-            yield kept.normalized() if self.normalize_vectors else kept
-
-    _measures: ClassVar[dict[str, Callable[..., np.ndarray]]] = {
-        "sss": _sss,
-        "bertscore": _bertscore,
-        "wmd": _wmd,
-        "smd": _smd,
-    }
+    def _part(self, name: str, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
+        if name == "sss":
+            return text_cosines(other["sss"], prediction["sss"])
+        x, y = other["words"], prediction["words"]
+        if name == "bertscore":
+            return bertscore(y.normalized(), x.normalized(), threads=self.threads).f1
+        # Without special tokens, as the published code takes its distances.
+        x, y = x.select(x.words >= 0), y.select(y.words >= 0)
+        if self.normalize_vectors:
+            x, y = x.normalized(), y.normalized()
+        if name == "wmd":
+            return word_mover_distances(x, y, euclidean_distances, threads=self.threads)
+        return sentence_mover_distances(x, y)
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         floors = {name: PARTS[name].floor for name in self.parts}
@@ -317,9 +274,8 @@ def _setting(bundle: Preset, setting: Any) -> Setting:
     if not known:
         raise ArtifactError(f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table")
     if setting is None and len(known) > 1:
-        raise InputError(
-            "setting is missing: pass setting='src-mt' (compare with sources) or setting='mt-ref' (with references)"
-        )
+        both = "setting='src-mt' (compare with sources) or setting='mt-ref' (with references)"
+        raise InputError(f"setting is missing: pass {both}")
     chosen = known[0] if setting is None else choice("setting", setting, tuple(SETTINGS))
     if chosen not in known:
         raise InputError(f"setting {chosen!r}: preset {bundle.name} has models for {known[0]!r} only")
@@ -328,12 +284,11 @@ def _setting(bundle: Preset, setting: Any) -> Setting:
 
 def _encoders(bundle: Preset, pool: ModelPool, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:
     """The encoders of words and of sentences, as one where the model is the same."""
-    names = [(bundle.path(table[key]), table.get(f"{key}_revision")) for key in ("words", "sentences")]
-    (words, revision), (sentences, sentences_revision) = names
+    words, sentences = ((bundle.path(table[key]), table.get(f"{key}_revision")) for key in ("words", "sentences"))
     both = None
-    if names[0] == names[1] and type(layer) is int:
-        both = pool.words_and_sentences(words, layer=layer, revision=revision)
-    return both or (
-        pool.encoder(words, layer=layer, revision=revision),
-        pool.sentence_encoder(sentences, revision=sentences_revision),
-    )
+    if words == sentences and type(layer) is int:
+        both = pool.words_and_sentences(words[0], layer=layer, revision=words[1])
+    if both:
+        return both
+    encoder = pool.encoder(words[0], layer=layer, revision=words[1])
+    return encoder, pool.sentence_encoder(sentences[0], revision=sentences[1])

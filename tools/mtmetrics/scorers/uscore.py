@@ -1,7 +1,7 @@
 """UScore: word level and sentence level, both without supervision (Belouadi and Eger, 2023)."""
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,12 +9,11 @@ import numpy as np
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
-from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.translator import Translator
-from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoder_table, languages, preset_map
+from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoder_table, languages, preset_map, text_cosines
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.signature import dtype_name, map_name, model_name, signature
@@ -118,12 +117,12 @@ class UScore(Scorer):
         self.weights, self.lang_pair = weights, lang_pair
         self.without = sorted(name for name in set(without) if self.word_weights or OPTIONAL[name] == "snt")
         self.words, self.translator, self.sentences = words, translator, sentences
+        self.depth = words and words.depth
         models = {"wmd": words, "pseudo": translator, "lm": words and words.language_model, "snt": sentences}
         for name in (*self.word_weights, *self.level_weights):
             if name in models and models[name] is None:
-                raise InputError(
-                    f"the model of the part {name!r} is missing; pass it, or leave the part out by name (without=)"
-                )
+                advice = "pass it, or leave the part out by name (without=)"
+                raise InputError(f"the model of the part {name!r} is missing; {advice}")
         if words is not None and words.variant != "uscore":
             raise InputError(f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}")
 
@@ -148,8 +147,7 @@ class UScore(Scorer):
             preset: name of a preset, or a folder with a preset.toml, such as ``mtmetrics uscore`` makes.
             lang_pair: such as ``"de-en"``; not needed where the preset was made for one.
             pool: loaded models to share.
-            parts: see the class.
-            weights: see the class.
+            parts, weights: see the class.
             without: what is left out, besides what the preset leaves out: ``"translation"``, ``"language_model"`` or
                 ``"sentences"``, or several of them joined by ``+``.
             map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
@@ -178,16 +176,13 @@ class UScore(Scorer):
         missing = [name for name in needed if "model" not in tables[name]]
         if missing:
             named = [f"{name} ({target})" if name == "language_model" else name for name in missing]
+            advice = "'mtmetrics uscore' makes a preset that does, from text of both languages; or leave out by name"
             raise ArtifactError(
-                f"preset {bundle.name}: names no model for {' and '.join(named)}; 'mtmetrics uscore' makes a preset "
-                "that "
-                f"does, from text of both languages; or leave out by name: without={'+'.join(missing)!r}"
+                f"preset {bundle.name}: names no model for {' and '.join(named)}; {advice}: "
+                f"without={'+'.join(missing)!r}"
             )
-        loaders: dict[str, Callable[..., Any]] = {
-            "translation": functools.partial(pool.translator, lang_pair=lang_pair),
-            "language_model": pool.language_model,
-            "sentences": pool.sentence_encoder,
-        }
+        translator = functools.partial(pool.translator, lang_pair=lang_pair)
+        loaders = dict(zip(OPTIONAL, (translator, pool.language_model, pool.sentence_encoder), strict=True))
         models = {name: loaders[name](**tables[name]) for name in needed}
         words = None
         if word_weights:
@@ -200,35 +195,22 @@ class UScore(Scorer):
         return cls(words, models.get("translation"), models.get("sentences"), **options)
 
     @property
-    def depth(self) -> int | None:
-        return None if self.words is None else self.words.depth
-
-    @property
     def signature(self) -> str:
         words = self.words if self.word_weights else None
         model = words.language_model if words is not None and "lm" in self.word_weights else None
         translator = self.translator if "pseudo" in self.word_weights else None
         sentences = self.sentences if "snt" in self.level_weights else None
         encoder = words.encoder if words is not None else sentences
-        return signature(
-            self.metric,
-            {
-                "lp": self.lang_pair,
-                "parts": "+".join(self.level_weights),
-                "weights": self.weights,
-                "without": "+".join(self.without) or None,
-                "enc": words and model_name(words.encoder),
-                "layer": words and words.encoder.layer,
-                "map": words and map_name(words.remapping),
-                "mt": model_name(translator),
-                "beams": translator and translator.beams,
-                "mtlen": translator and translator.max_length,
-                "lm": model_name(model),
-                **(model.signature_fields if model is not None else {}),
-                "sent": model_name(sentences),
-                "dtype": encoder and dtype_name(encoder.dtype),
-            },
-        )
+        fields: dict[str, Any] = {"lp": self.lang_pair, "parts": "+".join(self.level_weights), "weights": self.weights}
+        fields["without"] = "+".join(self.without) or None
+        if words is not None:
+            fields |= {"enc": model_name(words.encoder), "layer": words.encoder.layer, "map": map_name(words.remapping)}
+        if translator is not None:
+            fields |= {"mt": model_name(translator), "beams": translator.beams, "mtlen": translator.max_length}
+        if model is not None:
+            fields |= {"lm": model_name(model), **model.signature_fields}
+        fields |= {"sent": model_name(sentences), "dtype": encoder and dtype_name(encoder.dtype)}
+        return signature(self.metric, fields)
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         translator = self.translator if "pseudo" in self.word_weights else None
@@ -253,31 +235,25 @@ class UScore(Scorer):
                     truncated |= long
                 parts["wrd"] = weighted_sum(parts, self.word_weights)
             if "snt" in levels:
-                source, target = levels["snt"][0], levels["snt"][number]
-                parts["snt"] = cosines(source.vectors[source.index], target.vectors[target.index])
+                parts["snt"] = text_cosines(levels["snt"][0], levels["snt"][number])
             segments = weighted_sum(parts, self.level_weights)
             results.append(ChunkScores(segments, parts, truncated, np.isnan(segments)))
         return results
 
     def _encoded(self, columns: list[list[str]], pseudo_references: list[str]) -> dict[str, list[PackedTokens]]:
-        """Per level one packed column of sources, of each system, and of pseudo-references; a text is encoded once per
-        encoder."""
+        """Per level the packed sources, systems and pseudo-references; a text is encoded once per encoder."""
         lines = len(columns[0])
         texts = [text for column in columns for text in column]
         packed: dict[str, list[PackedTokens]] = {}
         tokens = None
         if self.words is not None and self.word_weights:
             tokens = self.words.encoder.encode(texts + pseudo_references)
-            sides = tokens.split(lines)
-            packed["wrd"] = [
-                self.words.ngrams_of(side, "target" if number else "source") for number, side in enumerate(sides)
-            ]
+            source, *targets = tokens.split(lines)
+            packed["wrd"] = [self.words.ngrams_of(source, "source")]
+            packed["wrd"] += [self.words.ngrams_of(side, "target") for side in targets]
         if self.sentences is not None and "snt" in self.level_weights:
-            shared = (
-                tokens is not None
-                and isinstance(self.sentences, MeanPooledEncoder)
-                and self.sentences.tokens is self.words.encoder
-            )
+            pooled = self.sentences.tokens if isinstance(self.sentences, MeanPooledEncoder) else None
+            shared = tokens is not None and pooled is self.words.encoder
             packed["snt"] = (self.sentences.pool(tokens) if shared else self.sentences.encode(texts)).split(lines)
         return packed
 
@@ -301,12 +277,9 @@ class UScore(Scorer):
 
 def _model_tables(bundle: Preset, target: str, lm: str | None) -> dict[str, dict[str, Any]]:
     """By the names of `OPTIONAL`, the tables of the models, with their paths; empty where the preset has none."""
-    tables = {
-        "translation": bundle.settings.get("translation", {}),
-        "language_model": {"model": lm} if lm else bundle.settings.get("language_models", {}).get(target, {}),
-        "sentences": bundle.settings.get("sentences", {}),
-    }
-    return {
-        name: {**table, "model": bundle.path(table["model"])} if "model" in table else {}
-        for name, table in tables.items()
-    }
+    tables = {name: bundle.settings.get(name, {}) for name in ("translation", "sentences")}
+    of_target = bundle.settings.get("language_models", {}).get(target, {})
+    tables["language_model"] = {"model": lm} if lm else of_target
+    for name, table in tables.items():
+        tables[name] = {**table, "model": bundle.path(table["model"])} if "model" in table else {}
+    return tables

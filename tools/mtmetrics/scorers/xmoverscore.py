@@ -1,8 +1,8 @@
 """XMoverScore: similarity of a source and its translation, and a language model (Zhao et al., 2020)."""
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,6 @@ from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, number, positive
 from mtmetrics.maps.remapping import Remapping, Sides
-from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment, Units, ngram_units, word_plan
 from mtmetrics.matching.transport import (
     DISTANCES,
@@ -30,9 +29,10 @@ from mtmetrics.scorers.base import (
     cut,
     encoded_together,
     encoder_table,
-    given,
     languages,
     preset_map,
+    text_cosines,
+    thread_count,
 )
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, map_name, model_name, signature
@@ -47,25 +47,15 @@ _OF_WORDS = ("ngram", "distance", "weights", "drop_rate")
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A published form of the metric; every field but the first three can be chosen independently.
+    """A published form of the metric; every field but the first three can be chosen independently."""
 
-    Attributes:
-        similarity: turns (n,) distances into scores, higher is better.
-        word_filter: drop punctuation and continuation pieces before n-grams are made.
-        normalise_lm: divide the log-likelihood by the length once more and exponentiate.
-        distance: between L2-normalised n-gram vectors.
-        ngram: tokens per n-gram.
-        layer: hidden state of the encoder; None is the last.
-        drop_rate: share of flows that partial transport drops; None for full transport.
-    """
-
-    similarity: Callable[[np.ndarray], np.ndarray]
-    word_filter: bool
-    normalise_lm: bool
+    similarity: Callable[[np.ndarray], np.ndarray]  # of distances
+    word_filter: bool  # drop punctuation and continuation pieces before n-grams are made
+    normalise_lm: bool  # divide the log-likelihood by the length once more and exponentiate
     distance: Distance
     ngram: int
-    layer: int | None
-    drop_rate: float | None
+    layer: int | None  # None is the last
+    drop_rate: float | None  # None for full transport
 
 
 VARIANTS: dict[str, Variant] = {
@@ -140,16 +130,14 @@ class XMoverScore(Scorer):
         self.encoder = encoder
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
-            raise InputError(
-                f"vectors of sources have {encoder.dim} numbers, those of predictions {self.target_encoder.dim}"
-            )
+            widths = f"vectors of sources have {encoder.dim} numbers, those of predictions {self.target_encoder.dim}"
+            raise InputError(widths)
         self.similarity: Similarity = choice("similarity", similarity, SIMILARITIES)
         if similarity == "cosine":
             for name, value in zip(_OF_WORDS, (ngram, distance, weights, drop_rate), strict=True):
                 if value is not None:
-                    raise InputError(
-                        f"{name} has no effect with similarity='cosine', which compares whole texts; leave it out"
-                    )
+                    why = "which compares whole texts; leave it out"
+                    raise InputError(f"{name} has no effect with similarity='cosine', {why}")
         self.ngram = positive("ngram", form.ngram if ngram is None else ngram)
         self.distance: Distance = choice("distance", form.distance if distance is None else distance, DISTANCES)
         self.remapping = remapping
@@ -167,7 +155,8 @@ class XMoverScore(Scorer):
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
             raise InputError(f"drop_rate {self.drop_rate!r}: must lie between 0 and 1")
         self.lang_pair = lang_pair
-        self.threads = positive("threads", (os.cpu_count() or 1) if threads is None else threads)
+        self.depth = encoder.depth
+        self.threads = thread_count(threads)
         self._form = form
 
     @classmethod
@@ -197,8 +186,7 @@ class XMoverScore(Scorer):
             layer: hidden state of the encoder.
             map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
             maps: a map file, a folder of maps, or the name of a map artifact.
-            lm: a language model, or ``"none"``. A preset without a model for the target language uses none, and the
-                signature says so.
+            lm: a language model, or ``"none"``, as where a preset has none for the target language.
             weights: ``"uniform"``, or a stored table of inverse document frequencies.
             **settings: of the class.
 
@@ -208,7 +196,8 @@ class XMoverScore(Scorer):
         """
         bundle, pool = cls.open_preset(preset, pool)
         pair = languages(bundle, lang_pair, needed=True)
-        asked, score = given(settings), bundle.settings.get("score", {})
+        score = bundle.settings.get("score", {})
+        asked = {name: value for name, value in settings.items() if value is not None}
         variant = choice("variant", (score | asked).get("variant", "acl20"), list(VARIANTS))
         similarity = choice("similarity", (score | asked).get("similarity", "mover"), SIMILARITIES)
         if similarity == "cosine":
@@ -223,33 +212,19 @@ class XMoverScore(Scorer):
         return cls(sources, targets, remapping, model, table, lang_pair=lang_pair, **merged)
 
     @property
-    def depth(self) -> int | None:
-        return self.encoder.depth
-
-    @property
     def signature(self) -> str:
-        form, model = self._form, self.language_model
-        words = self.similarity == "mover"
-        return signature(
-            self.metric,
-            {
-                "lp": self.lang_pair,
-                "enc": model_name(self.encoder),
-                "tenc": None if self.target_encoder is self.encoder else model_name(self.target_encoder),
-                "layer": self.encoder.layer,
-                "sim": None if words else self.similarity,
-                "ngram": self.ngram if words else None,
-                "map": map_name(self.remapping),
-                "sides": self.sides if self.remapping is not None and self.sides != "source" else None,
-                "lm": "none" if model is None else f"{model_name(model)}*{self.lm_weight:g}",
-                **(model.signature_fields if model is not None else {}),
-                "form": self.variant,
-                "dist": self.distance if self.distance != form.distance else None,
-                "drop": None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded",
-                "weights": f"idf#{self.weights.fingerprint}" if self.weights is not None else None,
-                "dtype": dtype_name(self.encoder.dtype),
-            },
-        )
+        model, words = self.language_model, self.similarity == "mover"
+        target = self.target_encoder if self.target_encoder is not self.encoder else None
+        fields: dict[str, Any] = {"lp": self.lang_pair, "enc": model_name(self.encoder), "tenc": model_name(target)}
+        fields |= {"layer": self.encoder.layer, "sim": None if words else self.similarity}
+        fields |= {"ngram": self.ngram if words else None, "map": map_name(self.remapping)}
+        fields["sides"] = self.sides if self.remapping is not None and self.sides != "source" else None
+        fields["lm"] = "none" if model is None else f"{model_name(model)}*{self.lm_weight:g}"
+        fields |= model.signature_fields if model is not None else {}
+        fields |= {"form": self.variant, "dist": self.distance if self.distance != self._form.distance else None}
+        fields["drop"] = None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded"
+        fields["weights"] = f"idf#{self.weights.fingerprint}" if self.weights is not None else None
+        return signature(self.metric, fields | {"dtype": dtype_name(self.encoder.dtype)})
 
     def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
         """Packed n-grams of texts, ready to be matched."""
@@ -276,10 +251,10 @@ class XMoverScore(Scorer):
 
     def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
         """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
-        transport = self._transport()
-        distances = word_mover_distances(sources, predictions, self.distance, transport=transport, threads=self.threads)
-        return self._form.similarity(distances)
+        options: Any = {"transport": self._transport, "threads": self.threads}
+        return self._form.similarity(word_mover_distances(sources, predictions, self.distance, **options))
 
+    @property
     def _transport(self) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
         return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
 
@@ -296,8 +271,8 @@ class XMoverScore(Scorer):
             encoded, *columns = encoded_together(self.encoder, [others, *systems])
         else:
             encoded, columns = self.encoder.encode(others), encoded_together(self.target_encoder, systems)
-        of_words = self.similarity == "mover"
-        prepare, compare = (self.ngrams_of, self.mover) if of_words else (self._remapped, _cosines)
+        prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
+        compare = self.mover if self.similarity == "mover" else text_cosines
         packed_sources = prepare(encoded, "source")
         results = []
         for predictions, tokens in zip(systems, columns, strict=True):
@@ -311,11 +286,8 @@ class XMoverScore(Scorer):
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
         if self.similarity != "mover":
-            raise InputError(
-                "alignments: similarity='cosine' compares whole texts, so there is nothing to align; use "
-                "similarity='mover'"
-            )
-        transport = self._transport()
+            why = "similarity='cosine' compares whole texts, so there is nothing to align"
+            raise InputError(f"alignments: {why}; use similarity='mover'")
         for source, prediction in zip(others, predictions, strict=True):
             x, x_units = self._units(source, "source")
             y, y_units = self._units(prediction, "target")
@@ -323,7 +295,7 @@ class XMoverScore(Scorer):
                 yield Alignment([], [], np.zeros((0, 0)), np.zeros((0, 0)))
                 continue
             cost = cost_matrix(x.vectors, y.vectors, self.distance)
-            flow, _ = transport(cost, x.weights / x.weights.sum(), y.weights / y.weights.sum())
+            flow, _ = self._transport(cost, x.weights / x.weights.sum(), y.weights / y.weights.sum())
             yield word_plan(x_units, y_units, flow, cost)
 
     def _units(self, text: str, side: Side) -> tuple[PackedTokens, Units]:
@@ -346,11 +318,6 @@ class XMoverScore(Scorer):
         return float(self._combine(farthest, lm)[0]), {self.similarity: float(farthest[0]), "lm": float(lm[0])}
 
 
-def _cosines(sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
-    """(N,) the part ``cosine`` of N pairs of sentence vectors."""
-    return cosines(sources.vectors[sources.index], predictions.vectors[predictions.index])
-
-
 def _preset_encoders(
     bundle: Preset,
     pool: ModelPool,
@@ -364,17 +331,15 @@ def _preset_encoders(
     table = encoder_table(bundle, override)
     sources, targets = (bundle.path(table["model"].replace("{lang}", language)) for language in pair)
     layer = table.get("layer") if layer is None else layer
-    if pool.is_table(sources) and pool.is_table(targets):
+    if Path(sources).is_file() and Path(targets).is_file():
         if layer is not None:
             raise InputError(f"layer {layer}: {sources} is a table of word vectors, which have no layers; leave it out")
         if similarity == "cosine":
-            raise InputError(
-                f"similarity='cosine' needs a vector per text; {sources} is a table of word vectors, use "
-                "similarity='mover'"
-            )
+            why = f"{sources} is a table of word vectors, use similarity='mover'"
+            raise InputError(f"similarity='cosine' needs a vector per text; {why}")
         return pool.static_vectors(sources), pool.static_vectors(targets)
     if sources != targets:
-        missing = targets if pool.is_table(sources) else sources
+        missing = targets if Path(sources).is_file() else sources
         raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
     load, usual = (pool.sentence_encoder, None) if similarity == "cosine" else (pool.encoder, usual_layer)
     encoder = load(sources, layer=usual if layer is None else layer, revision=table.get("revision"))
@@ -384,11 +349,7 @@ def _preset_encoders(
 def preset_language_model(
     bundle: Preset, pool: ModelPool, target: str, override: str | None
 ) -> tuple[LanguageModel | None, float]:
-    """The language model of a preset of XMoverScore for a target language, or the user's own, and its weight.
-
-    Raises:
-        ArtifactError: it cannot be loaded.
-    """
+    """The language model of a preset of XMoverScore for a target language, or the user's own, and its weight."""
     table = bundle.settings.get("language_models", {}).get(target, {})
     if table and "model" not in table:
         raise ArtifactError(f"preset {bundle.name}: names no model in its [language_models.{target}] table")
