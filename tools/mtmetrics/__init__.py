@@ -7,11 +7,10 @@ of one's own. Everything is imported when it is first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.version import __version__
-
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
 
+__version__ = "1.1.0"
 # Name -> the module that it is imported from.
 _PUBLIC = {
     **dict.fromkeys(["ArtifactError", "InputError", "MTMetricsError", "MissingExtraError"], "mtmetrics.errors"),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from mtmetrics.version import __version__
+from mtmetrics import __version__
 
 if TYPE_CHECKING:
     from mtmetrics.maps.remapping import Remapping

@@ -8,8 +8,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from mtmetrics import __version__
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.version import __version__
 
 _COMMANDS = "score compare explain evaluate plot probe data mine remap uscore train artifacts space install demo doctor"
 _M_TRIM_THRESHOLD = -1

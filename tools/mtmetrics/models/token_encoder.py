@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtmetrics import __version__
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import positive
@@ -16,7 +17,6 @@ from mtmetrics.models.device import Devices, pick_devices, torch_dtype
 from mtmetrics.models.packed import PackedTokens, distinct
 from mtmetrics.models.runner import BatchRunner, replicate
 from mtmetrics.models.words import text_words, word_table
-from mtmetrics.version import __version__
 
 if TYPE_CHECKING:
     import torch

@@ -13,6 +13,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from mtmetrics import __version__
 from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, write_atomic
 from mtmetrics.artifacts.models import model_fingerprint, model_folder
 from mtmetrics.errors import InputError, MTMetricsError
@@ -25,7 +26,6 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.textio import iter_lines
 from mtmetrics.uscore import UScoreConfig
-from mtmetrics.version import __version__
 
 SENTENCES, MODEL = "sentences.txt", "model"
 log = logging.getLogger("mtmetrics")
