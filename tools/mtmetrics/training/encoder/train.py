@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path
-from mtmetrics.artifacts.models import model_folder
+from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.data import Judged
 from mtmetrics.training import corpus
@@ -85,7 +85,7 @@ def train_encoder(
 
 def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
     import torch
-    from transformers import AutoConfig, AutoTokenizer, BertModel
+    from transformers import AutoConfig
 
     kind = AutoConfig.from_pretrained(folder, local_files_only=True)
     if kind.model_type != "bert":
@@ -93,10 +93,11 @@ def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
         raise InputError(f"--teacher {folder}: {needed}, this is {kind.model_type}")
     if layer > kind.num_hidden_layers:
         raise InputError(f"layer {layer}: the teacher has the layers 1 to {kind.num_hidden_layers}")
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer, model = pretrained("BertModel", folder, torch.float32)
+    model.pooler = None  # no part of token vectors or their mean
     # On CPUs, the gradient of the fused attention is slow for texts as short as these.
-    options = {"dtype": torch.float32, "add_pooling_layer": False, "attn_implementation": "eager"}
-    return tokenizer, BertModel.from_pretrained(folder, local_files_only=True, **options)
+    model.set_attn_implementation("eager")
+    return tokenizer, model
 
 
 def _tokenizer(train: Sequence[corpus.Pair], original: Any, config: EncoderConfig, seed: int) -> Any:
