@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from mtmetrics.cli.io import read_rows
+from mtmetrics.cli.io import input_rows
 from mtmetrics.cli.options import add_row_options
 from mtmetrics.errors import InputError
 
@@ -36,7 +36,7 @@ def read(metric: str, *argv: str, **options: str | None) -> tuple[list[str], lis
     args = parser.parse_args(argv)
     for name, value in {"metric": metric, "against": None, "setting": None, **options}.items():
         setattr(args, name, value)
-    names, rows, compared = read_rows(args)
+    names, rows, compared = input_rows(args)
     return names, list(rows), compared
 
 

@@ -5,7 +5,7 @@ import pytest
 from goldens import Case, cases, encoder, run_named
 
 from mtmetrics.mining import words as word_level
-from mtmetrics.mining.neighbours import Measure, Neighbours, nearest
+from mtmetrics.mining.neighbours import Neighbours, VectorDistance, nearest
 from mtmetrics.mining.pairs import is_copy
 from mtmetrics.mining.sentences import Margins, ratio_margins
 from mtmetrics.mining.words import closest
@@ -23,7 +23,7 @@ def vectors(case: Case) -> tuple[np.ndarray, np.ndarray]:
         return stored["src"], stored["tgt"]
 
 
-def values_of(case: Case, rows: np.ndarray, measure: Measure) -> np.ndarray:
+def values_of(case: Case, rows: np.ndarray, measure: VectorDistance) -> np.ndarray:
     """Distances or cosines of the targets that a case names."""
     x, y = (side.astype(np.float64) for side in vectors(case))
     if measure == "euclidean":
@@ -32,7 +32,7 @@ def values_of(case: Case, rows: np.ndarray, measure: Measure) -> np.ndarray:
     return np.einsum("id,ikd->ik", x, y[rows])
 
 
-def published_neighbours(x: np.ndarray, y: np.ndarray, k: int, measure: Measure, shard: int) -> Neighbours:
+def published_neighbours(x: np.ndarray, y: np.ndarray, k: int, measure: VectorDistance, shard: int) -> Neighbours:
     """As the published code does with distances (not with cosines): lists are farthest first, and of the neighbours
     that several shards offer the farthest are kept."""
     if measure == "cosine":
@@ -56,7 +56,7 @@ def published_margins(x: np.ndarray, y: np.ndarray, k: int) -> Margins:
     return Margins(forward.rows[best], margins[best])
 
 
-def check_neighbours(case: Case, measure: Measure, key: str) -> None:
+def check_neighbours(case: Case, measure: VectorDistance, key: str) -> None:
     k, shard, expected = case.params["k"], case.params["knn_batch_size"], np.array(case.outputs["indices"])
     found = published_neighbours(*vectors(case), k, measure, shard)
     assert found.values == pytest.approx(case.array(key), rel=DISTANCES)

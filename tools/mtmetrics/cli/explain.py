@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.cli.io import read_rows
+from mtmetrics.cli.io import input_rows
 from mtmetrics.cli.options import add_metric_options, add_row_options, metric_options, model_pool, progress
 from mtmetrics.errors import InputError, MTMetricsError
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         if given and len(given) > 1:
             raise InputError(f"{one}, got {len(given)} files")
     ranges = _ranges(args.segments)
-    [name], rows, compared = read_rows(args)
+    [name], rows, compared = input_rows(args)
     segments = list(_choose(rows, ranges, name))
     plots = _plots(args, segments)
     from mtmetrics.scorers.registry import load_scorer

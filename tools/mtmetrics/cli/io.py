@@ -37,7 +37,7 @@ class Systems(NamedTuple):
     predictions: dict[str, list[str]]
 
 
-def read_rows(args: argparse.Namespace) -> Rows:
+def input_rows(args: argparse.Namespace) -> Rows:
     """Opens what the options of `mtmetrics.cli.options.add_row_options` name, for one metric.
 
     The first row is read at once, so that a missing or empty file is reported before any model is loaded.

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from mtmetrics.cli.io import FORMATS, open_writer, pick_format, read_rows
+from mtmetrics.cli.io import FORMATS, input_rows, open_writer, pick_format
 from mtmetrics.cli.options import add_metric_options, add_row_options, metric_options, model_pool, progress
 
 
@@ -34,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Scores and prints."""
     form = pick_format(args.format, args.out)
-    names, rows, compared = read_rows(args)
+    names, rows, compared = input_rows(args)
     from mtmetrics.scorers.base import chunked, joined, total_report
     from mtmetrics.scorers.registry import load_scorer
 

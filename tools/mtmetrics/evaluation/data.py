@@ -10,15 +10,15 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation import wmt_folder
-from mtmetrics.evaluation.readers import NAMES, Row, files_of, is_number, jsonl_rows, read_rows
+from mtmetrics.evaluation.readers import FIELDS, Row, files_of, is_number, jsonl_rows, read_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NUMBERS = ("human", "raw")
 _SYSTEM_ENDS = (".jsonl", ".jsonl.gz")
-Level = Literal["segment", "system"]
-# The fields of `NAMES` in a row, and the other ones.
+JudgedLevel = Literal["segment", "system"]
+# The fields of `FIELDS` in a row, and the other ones.
 _Segment = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -40,11 +40,11 @@ class Judged:
     file: str
     lang_pair: str
     rows: "pd.DataFrame"
-    level: Level = "segment"
+    level: JudgedLevel = "segment"
 
     @classmethod
     def of(
-        cls, file: str | Path, lang_pair: str, columns: Mapping[str, Sequence[Any]], level: Level = "segment"
+        cls, file: str | Path, lang_pair: str, columns: Mapping[str, Sequence[Any]], level: JudgedLevel = "segment"
     ) -> "Judged":
         """Judged data of the columns of `rows`, those that hold nothing left out; missing items number the sources."""
         import pandas as pd
@@ -100,7 +100,7 @@ class Judged:
         """The n values of another field that holds numbers, None where a row has none; other names are refused."""
         if self.level == "system":
             raise InputError(f"{self.file}: column {name!r}: judgements of whole systems have no columns of scores")
-        known = [column for column in self.rows if column not in NAMES]
+        known = [column for column in self.rows if column not in FIELDS]
         if name not in known:
             raise InputError(f"{self.file}: no column of numbers {name!r}; there are: {', '.join(known) or 'none'}")
         return self.rows[name].tolist()
@@ -145,7 +145,7 @@ def read_judged_segments(path: str | Path, *, prediction_field: str = "translati
     """Reads a JSON Lines file with one judged segment per line, all of one language pair.
 
     A row has the fields ``lp``, ``source``, `prediction_field` and ``human`` (a finite number, or null where there is
-    no judgement), perhaps ``reference``, ``system``, ``sid`` and ``da_mean``; `NAMES` holds other names of them.
+    no judgement), perhaps ``reference``, ``system``, ``sid`` and ``da_mean``; `FIELDS` holds other names of them.
 
     Args:
         path: the file, plain or ``.gz``, or ``-`` for standard input.
@@ -212,8 +212,8 @@ def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
 
 def _segment(row: Row, prediction_field: str) -> _Segment:
     # Another name is meant literally; the usual one has the variants of other layouts.
-    literal = {} if prediction_field == NAMES["translation"][0] else {"translation": (prediction_field,)}
-    known = NAMES | literal
+    literal = {} if prediction_field == FIELDS["translation"][0] else {"translation": (prediction_field,)}
+    known = FIELDS | literal
     names = {field: next((name for name in known[field] if name in row.fields), None) for field in known}
     for field in ("source", "translation", "human"):
         if names[field] is None:
@@ -234,13 +234,13 @@ def _columns(segments: Sequence[_Segment]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for _, others in segments for name in others)
     columns = {name: [others.get(name) for _, others in segments] for name in names}
     columns = {name: values for name, values in columns.items() if all(v is None or is_number(v) for v in values)}
-    return columns | {field: [known[field] for known, _ in segments] for field in NAMES if field != "lp"}
+    return columns | {field: [known[field] for known, _ in segments] for field in FIELDS if field != "lp"}
 
 
 # Judgements of whole systems.
 
 
-def _read_wmt_folder(path: str | Path, lang_pair: str | None, level: Level) -> list[Judged]:
+def _read_wmt_folder(path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:
     found = wmt_folder.judged_columns(path, "seg" if level == "segment" else "sys", lang_pair=lang_pair)
     return [Judged.of(Path(path), pair, columns, level) for pair, columns in found.items()]
 

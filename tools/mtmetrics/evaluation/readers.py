@@ -15,7 +15,7 @@ from mtmetrics.inputs import language_pair
 from mtmetrics.textio import decoded_lines, iter_jsonl, iter_lines, shown
 
 # What a field is called in the layouts: in our files first, then in common training files, WMT17, and MLQE-PE.
-NAMES: dict[str, tuple[str, ...]] = {
+FIELDS: dict[str, tuple[str, ...]] = {
     "lp": ("lp", "LP"),
     "source": ("source", "src", "original"),
     "translation": ("translation", "mt"),
@@ -25,8 +25,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "human": ("human", "score", "HUMAN_score", "z_mean"),
     "raw": ("raw", "da_mean", "mean"),
 }
-_TEXTS = {name for field, names in NAMES.items() if field not in ("human", "raw") for name in names}
-_REQUIRED_TEXTS = {*NAMES["source"], *NAMES["translation"]}
+_TEXTS = {name for field, names in FIELDS.items() if field not in ("human", "raw") for name in names}
+_REQUIRED_TEXTS = {*FIELDS["source"], *FIELDS["translation"]}
 _ABSENT = {"", "None"}
 _LARGEST = np.finfo(np.float64).max.item()
 _MLQE = ".df.short.tsv"
@@ -40,14 +40,14 @@ class Row(NamedTuple):
     fields: Mapping[str, Any]
 
     def name(self, field: str) -> str | None:
-        """The name under which the row has a field of `NAMES`, or None where it has not."""
-        return next((name for name in NAMES[field] if name in self.fields), None)
+        """The name under which the row has a field of `FIELDS`, or None where it has not."""
+        return next((name for name in FIELDS[field] if name in self.fields), None)
 
     def required(self, field: str) -> str:
-        """The name under which the row has a field of `NAMES`; refused where it has not."""
+        """The name under which the row has a field of `FIELDS`; refused where it has not."""
         name = self.name(field)
         if name is None:
-            raise self.lacks(NAMES[field])
+            raise self.lacks(FIELDS[field])
         return name
 
     def lacks(self, names: tuple[str, ...]) -> InputError:

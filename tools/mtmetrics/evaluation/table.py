@@ -52,13 +52,13 @@ def _spa(scores: Scores, judged: Judged) -> Correlation:
 
 
 _SPECIAL: dict[str, Callable[[Scores, Judged], Correlation]] = {"darr": _darr, "acc23": _acc23, "spa": _spa}
-NAMES = (*COEFFICIENTS, *_SPECIAL)
+MEASURES = (*COEFFICIENTS, *_SPECIAL)
 GROUPS = ("none", "item", "system")
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """A coefficient (one of `NAMES`), over all segments or as the mean over groups of them (one of `GROUPS`).
+    """A coefficient (one of `MEASURES`), over all segments or as the mean over groups of them (one of `GROUPS`).
 
     ``"item"`` correlates the translations of each source by themselves, ``"system"`` each system's. ``darr``, ``acc23``
     and ``spa`` compare translations of one source by definition and take no group.
@@ -68,7 +68,7 @@ class Measure:
     group: str = "none"
 
     def __post_init__(self) -> None:
-        choice("coefficient", self.name, NAMES)
+        choice("coefficient", self.name, MEASURES)
         choice("group", self.group, GROUPS if self.name in COEFFICIENTS else ("none",))
 
     @property

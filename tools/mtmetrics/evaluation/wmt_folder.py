@@ -26,10 +26,10 @@ from mtmetrics.artifacts.files import make_folder, write_atomic
 from mtmetrics.errors import InputError
 from mtmetrics.textio import iter_lines
 
-Level = Literal["seg", "sys"]
+FileLevel = Literal["seg", "sys"]
 # What the metrics tasks of WMT since 2019 judge by, most wanted first; where both are there, raw values for segments,
 # z-scores for systems.
-_STANDARD: dict[Level, tuple[str, ...]] = {
+_STANDARD: dict[FileLevel, tuple[str, ...]] = {
     "seg": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-raw", "wmt-z"),
     "sys": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-z", "wmt-raw"),
 }
@@ -54,7 +54,7 @@ def lang_pairs(root: str | Path) -> list[str]:
 
 
 def judged_columns(
-    root: str | Path, level: Level, *, lang_pair: str | None = None
+    root: str | Path, level: FileLevel, *, lang_pair: str | None = None
 ) -> dict[str, dict[str, Sequence[Any]]]:
     """Language pair -> the columns of `Judged.rows`: all systems with human scores, one after the other.
 
@@ -110,12 +110,12 @@ class EvalSet:
         wanted = (*_USUAL_REFERENCES, *self.references)
         return name or next((usual for usual in wanted if usual in self.references), None)
 
-    def _human_names(self, level: Level) -> list[str]:
+    def _human_names(self, level: FileLevel) -> list[str]:
         end = f".{level}.score"
         files = (self.root / "human-scores").glob(f"{self.lang_pair}.*{end}")
         return sorted(path.name.removeprefix(f"{self.lang_pair}.").removesuffix(end) for path in files)
 
-    def human_scores(self, name: str, level: Level) -> Scores:
+    def human_scores(self, name: str, level: FileLevel) -> Scores:
         """System -> one human score per segment, or a single one at the level ``sys``; None where there is none."""
         return self._scores(self.root / "human-scores" / f"{self.lang_pair}.{name}.{level}.score", level)
 
@@ -125,7 +125,7 @@ class EvalSet:
         files = sorted((self.root / "metric-scores" / self.lang_pair).glob(f"*{end}"))
         return {path.name.removesuffix(end): self._scores(path, "seg", finite=False) for path in files}
 
-    def judged(self, level: Level) -> dict[str, Sequence[Any]] | None:
+    def judged(self, level: FileLevel) -> dict[str, Sequence[Any]] | None:
         """The columns of `judged_columns`; None where there are no human scores."""
         names = self._human_names(level)
         known = [name for name in _STANDARD[level] if name in names]
@@ -158,7 +158,7 @@ class EvalSet:
             columns |= raw | {metric: column(scores) for metric, scores in self.metric_scores().items()}
         return columns
 
-    def _scores(self, path: Path, level: Level, *, finite: bool = True) -> Scores:
+    def _scores(self, path: Path, level: FileLevel, *, finite: bool = True) -> Scores:
         scores: Scores = {}
         for number, line in enumerate(iter_lines(path), 1):
             if not line.strip():
@@ -196,14 +196,16 @@ class EvalSet:
         compared = self._compared(references)
         return {system: texts for system, texts in self.outputs.items() if system not in compared}
 
-    def metric_files(self, metric: str, references: str, *, overwrite: bool = False) -> dict[Level, Path]:
+    def metric_files(self, metric: str, references: str, *, overwrite: bool = False) -> dict[FileLevel, Path]:
         """Where scores of a metric are written to, by level; impossible names and existing files are refused."""
         if not metric or metric.startswith(".") or not set(metric).isdisjoint("/\\ \t\n"):
             refused = "no blank, no slash and no '.' at the start are allowed"
             raise InputError(f"metric name {metric!r}: it becomes the name of a file; {refused}")
         self._compared(references)
         folder = self.root / "metric-scores" / self.lang_pair
-        files: dict[Level, Path] = {level: folder / f"{metric}-{references}.{level}.score" for level in ("seg", "sys")}
+        files: dict[FileLevel, Path] = {
+            level: folder / f"{metric}-{references}.{level}.score" for level in ("seg", "sys")
+        }
         for path in files.values():
             if path.exists() and not overwrite:
                 raise InputError(f"{path} exists already; choose another name or pass --overwrite")
@@ -211,7 +213,7 @@ class EvalSet:
 
     def write_metric_scores(
         self, metric: str, references: str, scores: Mapping[str, Sequence[float]], *, overwrite: bool = False
-    ) -> dict[Level, Path]:
+    ) -> dict[FileLevel, Path]:
         """Writes system -> n finite scores, higher is better, of the `scored_systems`, for mt-metrics-eval to compare.
 
         A system's score is the mean over its segments.
@@ -224,7 +226,7 @@ class EvalSet:
         """
         files = self.metric_files(metric, references, overwrite=overwrite)
         self._check_scores(self.scored_systems(references), scores)
-        lines: dict[Level, list[str]] = {
+        lines: dict[FileLevel, list[str]] = {
             "seg": [f"{system}\t{float(value)!r}\n" for system, values in scores.items() for value in values],
             "sys": [f"{system}\t{float(np.mean(values))!r}\n" for system, values in scores.items()],
         }

@@ -8,7 +8,7 @@ import numpy as np
 
 from mtmetrics.inputs import choice, positive
 
-Measure = Literal["euclidean", "cosine"]
+VectorDistance = Literal["euclidean", "cosine"]
 Wrap = Callable[[Iterable[int]], Iterable[int]]
 _BLOCK = 512
 _FLAT_LIMIT = 200_000
@@ -33,7 +33,7 @@ def nearest(
     base: np.ndarray,
     k: int,
     *,
-    measure: Measure = "euclidean",
+    measure: VectorDistance = "euclidean",
     flat_limit: int = _FLAT_LIMIT,
     shard: int = _SHARD,
     wrap: Wrap = iter,

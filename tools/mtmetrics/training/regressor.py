@@ -279,7 +279,7 @@ class JudgedPair(NamedTuple):
 def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
     """Reads JSON Lines, plain or ``.gz``, with one judged translation per line; rows with a blank text are left out.
 
-    The names of the fields are in `mtmetrics.evaluation.readers.NAMES`; `against` is ``"reference"`` or ``"source"``;
+    The names of the fields are in `mtmetrics.evaluation.readers.FIELDS`; `against` is ``"reference"`` or ``"source"``;
     with `standardise`, the judgements of each file get mean 0 and deviation 1.
     """
     if not paths:
