@@ -87,7 +87,9 @@ def read_distillation(
     pairs, counts = read_pairs(parallel, exclude, caps, seed)
     columns = [column for test in tests for column in (test.sources, test.predictions, test.references)]
     keys = {text_key(text) for column in columns for text in column if text}
-    kept = [pair for pair in pairs if keys.isdisjoint((text_key(pair.source), text_key(pair.target)))]
+    kept = pairs
+    if keys:  # else the keys of all pairs would be made for nothing
+        kept = [pair for pair in pairs if keys.isdisjoint((text_key(pair.source), text_key(pair.target)))]
     counts.left_out["judged"] += len(pairs) - len(kept)
     train, words, held = training_split(kept, config.held_back_per_mille, config.held_back_per_pair, seed)
     log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
