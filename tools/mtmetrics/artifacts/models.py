@@ -75,6 +75,14 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
         return tokenizer, getattr(transformers, auto_class).from_pretrained(folder, **options)
 
 
+def own_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a folder that holds no model; an `ArtifactError` where it cannot be read."""
+    from transformers import PreTrainedTokenizerFast
+
+    with loading(folder, "tokenizer"):
+        return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+
+
 def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
     """Loads a folder as a sentence-transformers model; an encoder without pooling gets mean pooling."""
     import torch

@@ -80,7 +80,7 @@ def train_encoder(
         "multilingual encoder", "mtmetrics train encoder", **data.record(), before_training=before, result=result
     ) as temporary:
         save_model(student, tokenizers["others"], temporary)
-        vocabulary.save_tokenizer(tokenizers["english"], temporary / "english")
+        vocabulary.save_tokenizer(tokenizers["english"], temporary / "languages" / "en")
     return run.output
 
 
