@@ -9,6 +9,7 @@ import pytest
 from tokenizers import models
 from transformers import AutoTokenizer
 
+from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
@@ -83,3 +84,8 @@ def test_a_broken_tokenizer_is_named(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "encoder" / "languages" / "en" / "tokenizer.json").write_text("{")
     with pytest.raises(ArtifactError, match="languages/en"):
         TokenEncoder(tmp_path / "encoder")
+
+
+def test_such_an_encoder_is_no_sentence_transformers_model(folder: Path) -> None:
+    with pytest.raises(ArtifactError, match="reads some languages with a vocabulary of its own, which"):
+        sentence_model(folder, "cpu")
