@@ -112,6 +112,16 @@ def test_language_model_is_added_with_its_weight(encoder: TokenEncoder, language
     assert result.segments == pytest.approx(plain + 0.3 * lm)
 
 
+def test_punctuation_and_continuation_pieces_count_where_all_tokens_do(encoder: TokenEncoder) -> None:
+    texts = ["the house !", "housedog"]
+    words, whole = (XMoverScore(encoder, ngram=1, tokens=tokens) for tokens in ("words", "all"))
+    assert whole.ngrams(texts, "source").lengths.tolist() == encoder.encode(texts).lengths.tolist()
+    assert (words.ngrams(texts, "source").lengths < whole.ngrams(texts, "source").lengths).all()
+    assert "|tokens:all|" in whole.signature
+    assert "tokens" not in words.signature
+    assert "tokens" not in XMoverScore(encoder, variant="release").signature
+
+
 def test_map_moves_the_source_side_or_both(encoder: TokenEncoder) -> None:
     direction = np.linalg.qr(np.random.default_rng(1).normal(size=(16, 16)))[0][0]
     remapping = Remapping("umd", (direction,))
