@@ -30,6 +30,8 @@ def add_parser(subparsers: Any) -> None:
         output.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUT.work)")
         text = "discard what an earlier run left in the work folder"
         output.add_argument("--restart", action="store_true", help=text)
+        text = "where to compute: auto, cpu, cuda, cuda:1 or 1, mps (default: %(default)s)"
+        output.add_argument("--device", default="auto", metavar="NAME", help=text)
         group, config = kind.add_argument_group("settings"), getattr(settings, config_name)
         if "seeds" not in names:
             group.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
@@ -49,7 +51,8 @@ def _train(args: argparse.Namespace, *, function: str, names: list[str], config:
             given[name] = parse_numbers(given[name], option)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     seed = given["seeds"][0] if "seeds" in given else args.seed
-    run = Run(args.out, seed=seed, work=args.work, overwrite=args.overwrite, restart=args.restart)
+    places = {name: getattr(args, name) for name in ("work", "overwrite", "restart", "device")}
+    run = Run(args.out, seed=seed, **places)
     module, _, train = function.rpartition(".")
     settings = config(**{field.name: getattr(args, field.name) for field in dataclasses.fields(config)})
     print(getattr(importlib.import_module(f"mtmetrics.training.{module}"), train)(run, **given, config=settings))

@@ -4,9 +4,10 @@ import contextlib
 import copy
 import csv
 import dataclasses
-import hashlib
+import functools
 import io
 import json
+import logging
 import platform
 import shutil
 import sys
@@ -15,12 +16,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.files import new_folder, write_atomic
+from safetensors import SafetensorError
+
+from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, write_atomic
 from mtmetrics.artifacts.models import model_fingerprint, model_label
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.inputs import positive
+from mtmetrics.models.device import Devices, pick_devices
 from mtmetrics.training.corpus import short_name
 
+log = logging.getLogger(__name__)
 _PACKAGES = ["mtmetrics", "torch", "transformers", "sentence-transformers", "tokenizers"]
 _PACKAGES += ["safetensors", "accelerate", "numpy", "scipy"]
 _MAY_BE_ZERO = {"warmup_steps", "decay_steps", "held_back_per_mille", "english_pieces"}
@@ -37,6 +42,7 @@ class Run:
         work: folder for checkpoints, ``OUTPUT.work`` by default.
         overwrite: replace an existing artifact.
         restart: discard what an earlier run left in `work`.
+        device: of several the first is taken; ``"auto"`` is the graphics card, if there is one.
 
     Attributes:
         history: the logged numbers of the training, one dictionary each.
@@ -50,13 +56,23 @@ class Run:
         work: str | Path | None = None,
         overwrite: bool = False,
         restart: bool = False,
+        device: Devices = "auto",
     ) -> None:
         self.output = Path(output)
         self.seed = seed
         self.work = Path(work) if work else self.output.with_name(self.output.name + ".work")
-        self.overwrite, self.restart = overwrite, restart
+        self.overwrite, self.restart, self._device = overwrite, restart, device
         self.history: list[dict[str, Any]] = []
         self._record: dict[str, Any] = {}
+
+    @functools.cached_property
+    def device(self) -> str:
+        """The name of the device on which the training runs; an InputError where this machine has none such."""
+        import torch
+
+        if self._device == "auto":
+            return "cuda" if torch.cuda.is_available() else "cpu"
+        return str(pick_devices(self._device)[0])
 
     def open(self, config: Any, files: Mapping[str, Sequence[str | Path]], **settings: Any) -> None:
         """Opens the work folder: a new one, or one that the same settings and files began.
@@ -75,8 +91,8 @@ class Run:
         _check(config)
         begun = {"seed": self.seed, "config": dataclasses.asdict(config)}
         self._record = begun | {name: [short_name(path) for path in paths] for name, paths in files.items()} | settings
-        given = begun | {name: [str(path) for path in paths] for name, paths in files.items()} | settings
-        given["files"] = {str(path): _state(path) for paths in files.values() for path in paths}
+        # Data is known by content, so that a production goes on after its folder was moved or restored.
+        given = self._record | {"contents": {name: [*map(_content, paths)] for name, paths in files.items()}}
         text = json.dumps(given, indent=2, sort_keys=True, default=str) + "\n"
         path = self.work / "settings.json"
         if self.restart and path.exists():
@@ -85,7 +101,7 @@ class Run:
         if begun_before and path.read_text(encoding="utf-8") != text:
             what_to_do = "pass --restart to discard it, or another --work"
             raise InputError(f"{self.work} holds a run with other settings; {what_to_do}")
-        self.work.mkdir(parents=True, exist_ok=True)
+        make_folder(self.work)
         write_atomic(path, text)
 
     def once(self, name: str, compute: Callable[[], Any]) -> Any:
@@ -114,12 +130,22 @@ class Run:
         A resumed run ends with the same weights: data order, schedule, optimiser and random states come from the
         checkpoint (with as many threads on the same machine; otherwise up to rounding).
         """
-        # Its state is the last file of a checkpoint: a folder without it was cut off while it was written.
-        whole = [state.parent for state in (self.work / "checkpoints").glob("checkpoint-*/trainer_state.json")]
+        whole = filter(_is_whole, (self.work / "checkpoints").glob("checkpoint-*"))
         last = max(whole, key=lambda folder: int(folder.name.removeprefix("checkpoint-")), default=None)
-        # The trainer prints its log; standard output is for results.
-        with contextlib.redirect_stdout(sys.stderr):
-            trainer.train(resume_from_checkpoint=str(last) if last else None)
+        if last:
+            log.info("going on from %s", last.name)
+        try:
+            # The trainer prints its log; standard output is for results.
+            with contextlib.redirect_stdout(sys.stderr):
+                trainer.train(resume_from_checkpoint=str(last) if last else None)
+        except (OSError, RuntimeError, SafetensorError) as error:
+            half = self.work / "checkpoints" / f"checkpoint-{trainer.state.global_step}"
+            if isinstance(error, RuntimeError) and (_is_whole(half) or not half.is_dir()):
+                raise
+            shutil.rmtree(half, ignore_errors=True)
+            reason = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
+            what_to_do = "free disk space, and the same command goes on from the checkpoint before"
+            raise MTMetricsError(f"cannot write {half}: {reason}; {what_to_do}") from error
         self.history = list(trainer.state.log_history)
 
     @contextlib.contextmanager
@@ -141,12 +167,18 @@ class Run:
             write_table(folder / "training_log.csv", rows, columns)
 
 
-def _state(path: str | Path) -> str:
-    """Size and modification time of a data file, in short."""
+def _content(path: str | Path) -> str:
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file")
-    stat = Path(path).stat()
-    return hashlib.sha256(f"{stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:16]
+    return sha256_file(path)[:16]
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Whether a checkpoint was written to its end: its state is the last of its files."""
+    try:
+        return bool(json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False
 
 
 def _check(config: Any) -> None:
@@ -160,13 +192,6 @@ def _check(config: Any) -> None:
     if hasattr(config, "decay_steps") and config.steps < config.warmup_steps + config.decay_steps:
         rates = f"{config.warmup_steps} of warm-up and {config.decay_steps} of decay"
         raise InputError(f"{config.steps} steps are fewer than {rates}")
-
-
-def device() -> str:
-    """Where trainings run: on the graphics card, if there is one."""
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def trainer_settings(
@@ -206,7 +231,7 @@ def trainer_settings(
         warmup_steps=rise,
         max_grad_norm=1.0,
         bf16=config.bf16,
-        use_cpu=device() == "cpu",
+        use_cpu=run.device == "cpu",
         seed=run.seed,
         data_seed=run.seed,
         save_strategy="steps",
@@ -222,6 +247,12 @@ def trainer_settings(
     # Else the trainer would make a step as many times larger as there are cards, or lose all batches but the first.
     if made.n_gpu > 1:
         made._n_gpu = 1
+    if ":" in run.device:
+        # The trainer would take the first card.
+        import torch
+
+        made.__dict__["_setup_devices"] = torch.device(run.device)
+        torch.cuda.set_device(run.device)
     return made
 
 
