@@ -49,13 +49,16 @@ def _train(args: argparse.Namespace, *, function: str, names: list[str], config:
     for name, option in (("caps", "--cap"), ("weights", "--weight")):
         if name in given:
             given[name] = parse_numbers(given[name], option)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     seed = given["seeds"][0] if "seeds" in given else args.seed
     places = {name: getattr(args, name) for name in ("work", "overwrite", "restart", "device")}
     run = Run(args.out, seed=seed, **places)
+    level = logging.INFO if run.is_main else logging.WARNING
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(message)s")
     module, _, train = function.rpartition(".")
     settings = config(**{field.name: getattr(args, field.name) for field in dataclasses.fields(config)})
-    print(getattr(importlib.import_module(f"mtmetrics.training.{module}"), train)(run, **given, config=settings))
+    made = getattr(importlib.import_module(f"mtmetrics.training.{module}"), train)(run, **given, config=settings)
+    if run.is_main:
+        print(made)
     return 0
 
 

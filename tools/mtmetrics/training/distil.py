@@ -1,5 +1,6 @@
 """Multilingual distillation of an English teacher's sentence vectors (Reimers and Gurevych, 2020)."""
 
+import dataclasses
 import json
 import logging
 import random
@@ -74,7 +75,8 @@ def train_distil(
     run.open(config, {"parallel": parallel, "judged": judged}, exclude=sorted(exclude), caps=caps or {}, **models)
     data = corpus.read_distillation(parallel, judged, exclude, caps, config, run.seed)
     rows = {text: row for row, text in enumerate(dict.fromkeys(english(pair) for pair in [*data.train, *data.held]))}
-    vectors = _teacher_vectors(run, folders["teacher"], list(rows))
+    with run.main_first():
+        vectors = _teacher_vectors(run, folders["teacher"], list(rows))
     trainer = _trainer(run, config, folders["student"], data, rows, vectors)
     with texts_cut(trainer.model, config.max_pieces):
         before = run.once("before", trainer.judge)
@@ -120,7 +122,7 @@ def _trainer(
 
     set_seed(run.seed)
     student = _student(run, folder, data.train, rows, vectors)
-    plan = data.plan(config, run.seed)
+    plan = data.plan(dataclasses.replace(config, steps=config.steps * run.processes), run.seed)
     matrices = [p for p in student.parameters() if p.ndim > 1]
     others = [p for p in student.parameters() if p.ndim < 2]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]

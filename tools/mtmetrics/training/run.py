@@ -8,9 +8,11 @@ import functools
 import io
 import json
 import logging
+import os
 import platform
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -71,8 +73,32 @@ class Run:
         import torch
 
         if self._device == "auto":
-            return "cuda" if torch.cuda.is_available() else "cpu"
-        return str(pick_devices(self._device)[0])
+            chosen = "cuda" if torch.cuda.is_available() else "cpu"
+        else:
+            chosen = str(pick_devices(self._device)[0])
+        return f"cuda:{os.environ['LOCAL_RANK']}" if self.processes > 1 and chosen.startswith("cuda") else chosen
+
+    @property
+    def processes(self) -> int:
+        """How many processes share the steps, as `torchrun` and `accelerate launch` start them."""
+        return int(os.environ.get("WORLD_SIZE", "1"))
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes the artifact, and what all of them share."""
+        return os.environ.get("RANK", "0") == "0"
+
+    @contextlib.contextmanager
+    def main_first(self) -> Iterator[None]:
+        """Has the main process do first what all processes do, so that the others find its files."""
+        if self.processes == 1:
+            yield
+            return
+        require_extra("train", "training in several processes")
+        from accelerate import PartialState
+
+        with PartialState(cpu=self.device == "cpu").main_process_first():
+            yield
 
     def open(self, config: Any, files: Mapping[str, Sequence[str | Path]], **settings: Any) -> None:
         """Opens the work folder: a new one, or one that the same settings and files began.
@@ -86,6 +112,10 @@ class Run:
             InputError: the artifact exists and may not be replaced, a file is missing, a setting cannot be used, or the
                 folder belongs to another run.
         """
+        with self.main_first():
+            self._open(config, files, settings)
+
+    def _open(self, config: Any, files: Mapping[str, Sequence[str | Path]], settings: Mapping[str, Any]) -> None:
         if self.output.exists() and not self.overwrite:
             raise InputError(f"{self.output} exists already; choose another folder or pass --overwrite")
         _check(config)
@@ -95,7 +125,7 @@ class Run:
         given = self._record | {"contents": {name: [*map(_content, paths)] for name, paths in files.items()}}
         text = json.dumps(given, indent=2, sort_keys=True, default=str) + "\n"
         path = self.work / "settings.json"
-        if self.restart and path.exists():
+        if self.restart and self.is_main and path.exists():
             shutil.rmtree(self.work)
         begun_before = path.exists() and any(item != path for item in self.work.iterdir())
         if begun_before and path.read_text(encoding="utf-8") != text:
@@ -107,8 +137,9 @@ class Run:
     def once(self, name: str, compute: Callable[[], Any]) -> Any:
         """What `compute` returned when this run first came here: a JSON value, kept in the work folder."""
         path = self.work / f"{name}.json"
-        if not path.exists():
-            write_atomic(path, json.dumps(compute()))
+        with self.main_first():
+            if not path.exists():
+                write_atomic(path, json.dumps(compute()))
         return json.loads(path.read_text(encoding="utf-8"))
 
     def tokenizer(self, make: Callable[[], Any]) -> Any:
@@ -118,10 +149,11 @@ class Run:
         from mtmetrics.training.vocabulary import save_tokenizer
 
         folder = self.work / "tokenizer"
-        if not folder.exists():
-            made = make()
-            with new_folder(folder) as temporary:
-                save_tokenizer(made, temporary)
+        with self.main_first():
+            if not folder.exists():
+                made = make()
+                with new_folder(folder) as temporary:
+                    save_tokenizer(made, temporary)
         return PreTrainedTokenizerFast.from_pretrained(folder)
 
     def train(self, trainer: Any) -> None:
@@ -157,6 +189,10 @@ class Run:
             command: that made it.
             record: what training.json says besides the settings of the run; goes before a setting of the same name.
         """
+        if not self.is_main:
+            with tempfile.TemporaryDirectory() as unused:
+                yield Path(unused)
+            return
         heading = {"kind": kind} | ({"command": command} if command else {})
         with new_folder(self.output, self.overwrite) as folder:
             yield folder
@@ -209,13 +245,13 @@ def trainer_settings(
 
     The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a
     run does not depend on its length. A config with `epochs` has whole passes over the `rows` instead: after the share
-    `warmup` of the steps, the learning rate falls to zero.
+    `warmup` of the steps, the learning rate falls to zero. Of several processes each takes `rows_per_step` in a step.
     """
     require_extra("train", "training")
     from transformers import TrainingArguments
 
     if hasattr(config, "epochs"):
-        steps = -(-rows // rows_per_step) * config.epochs
+        steps = -(-rows // (rows_per_step * run.processes)) * config.epochs
         rise = int(steps * config.warmup)
         fall = steps - rise
     else:
@@ -247,7 +283,7 @@ def trainer_settings(
     # Else the trainer would make a step as many times larger as there are cards, or lose all batches but the first.
     if made.n_gpu > 1:
         made._n_gpu = 1
-    if ":" in run.device:
+    if ":" in run.device and run.processes == 1:
         # The trainer would take the first card.
         import torch
 

@@ -108,7 +108,8 @@ def train_denoising(
         encoded = tokenizer(texts[begin : begin + _TEXTS_PER_CALL], truncation=True, max_length=config.max_pieces)
         ids += [np.array(row, dtype=np.int32) for row in encoded["input_ids"]]
     lengths = np.array([len(row) for row in ids])
-    plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, config.steps, run.seed)
+    steps = config.steps * run.processes
+    plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, steps, run.seed)
     trainer = planned_trainer()(
         model=network,
         args=trainer_settings(run, config, config.matrix_lr),

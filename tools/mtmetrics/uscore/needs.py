@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from mtmetrics.artifacts.models import loading, model_folder, model_size
-from mtmetrics.errors import ArtifactError, MTMetricsError
+from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.device import pick_devices
 from mtmetrics.models.translator import require_mbart
 from mtmetrics.scorers.pool import ModelPool
@@ -28,7 +28,7 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
 
     Raises:
         InputError: the translation model has no code for a language.
-        ArtifactError: a model cannot be found, is damaged, or not of the kind.
+        ArtifactError: a model cannot be found, is damaged, or the translation model is no MBart.
     """
     import transformers
 
@@ -40,10 +40,8 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
         options = {"revision": table.get("revision"), "local_files_only": pool.local_files_only}
         folder = model_folder(table["model"], **options)
         with loading(folder, "AutoModelForCausalLM"):
-            config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+            transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
             transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        if type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
-            raise ArtifactError(f"{folder}: a model of the kind {config.model_type!r} is no language model")
         folders[str(folder)] = "AutoModelForCausalLM"
     if start.translation == SMALL:
         folder = Path(start.encoder_folder)
@@ -96,7 +94,7 @@ def _words(job: Job, file: str | Path, most: int) -> tuple[int, float]:
     """Number of sentences, `most` at most, and how many words one has in the mean of the first."""
     lines = (line for line in iter_lines(file) if line.strip())
     sample = list(itertools.islice(lines, _SAMPLE))
-    ids = job.encoder.tokenizer(sample)["input_ids"] if sample else []
+    ids = job.encoder.tokenizer(sample, truncation=True)["input_ids"] if sample else []
     words = sum(int(job.encoder.word_table[row].sum()) for row in ids)
     rest = sum(1 for _ in itertools.islice(lines, max(0, most - len(sample))))
     return min(most, len(sample) + rest), words / max(1, len(sample))

@@ -56,9 +56,8 @@ def read_start(
             raise ArtifactError(f"preset {preset}: [start] names no model for {name!r}; {advice}")
         table = given[name] if isinstance(given[name], dict) else {"model": given[name]}
         if "model" not in table or table.keys() - {"model", "revision"}:
-            raise ArtifactError(
-                f"preset {preset}: {name} in [start] must be a name, or {{model = ..., revision = ...}}"
-            )
+            needed = "must be a name, or a table of model and revision"
+            raise ArtifactError(f"preset {preset}: {name} in [start] {needed}")
         models[name] = SMALL if table["model"] == SMALL else folder(table)
     lm = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
     tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in (encoder, lm)]
