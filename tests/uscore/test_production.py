@@ -407,11 +407,8 @@ def test_the_preset_of_the_paper(folder, paper, tmp_path, monkeypatch, mtmetrics
     assert mtmetrics(*call, "--translation-start", "no/such", "--local-files-only")[0] == 1
     assert [call.kwargs["local_files_only"] for call in asked.mock_calls] == [True]
 
-    assert mtmetrics(*call, "--translation-start", paper / "converted") == (
-        0,
-        f"{tmp_path / 'out'}\n",
-        unittest.mock.ANY,
-    )
+    call += ["--translation-start", paper / "converted"]
+    assert mtmetrics(*call)[:2] == (0, f"{tmp_path / 'out'}\n")
     scorer = load_scorer("uscore", preset=str(tmp_path / "out"), lang_pair="de-en")
     assert "|beams:5|" in scorer.signature
     assert np.isfinite(scorer.score(["der hund schläft"], ["the dog sleeps"]).segments).all()
