@@ -56,13 +56,16 @@ def put(place: Path, name: str, file: str, content: str = "") -> Path:
 
 def test_the_order_of_places(places):
     bundled = put(places["bundled"], "model", "config.json")
+    put(places["bundled"], "model", "model.safetensors")
     assert model_folder("model") == bundled
     own = put(places["own"], "model", "config.json")
+    put(places["own"], "model", "model.safetensors")
     assert model_folder("model") == own
     # A folder that holds something else is no obstacle where another place has the artifact.
     here = put(places["here"], "model", "notes.txt")
     assert model_folder("model") == own
     (here / "config.json").write_text("")
+    (here / "model.safetensors").write_text("")
     assert model_folder("model") == Path("model")
     assert local_folder("model", "preset.toml") is None
     put(places["own"], "mine", "preset.toml", 'metric = "bertr"\n')

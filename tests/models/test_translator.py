@@ -1,5 +1,7 @@
 """Translation by tiny MBart models with random weights: what starts the decoder, batches, the cache, and errors."""
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +83,23 @@ def test_batches_change_nothing(models: Callable[[str], Path], beams: int) -> No
     together = Translator(models("MBartTokenizer"), "de-en", max_length=12, beams=beams).translate(TEXTS)
     alone = Translator(models("MBartTokenizer"), "de-en", max_length=12, beams=beams, batch_tokens=1)
     assert [alone.translate([text])[0] for text in TEXTS] == together
+
+
+def test_beams_are_the_models_own_and_disclosed(models: Callable[[str], Path], tmp_path: Path) -> None:
+    wanted = {beams: Translator(models("MBartTokenizer"), "de-en", max_length=12, beams=beams) for beams in (1, 5)}
+    texts = {beams: translator.translate(TEXTS) for beams, translator in wanted.items()}
+    assert texts[1] != texts[5]
+    # mBART-cc25 says it in config.json, and has no generation_config.json; mBART-50 says it there.
+    for name, other in (("config.json", "generation_config.json"), ("generation_config.json", None)):
+        folder = shutil.copytree(models("MBartTokenizer"), tmp_path / name)
+        settings = json.loads((folder / name).read_text(encoding="utf-8"))
+        (folder / name).write_text(json.dumps(settings | {"num_beams": 5}), encoding="utf-8")
+        if other:
+            (folder / other).unlink()
+        translator = Translator(folder, "de-en", max_length=12)
+        assert (translator.beams, translator.translate(TEXTS)) == (5, texts[5])
+        assert Translator(folder, "de-en", max_length=12, beams=1).translate(TEXTS) == texts[1]
+    assert Translator(models("MBartTokenizer"), "de-en").beams == 1
 
 
 def test_blank_long_and_repeated_texts(models: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,14 +88,35 @@ def test_the_schedule(config: Any, rows: int, expected: tuple, tmp_path: Path) -
     assert (found.seed, found.data_seed, found.save_steps) == (5, 5, config.checkpoint_every)
 
 
+def test_a_training_runs_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    assert Run(tmp_path / "toy").device == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert Run(tmp_path / "toy", device="cpu,cpu").device == "cpu"
+    with pytest.raises(InputError, match="device 'cuda:77' cannot be used here"):
+        trainer_settings(Run(tmp_path / "toy", device="cuda:77"), LMConfig(), 0.1)
+    assert trainer_settings(Run(tmp_path / "toy", device="cpu"), LMConfig(), 0.1).device.type == "cpu"
+    # No test has two cards.
+    chosen: list[str] = []
+    monkeypatch.setattr("torch.cuda.set_device", chosen.append)
+    second = Run(tmp_path / "toy")
+    second.device = "cuda:1"
+    assert trainer_settings(second, LMConfig(), 0.1, arguments=Cards).device == torch.device("cuda:1")
+    assert chosen == ["cuda:1"]
+
+
+class Cards:
+    """The settings of a trainer on a machine with two cards."""
+
+    n_gpu = property(lambda self: self._n_gpu)
+    device = property(lambda self: self.__dict__["_setup_devices"])
+
+    def __init__(self, **_: Any) -> None:
+        self._n_gpu = 2
+
+
 def test_a_step_has_its_size_on_any_number_of_cards(tmp_path: Path) -> None:
-    class Arguments:
-        n_gpu = property(lambda self: self._n_gpu)
-
-        def __init__(self, **_: Any) -> None:
-            self._n_gpu = 2
-
-    assert trainer_settings(Run(tmp_path / "toy"), EncoderConfig(), 0.1, arguments=Arguments).n_gpu == 1
+    assert trainer_settings(Run(tmp_path / "toy"), EncoderConfig(), 0.1, arguments=Cards).n_gpu == 1
 
 
 @pytest.mark.parametrize(

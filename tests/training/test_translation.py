@@ -1,17 +1,23 @@
 """Fine-tuning for translation, and the small MBart: they learn and go on after an interruption."""
 
+import csv
 import itertools
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import transformers
 from helpers import write
 from safetensors.torch import load_file
 from toys import precisions, record_of
 
-from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.models.translator import Translator
 from mtmetrics.training.run import Run
 from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
@@ -82,6 +88,67 @@ def test_a_resumed_run_ends_with_the_same_weights(
     assert not (tmp_path / "cut").exists()
     interrupt_at(None)
     assert (train("cut") / "model.safetensors").read_bytes() == (train("whole") / "model.safetensors").read_bytes()
+
+
+def test_a_full_disk_is_an_error_and_the_run_goes_on(
+    pairs: Path, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    resource = pytest.importorskip("resource", reason="needs POSIX limits")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def train(name: str) -> Path:
+        config = TranslationConfig(epochs=3, pairs_per_step=4, checkpoint_every=5)
+        return train_translation(Run(tmp_path / name, seed=3), [pairs], start, "de-en", config=config)
+
+    class Fill(transformers.TrainerCallback):
+        """Lets no file grow any more after the seventh step."""
+
+        def on_step_end(self, args: object, state: transformers.TrainerState, *_: object, **__: object) -> None:
+            if state.global_step == 7:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+
+    with monkeypatch.context() as patched:
+        original = Run.train
+        patched.setattr(Run, "train", lambda run, trainer: trainer.add_callback(Fill()) or original(run, trainer))
+        try:
+            with pytest.raises(MTMetricsError, match=r"cannot write .*checkpoint-10: .*; free disk space, and"):
+                train("cut")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in (tmp_path / "cut.work" / "checkpoints").iterdir()] == ["checkpoint-5"]
+    # Data is known by its content, not by when it was written.
+    os.utime(pairs)
+    caplog.set_level("INFO")
+    assert (train("cut") / "model.safetensors").read_bytes() == (train("whole") / "model.safetensors").read_bytes()
+    assert caplog.text.count("going on from checkpoint-5") == 1
+
+
+def test_two_processes_train_as_one_does_with_the_doubled_batch(pairs: Path, start: Path, tmp_path: Path) -> None:
+    """By gloo on this machine: one artifact, which the main process writes, with the loss of one process."""
+    settings = ["--lp", "de-en", "--model", str(start), "--epochs", "3", "--learning-rate", "5e-3", "--device", "cpu"]
+    settings += ["--parallel", str(pairs)]
+    launched = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-endpoint=127.0.0.1:0"]
+    launched += ["--rdzv-backend=c10d", "-m", "mtmetrics", "train", "translation", "--out", str(tmp_path / "two")]
+    done = subprocess.run([*launched, *settings, "--pairs-per-step", "2"], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout == f"{tmp_path / 'two'}\n"
+    config = TranslationConfig(epochs=3, pairs_per_step=4, learning_rate=5e-3)
+    train_translation(Run(tmp_path / "one", device="cpu"), [pairs], start, "de-en", config=config)
+    assert {path.name for path in tmp_path.iterdir()} == {"one", "one.work", "two", "two.work"}
+    records = {name: record_of(tmp_path / name) for name in ("one", "two")}
+    assert records["one"]["steps"] == records["two"]["steps"] == 15
+    one, two = ((tmp_path / name / "training_log.csv").read_text(encoding="utf-8").splitlines() for name in records)
+    losses = [float(dict(zip(*csv.reader((rows[0], rows[-1])), strict=True))["train_loss"]) for rows in (one, two)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+def test_beams_of_the_model_are_those_of_the_fine_tuned_one(pairs: Path, start: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(start, tmp_path / "own")
+    settings = json.loads((own / "generation_config.json").read_text(encoding="utf-8")) | {"num_beams": 3}
+    (own / "generation_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    config = TranslationConfig(epochs=1, pairs_per_step=10)
+    made = train_translation(Run(tmp_path / "toy", device="cpu"), [pairs], own, "de-en", config=config)
+    assert Translator(made, "de-en").beams == 3
 
 
 def test_what_cannot_be_used_is_refused(pairs: Path, start: Path, student: Path, tiny_lm: Path, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""Runs `mtmetrics uscore` in child processes, and kills them at random moments; started by a test, as a program of its
-own.
+"""Runs `mtmetrics uscore` in child processes, which are killed; started by a test, as a program of its own.
 
-The arguments are the number of kills, a seed, and those of the command.
+The arguments are where to kill, joined by commas (`random`, or a training stage, after its third step), a seed, and
+those of the command. Trainings keep a checkpoint every other step.
 """
 
+import functools
 import os
 import random
 import signal
@@ -13,16 +14,36 @@ from pathlib import Path
 
 import faiss  # noqa: F401 (children inherit what is imported here, and start at once)
 import sentence_transformers  # noqa: F401
-import transformers  # noqa: F401
+import transformers
 
 from mtmetrics.cli.main import main
-from mtmetrics.uscore import production  # noqa: F401
+from mtmetrics.training.run import Run
+from mtmetrics.uscore import production
+
+for name in ("ContrastiveConfig", "DenoisingConfig", "TranslationConfig"):
+    setattr(production, name, functools.partial(getattr(production, name), checkpoint_every=2))
 
 
-def start(arguments: list[str]) -> int:
-    """The process number of a child that runs the command."""
+class Kill(transformers.TrainerCallback):
+    """Kills its own process after the third step."""
+
+    def on_step_end(self, args: object, state: transformers.TrainerState, *_: object, **__: object) -> None:
+        if state.global_step == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def start(arguments: list[str], kill_in: str = "") -> int:
+    """The process number of a child that runs the command, and kills itself in the training of a stage."""
     child = os.fork()
     if child == 0:
+        train = Run.train
+
+        def killed(run: Run, trainer: transformers.Trainer) -> None:
+            if kill_in and run.work.name.startswith(f"{kill_in}."):
+                trainer.add_callback(Kill())
+            train(run, trainer)
+
+        Run.train = killed
         os._exit(main(arguments))
     return child
 
@@ -32,16 +53,19 @@ def finished_stages(log: Path) -> int:
 
 
 if __name__ == "__main__":
-    kills, seed, *arguments = sys.argv[1:]
+    places, seed, *arguments = sys.argv[1:]
     generator = random.Random(seed)
     log = Path(arguments[arguments.index("--out") + 1]) / "log.jsonl"
-    for _ in range(int(kills)):
-        enough = finished_stages(log) + generator.randint(1, 3)
-        child = start(arguments)
-        while finished_stages(log) < enough and os.waitpid(child, os.WNOHANG) == (0, 0):
-            time.sleep(0.005)
-        time.sleep(generator.random() / 4)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        print("killed after", finished_stages(log), "stages", file=sys.stderr)
+    for place in filter(None, places.split(",")):
+        if place == "random":
+            enough = finished_stages(log) + generator.randint(1, 3)
+            child = start(arguments)
+            while finished_stages(log) < enough and os.waitpid(child, os.WNOHANG) == (0, 0):
+                time.sleep(0.005)
+            time.sleep(generator.random() / 4)
+            os.kill(child, signal.SIGKILL)
+        else:
+            child = start(arguments, kill_in=place)
+        status = os.waitpid(child, 0)[1]
+        print("killed at", place, "by signal", os.waitstatus_to_exitcode(status), file=sys.stderr)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(start(arguments), 0)[1]))

@@ -4,15 +4,21 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
+import types
 import unittest.mock
 from pathlib import Path
 
+import layouts
+import numpy as np
 import pytest
 from helpers import write
+from huggingface_hub.errors import LocalEntryNotFoundError
 from transformers import AutoTokenizer
 
 from mtmetrics.artifacts.cards import check_model_card
+from mtmetrics.artifacts.convert import convert_model
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.maps.files import load_map
@@ -21,7 +27,8 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.uscore import UScoreConfig
+from mtmetrics.training.run import Run
+from mtmetrics.uscore import UScoreConfig, production
 from mtmetrics.uscore.production import Material, produce_uscore
 
 pytest.importorskip("faiss", reason="needs the extra 'mining'")
@@ -195,7 +202,27 @@ def test_parallel_text_is_learnt_from_at_the_end(folder, tmp_path):
     assert {"parallel-maps", "parallel-sentences-model", "parallel-translation-model"} <= set(logged(out))
 
 
-def test_a_second_translation_model_learns_from_the_translations_of_the_first(folder, tmp_path, monkeypatch):
+def test_a_card_of_the_users_stays_and_trainings_run_where_models_do(folder, tmp_path, monkeypatch, caplog):
+    devices = []
+    monkeypatch.setattr(
+        production, "Run", lambda *place, **options: devices.append(options["device"]) or Run(*place, **options)
+    )
+    options = {"without": ["translation"], "pool": ModelPool(device="cpu")}
+    settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 1})
+    out = produce(folder, tmp_path / "out", settings, **options)
+    assert devices == ["cpu"]
+    card = out / "README.md"
+    first = card.read_text()
+    settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 1, "remap_share": 0.25})
+    produce(folder, out, settings, **options)
+    assert card.read_text() != first  # our own is replaced
+    card.write_text("mine")
+    produce(folder, out, settings, **options)
+    assert card.read_text() == "mine"
+    assert "README.md was changed, so it stays; the new card is" in caplog.text
+
+
+def test_a_second_translation_model_learns_from_the_translations_of_the_first(folder, tmp_path, monkeypatch, caplog):
     made = {}
 
     class FixedTranslator:
@@ -212,6 +239,13 @@ def test_a_second_translation_model_learns_from_the_translations_of_the_first(fo
     assert dict(pairs) == made
     assert len(pairs) == 38
     assert logged(out)[-4:] == ["translation-2-pairs", "translation-2-model", "preset", "card"]
+    (out / "preset.toml").unlink()
+    monkeypatch.setattr(FixedTranslator, "translate", lambda _, texts: [Translation("", False) for _ in texts])
+    settings = UScoreConfig(**CHANGED | {"translation_rounds": 2, "translation_epochs": 2})
+    produce(folder, out, settings, without=["sentences"])
+    assert logged(out)[-4:] == ["translation-model", "translation-2-pairs", "preset", "card"]
+    assert "translation-2: nothing was translated, or only copied" in caplog.text
+    assert (out / "preset.toml").exists()
 
 
 def test_text_that_is_of_no_use(folder, tmp_path):
@@ -244,6 +278,46 @@ def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, option
     assert not (tmp_path / "out" / "log.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lm": "cut"}, "tiny-lm: cannot be loaded as AutoModelForCausalLM, damaged or incomplete"),
+        ({"encoder": "tiny-encoder"}, "its tokenizer has no mask token; a BERT encoder is needed"),
+        (
+            {"sentences": '{model = "mini-encoder", branch = "main"}'},
+            "must be a name, or a table of model and revision",
+        ),
+        ({"sentences": '{model = "no/such", revision = "v9"}'}, r"no/such \(revision v9\)"),
+        ({"memory": 1e5}, r"about 0\.\d GB of memory are needed, there are 0\.0; lower --train-sentences"),
+        ({"disk": 1e3}, r"about 0\.\d GB of disk in .*work are needed, there are 0\.0"),
+    ],
+)
+def test_what_would_fail_later_is_refused_before_the_work(
+    folder, tiny_encoder, tiny_lm, tmp_path, monkeypatch, change, message
+):
+    lm = shutil.copytree(tiny_lm, tmp_path / "tiny-lm")
+    if "lm" in change:
+        weights = lm / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-100])
+    models = {"encoder": folder / "encoder", "lm": lm, "sentences": change.get("sentences", f'"{tiny_encoder}"')}
+    if "encoder" in change:
+        models["encoder"] = tiny_encoder
+    write(
+        tmp_path / "preset" / "preset.toml",
+        f'metric = "uscore"\n[encoder]\nmodel = "{models["encoder"]}"\n'
+        f'[language_models.en]\nmodel = "{models["lm"]}"\n'
+        f'[start]\nsentences = {models["sentences"]}\ntranslation = "small"\n',
+    )
+    if "memory" in change:
+        monkeypatch.setattr("mtmetrics.uscore.needs._memory", lambda: change["memory"])
+    if "disk" in change:
+        usage = types.SimpleNamespace(free=change["disk"])
+        monkeypatch.setattr("mtmetrics.uscore.needs.shutil.disk_usage", lambda _: usage)
+    with pytest.raises(MTMetricsError, match=message):
+        produce(folder, tmp_path / "out", preset=tmp_path / "preset")
+    assert not (tmp_path / "out" / "log.jsonl").exists()
+
+
 def test_a_missing_package_is_told_before_the_work(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("faiss", "jieba") else name)
     with pytest.raises(MTMetricsError, match=r"needs faiss and jieba; pip install 'mtmetrics\[mining\]'"):
@@ -263,17 +337,30 @@ def test_command(folder, tmp_path, capsys):
     assert (tmp_path / "out" / "preset.toml").is_file()
 
 
+def lines_of(lines, end):
+    """The numbers of the lines that end so; a progress bar may stand before it."""
+    return [number for number, line in enumerate(lines) if line.rstrip().endswith(end)]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
 def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
     options = "".join(f"--{name.replace('_', '-')} {value} " for name, value in CHANGED.items()) + "--threads 1"
-    outs = {kills: tmp_path / f"killed-{kills}" for kills in (0, 3)}
-    for kills, out in outs.items():
-        driver = [sys.executable, str(Path(__file__).with_name("kill_driver.py")), str(kills), "7"]
+    trainings = ["sentences-1-model", "sentences-2-model", "translation-start", "translation-model"]
+    outs = {"": tmp_path / "whole", ",".join(["random", *trainings]): tmp_path / "killed"}
+    said = {}
+    for places, out in outs.items():
+        driver = [sys.executable, str(Path(__file__).with_name("kill_driver.py")), places, "7"]
         driver += command(folder, out, *options.split())
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        process = subprocess.run(driver, env=environment, capture_output=True, text=True, timeout=600)
+        process = subprocess.run(driver, env=environment, capture_output=True, text=True, timeout=900)
         assert process.returncode == 0, process.stderr[-2000:]
-    stages = logged(outs[3])
+        said[out.name] = process.stderr.splitlines()
+    for stage in trainings:
+        began, again = lines_of(said["killed"], f"{stage}: starting")
+        assert began < lines_of(said["killed"], f"killed at {stage} by signal -9")[0] < again
+        assert any(line > again for line in lines_of(said["killed"], "going on from checkpoint-2"))
+    assert len(lines_of(said["killed"], "going on from checkpoint-2")) == len(trainings)
+    stages = logged(tmp_path / "killed")
     assert len(stages) == len(set(stages)), "a finished stage was repeated"
 
     def files(out):
@@ -283,5 +370,52 @@ def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
     kinds, with_times = (".safetensors", ".jsonl", ".json", ".toml", ".txt", ".md"), ("log.jsonl", "state.json")
     compared = [name for name in whole if name.suffix in kinds and name.name not in with_times]
     assert len(compared) > 20
-    assert compared == [name for name in resumed if name in set(compared)]
+    assert compared == [name for name in resumed if name.suffix in kinds and name.name not in with_times]
     assert [name for name in compared if whole[name].read_bytes() != resumed[name].read_bytes()] == []
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory, folder):
+    """Small models under the names and in the layouts of those that the preset `paper` of uscore names."""
+    artifacts = tmp_path_factory.mktemp("artifacts")
+    pickled = layouts.bert_multilingual(artifacts / "pickled", folder / "encoder")
+    convert_model(pickled, artifacts / "google-bert" / "bert-base-multilingual-cased")
+    shutil.rmtree(pickled)
+    layouts.xlm_roberta(artifacts / "FacebookAI" / "xlm-roberta-base")
+    layouts.mbart_cc25(artifacts / "facebook" / "mbart-large-cc25")
+    lm = tomllib.loads((folder / "preset" / "preset.toml").read_text())["language_models"]["en"]["model"]
+    shutil.copytree(lm, artifacts / "openai-community" / "gpt2")
+    return artifacts
+
+
+def test_the_preset_of_the_paper(folder, paper, tmp_path, monkeypatch, mtmetrics):
+    monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(paper))
+    asked = unittest.mock.Mock(side_effect=LocalEntryNotFoundError("not cached"))
+    monkeypatch.setattr("huggingface_hub.snapshot_download", asked)
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in CHANGED.items()]
+    options += ["--preset", "paper", "--threads", "1", "--contrastive-rounds", "1"]
+    call = command(folder, tmp_path / "out", *options)
+    began = time.perf_counter()
+    code, _, error = mtmetrics(*call)
+    model = "facebook/mbart-large-cc25"
+    assert code == 1
+    assert "mbart-large-cc25: no *.safetensors weights" in error
+    assert f"'mtmetrics artifacts convert {model} --out DIR'" in error
+    assert time.perf_counter() - began < 10
+    assert not (tmp_path / "out").exists()
+    convert_model(paper / model, paper / "converted")
+    assert mtmetrics(*call, "--translation-start", "no/such", "--local-files-only")[0] == 1
+    assert [call.kwargs["local_files_only"] for call in asked.mock_calls] == [True]
+
+    call += ["--translation-start", paper / "converted"]
+    assert mtmetrics(*call)[:2] == (0, f"{tmp_path / 'out'}\n")
+    scorer = load_scorer("uscore", preset=str(tmp_path / "out"), lang_pair="de-en")
+    assert "|beams:5|" in scorer.signature
+    assert np.isfinite(scorer.score(["der hund schläft"], ["the dog sleeps"]).segments).all()
+    record = json.loads((tmp_path / "out" / "config.json").read_text())["start"]
+    assert record["translation"].startswith("converted#")
+    # Beams are chosen again without a training.
+    first = logged(tmp_path / "out")
+    assert mtmetrics(*call, "--beams", "2")[0] == 0
+    assert logged(tmp_path / "out")[len(first) :] == ["preset", "card"]
+    assert "|beams:2|" in load_scorer("uscore", preset=str(tmp_path / "out"), lang_pair="de-en").signature

@@ -98,15 +98,31 @@ def test_every_run_of_a_stage_is_logged_with_counts_and_time(production):
     assert all(line["seconds"] >= 0 for line in lines)
 
 
-def test_stages_that_are_no_longer_wanted_are_removed(production):
+def test_stages_that_nobody_asks_for_stay(production):
     with production.stages() as stages:
-        kept, dropped = (stages.run(name, lambda folder: {}) for name in ("kept", "dropped"))
+        kept, other = (stages.run(name, lambda folder: {}) for name in ("kept", "other"))
     with production.stages() as stages:
         stages.run("kept", lambda folder: {})
-        stages.forget_others()
+        assert list(stages.counts()) == ["kept"]
+        assert stages.run("other", lambda folder: pytest.fail("repeated")) == other
     assert kept.folder.is_dir()
-    assert not dropped.folder.exists()
-    assert list(json.loads((production.folder / "work" / "state.json").read_text())) == ["kept"]
+
+
+def test_what_a_stage_keeps_outlives_it_until_it_is_finished_or_changed(production):
+    def produce(folder):
+        seen.append([path.name for path in stages.unfinished.glob("*")])
+        stages.unfinished.mkdir(exist_ok=True)
+        (stages.unfinished / f"step-{len(seen)}").touch()
+        if len(seen) < 4:
+            raise KeyboardInterrupt
+        return {}
+
+    seen = []
+    for settings in ({"rate": 1}, {"rate": 1}, {"rate": 2}, {"rate": 2}):
+        with production.stages() as stages, contextlib.suppress(KeyboardInterrupt):
+            stages.run("model", produce, settings=settings)
+    assert seen == [[], ["step-1"], [], ["step-3"]]
+    assert not list((production.folder / "work").glob("*.unfinished"))
 
 
 def test_what_cannot_be_used_is_an_error(production):

@@ -65,6 +65,14 @@ def hub_source(name: str | Path, revision: str | None = None, namespace: str | N
     return HubSource(repository, entry.revision if pinned else revision, entry.files if pinned else {})
 
 
+def hub_snapshot(folder: Path) -> tuple[str, str] | None:
+    """Repository and commit of a folder in the cache of the Hub; None where it is no such folder."""
+    holder, snapshots = folder.absolute().parts[-3:-1] if len(folder.absolute().parts) > 3 else ("", "")
+    if snapshots != "snapshots" or not holder.startswith("models--"):
+        return None
+    return holder.removeprefix("models--").replace("--", "/"), folder.name
+
+
 def is_on_hub(name: str, kind: str) -> bool:
     """Whether a name that is nowhere on this machine is worth asking the Hub for: an artifact of the catalog of this
     kind, or ``ORG/NAME``."""

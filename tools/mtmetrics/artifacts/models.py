@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.files import sha256_unchanged
-from mtmetrics.artifacts.hub import download, hub_source, local_folder, places_in_words
+from mtmetrics.artifacts.hub import download, hub_snapshot, hub_source, local_folder, places_in_words
 from mtmetrics.errors import ArtifactError, require_extra
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _PIPELINE = ["modules.json", "config_sentence_transformers.json", "sentence_*_co
 _WEIGHTS = ["*.safetensors", "*.safetensors.index.json", "?_*/*.safetensors"]
 # Tokenizers of single languages, see `TokenEncoder`.
 _LANGUAGES = "languages/*/tokenizer*.json"
-_PATTERNS = ["config.json", "generation_config.json", *_WEIGHTS, *_TOKENIZER, *_PIPELINE, _LANGUAGES]
+MODEL_FILES = ["config.json", "generation_config.json", *_WEIGHTS, *_TOKENIZER, *_PIPELINE, _LANGUAGES]
 # Files of weights with tensors that are cut into parts, each under the name of the whole, this mark and its number; not
 # named as `transformers` expects them, which would take what it does not find as untrained.
 _CUT = "cut-*.safetensors"
@@ -39,11 +39,22 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
         local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
     Raises:
-        ArtifactError: it is in none of these places, or damaged; the message names them all.
+        ArtifactError: it is in none of these places (the message names them all), damaged, or without safetensors.
     """
     folder = local_folder(name, "config.json", "modules.json")
-    if folder is not None:
-        return folder
+    if folder is None:
+        folder = _elsewhere(name, revision, local_files_only)
+    if not any(path for pattern in _WEIGHTS for path in folder.glob(pattern)):
+        options = f"{name}{f' --revision {revision}' if revision else ''}"
+        command = f"'mtmetrics artifacts convert {options} --out DIR'"
+        advice = f"convert a pytorch_model.bin by {command}, and pass DIR instead"
+        raise ArtifactError(
+            f"{folder}: no *.safetensors weights; other formats may run code, so they are not read; {advice}"
+        )
+    return folder
+
+
+def _elsewhere(name: str | Path, revision: str | None, local_files_only: bool) -> Path:
     if Path(name).is_dir():
         raise ArtifactError(f"{name}: the folder holds no config.json, so it is no model")
     if str(name) in _PACKAGED:
@@ -52,7 +63,7 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
         return Path(importlib.util.find_spec(package).origin).parent / "model"
     source = hub_source(name, revision)
     try:
-        return download(source, _PATTERNS, local_files_only=local_files_only)
+        return download(source, MODEL_FILES, local_files_only=local_files_only)
     except ArtifactError as error:
         raise ArtifactError(
             f"model {str(name)!r} was not found {places_in_words()}, in the cache or on the Hub: {error}; with a "
@@ -73,9 +84,6 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
     """
     import transformers
 
-    if not any(folder.glob("*.safetensors")):
-        advice = "other formats are not loaded, since they may run code"
-        raise ArtifactError(f"{folder}: no *.safetensors weights; {advice}")
     options: dict[str, Any] = {"local_files_only": True, "dtype": dtype, "use_safetensors": True}
     with loading(folder, auto_class):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -174,7 +182,10 @@ def model_size(folder: Path) -> tuple[int, int]:
 
 
 def model_label(name: str | Path) -> str:
-    """How signatures and maps call a model: the last part of a path that exists, else the name as given."""
+    """How signatures and maps call a model: the last part of a path that exists, or the repository that the path is a
+    cached snapshot of, else the name as given."""
+    if snapshot := hub_snapshot(Path(name)):
+        return snapshot[0]
     return Path(name).resolve().name if Path(name).exists() else str(name)
 
 

@@ -1,4 +1,4 @@
-"""``mtmetrics artifacts``: lists, verifies, pulls, imports and pushes models and maps."""
+"""``mtmetrics artifacts``: lists, verifies, pulls, imports, converts and pushes models and maps."""
 
 import argparse
 import dataclasses
@@ -26,7 +26,7 @@ def add_parser(subparsers: Any) -> None:
     """Adds the command to the parser."""
     parser = subparsers.add_parser(
         "artifacts",
-        help="list, verify, pull, push or import models and maps",
+        help="list, verify, pull, push, import or convert models and maps",
         description="Models and maps: what there is, whether its files are whole, getting and publishing them.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -47,6 +47,7 @@ def add_parser(subparsers: Any) -> None:
         action.add_argument("--format", choices=("table", "json"), default="table", help=text)
     _add_pull(actions)
     _add_import(actions)
+    _add_convert(actions)
     _add_push(actions)
 
 
@@ -85,6 +86,24 @@ def _add_import(actions: Any) -> None:
     add("--out", required=True, metavar="DIR", help="folder for the maps; other maps in it stay")
     add("--overwrite", action="store_true", help="replace maps of the same name")
     parser.set_defaults(run=run_import)
+
+
+def _add_convert(actions: Any) -> None:
+    parser = actions.add_parser(
+        "convert",
+        help="convert a model's pytorch_model.bin to safetensors",
+        description="Converts the weights of a model that exist only as pytorch_model.bin to safetensors, which run no "
+        "code when they are loaded, and copies its other files. Reads tensors alone, in a process of its own, and "
+        "compares each with what was written. Pass DIR in place of the model then, or make it NAME in the folder of "
+        "MTMETRICS_ARTIFACTS, and presets that name the model find it.",
+    )
+    add = parser.add_argument
+    add("model", metavar="REPO|FOLDER", help="Hub repository, or a folder that holds the model")
+    add("--out", required=True, metavar="DIR", help="the folder to make")
+    add("--overwrite", action="store_true", help="replace an existing one")
+    add("--revision", metavar="NAME", help="branch, tag or commit of the repository (default: main)")
+    add("--local-files-only", action="store_true", help="never ask the Hub")
+    parser.set_defaults(run=run_convert)
 
 
 def _add_push(actions: Any) -> None:
@@ -283,6 +302,15 @@ def _check_size(file: str, remapping: "Remapping", encoder: str, width: int, lay
     layer = remapping.meta["layer"]
     if layer.isdigit() and int(layer) > layers:
         raise InputError(f"{file}: for layer {layer}, but --encoder {encoder} has the layers 0 to {layers}")
+
+
+def run_convert(args: argparse.Namespace) -> int:
+    """Converts, and prints what was converted."""
+    from mtmetrics.artifacts.convert import convert_model
+
+    options = {name: getattr(args, name) for name in ("revision", "local_files_only", "overwrite")}
+    print(json.dumps({"folder": args.out, **convert_model(args.model, args.out, **options)}, indent=1))
+    return 0
 
 
 def run_push(args: argparse.Namespace) -> int:

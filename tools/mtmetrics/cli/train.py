@@ -30,6 +30,8 @@ def add_parser(subparsers: Any) -> None:
         output.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUT.work)")
         text = "discard what an earlier run left in the work folder"
         output.add_argument("--restart", action="store_true", help=text)
+        text = "where to compute: auto, cpu, cuda, cuda:1 or 1, mps (default: %(default)s)"
+        output.add_argument("--device", default="auto", metavar="NAME", help=text)
         group, config = kind.add_argument_group("settings"), getattr(settings, config_name)
         if "seeds" not in names:
             group.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
@@ -47,12 +49,16 @@ def _train(args: argparse.Namespace, *, function: str, names: list[str], config:
     for name, option in (("caps", "--cap"), ("weights", "--weight")):
         if name in given:
             given[name] = parse_numbers(given[name], option)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     seed = given["seeds"][0] if "seeds" in given else args.seed
-    run = Run(args.out, seed=seed, work=args.work, overwrite=args.overwrite, restart=args.restart)
+    places = {name: getattr(args, name) for name in ("work", "overwrite", "restart", "device")}
+    run = Run(args.out, seed=seed, **places)
+    level = logging.INFO if run.is_main else logging.WARNING
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(message)s")
     module, _, train = function.rpartition(".")
     settings = config(**{field.name: getattr(args, field.name) for field in dataclasses.fields(config)})
-    print(getattr(importlib.import_module(f"mtmetrics.training.{module}"), train)(run, **given, config=settings))
+    made = getattr(importlib.import_module(f"mtmetrics.training.{module}"), train)(run, **given, config=settings)
+    if run.is_main:
+        print(made)
     return 0
 
 

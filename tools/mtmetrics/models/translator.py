@@ -90,8 +90,16 @@ def _prepare(folder: Path, config: Any, tokenizer: Any, lang_pair: str) -> None:
     use_languages(tokenizer, lang_pair)
 
 
+def own_beams(network: Any) -> int:
+    """The hypotheses of beam search that a model's folder asks for, 1 where it says nothing.
+
+    generation_config.json says so, or the config.json of older models: 5 for mBART-cc25 and mBART-50.
+    """
+    return network.generation_config.num_beams or 1
+
+
 def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int = 200) -> Any:
-    """All that decides what a model generates, so that nothing is left to what its folder may say."""
+    """All that decides what a model generates, so that nothing else is left to what its folder may say."""
     from transformers import GenerationConfig
 
     return GenerationConfig(
@@ -113,7 +121,7 @@ class Translator:
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
         lang_pair: such as ``"de-en"``.
-        beams: hypotheses of the beam search; 1 is greedy.
+        beams: hypotheses of the beam search; 1 is greedy, None takes the model's own number, see `own_beams`.
         max_length: tokens that a translation may have, with those around the text; it is cut there.
         revision: Hub revision.
         device: see `mtmetrics.models.device.pick_devices`.
@@ -131,7 +139,7 @@ class Translator:
         model: str | Path,
         lang_pair: str,
         *,
-        beams: int = 1,
+        beams: int | None = None,
         max_length: int = 200,
         revision: str | None = None,
         device: Devices = "auto",
@@ -139,21 +147,24 @@ class Translator:
         local_files_only: bool = False,
     ) -> None:
         self.name, self.label, self.lang_pair = str(model), model_label(model), lang_pair
-        self.beams, self.max_length = positive("beams", beams), positive("max_length", max_length)
+        self.max_length = positive("max_length", max_length)
+        if beams is not None:
+            positive("beams", beams)
         positive("batch_tokens", batch_tokens)
         devices = pick_devices(device)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = model_fingerprint(folder)
         self.tokenizer, network = open_mbart(folder, lang_pair)
+        self.beams = own_beams(network) if beams is None else beams
         described = f"translation model {self.name}"
         frame = target_frame(self.tokenizer, network.config.eos_token_id)
-        network.generation_config = generation(network.config, frame, beams=beams, max_length=max_length)
+        network.generation_config = generation(network.config, frame, beams=self.beams, max_length=max_length)
         self._limit = min(network.config.max_position_embeddings, self.tokenizer.model_max_length)
         self._runner = BatchRunner(
             described,
             replicate(described, network.eval(), devices),
             devices,
-            max(1, batch_tokens // beams),
+            max(1, batch_tokens // self.beams),
             network.config.pad_token_id,
         )
         self._recent = TextCache(_CACHED_TEXTS)

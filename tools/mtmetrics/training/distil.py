@@ -1,5 +1,6 @@
 """Multilingual distillation of an English teacher's sentence vectors (Reimers and Gurevych, 2020)."""
 
+import dataclasses
 import json
 import logging
 import random
@@ -16,7 +17,7 @@ from mtmetrics.evaluation.data import Judged
 from mtmetrics.evaluation.probes import precision_at
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.training import corpus
-from mtmetrics.training.run import Run, device, pinned, read_record
+from mtmetrics.training.run import Run, pinned, read_record
 from mtmetrics.training.sentence import (
     pair_columns,
     save_sentence_encoder,
@@ -74,7 +75,8 @@ def train_distil(
     run.open(config, {"parallel": parallel, "judged": judged}, exclude=sorted(exclude), caps=caps or {}, **models)
     data = corpus.read_distillation(parallel, judged, exclude, caps, config, run.seed)
     rows = {text: row for row, text in enumerate(dict.fromkeys(english(pair) for pair in [*data.train, *data.held]))}
-    vectors = _teacher_vectors(run.work, folders["teacher"], list(rows))
+    with run.main_first():
+        vectors = _teacher_vectors(run, folders["teacher"], list(rows))
     trainer = _trainer(run, config, folders["student"], data, rows, vectors)
     with texts_cut(trainer.model, config.max_pieces):
         before = run.once("before", trainer.judge)
@@ -120,7 +122,7 @@ def _trainer(
 
     set_seed(run.seed)
     student = _student(run, folder, data.train, rows, vectors)
-    plan = data.plan(config, run.seed)
+    plan = data.plan(dataclasses.replace(config, steps=config.steps * run.processes), run.seed)
     matrices = [p for p in student.parameters() if p.ndim > 1]
     others = [p for p in student.parameters() if p.ndim < 2]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
@@ -142,12 +144,12 @@ def english(pair: corpus.Pair) -> str:
     return pair.source if languages[0] == _LANGUAGE else pair.target
 
 
-def _teacher_vectors(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
+def _teacher_vectors(run: Run, folder: Path, texts: list[str]) -> np.ndarray:
     """(n, d) float32 vectors of the texts, in a file of the work folder, which is filled step by step."""
-    path, progress = work / "teacher.npy", work / "teacher.json"
+    path, progress = run.work / "teacher.npy", run.work / "teacher.json"
     done = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else 0
     if done < len(texts):
-        teacher = sentence_model(folder, device())
+        teacher = sentence_model(folder, run.device)
         if done:
             vectors = np.load(path, mmap_mode="r+", allow_pickle=False)
         else:
@@ -167,7 +169,7 @@ def _student(run: Run, folder: Path, train: Sequence[corpus.Pair], rows: dict[st
     import torch
     from sentence_transformers.base.modules import Dense
 
-    student = sentence_model(folder, device())
+    student = sentence_model(folder, run.device)
     own, width = _width(student), vectors.shape[1]
     if own == width:
         return student

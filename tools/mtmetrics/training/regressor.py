@@ -19,7 +19,7 @@ from mtmetrics.inputs import choice
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import held_back, short_name, text_key
 from mtmetrics.training.regressor_loop import Examples, LayerStore, predict, train_member
-from mtmetrics.training.run import Run, device, write_table
+from mtmetrics.training.run import Run, write_table
 from mtmetrics.training.settings import RegressorConfig
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ class TrainingData:
         self.feature_layers = _layer_numbers(config.feature_layers, plain.layer) if self.features else []
         if not seeds or len(set(seeds)) < len(seeds):
             raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
-        self.config, self._work = config, run.work
+        self.config, self._work, self._device = config, run.work, run.device
         sizes = {} if curve is None else {"curve": sorted(set(curve))}
         name = f"{plain.label}#{plain.fingerprint}"
         run.open(config, {"judged": judged, "valid": valid}, encoder=name, seeds=list(seeds), **sizes)
@@ -182,7 +182,7 @@ class TrainingData:
         examples = self.train_rows.take(rows)
         checkpoint = self._work / f"{name}.pt"
         create = functools.partial(self.create, examples)
-        return train_member(create, examples, self.valid_rows, self.config, seed, checkpoint, device())
+        return train_member(create, examples, self.valid_rows, self.config, seed, checkpoint, self._device)
 
     def create(self, examples: Examples) -> Any:
         """A new network, whose direct way of the features begins as their least-squares fit to the judgements."""

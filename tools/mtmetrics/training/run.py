@@ -4,23 +4,30 @@ import contextlib
 import copy
 import csv
 import dataclasses
-import hashlib
+import functools
 import io
 import json
+import logging
+import os
 import platform
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.files import new_folder, write_atomic
+from safetensors import SafetensorError
+
+from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, write_atomic
 from mtmetrics.artifacts.models import model_fingerprint, model_label, save_cut
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.inputs import positive
+from mtmetrics.models.device import Devices, pick_devices
 from mtmetrics.training.corpus import short_name
 
+log = logging.getLogger(__name__)
 _PACKAGES = ["mtmetrics", "torch", "transformers", "sentence-transformers", "tokenizers"]
 _PACKAGES += ["safetensors", "accelerate", "numpy", "scipy"]
 _LARGEST_FILE = 16 * 2**20
@@ -38,6 +45,7 @@ class Run:
         work: folder for checkpoints, ``OUTPUT.work`` by default.
         overwrite: replace an existing artifact.
         restart: discard what an earlier run left in `work`.
+        device: of several the first is taken; ``"auto"`` is the graphics card, if there is one.
 
     Attributes:
         history: the logged numbers of the training, one dictionary each.
@@ -51,13 +59,47 @@ class Run:
         work: str | Path | None = None,
         overwrite: bool = False,
         restart: bool = False,
+        device: Devices = "auto",
     ) -> None:
         self.output = Path(output)
         self.seed = seed
         self.work = Path(work) if work else self.output.with_name(self.output.name + ".work")
-        self.overwrite, self.restart = overwrite, restart
+        self.overwrite, self.restart, self._device = overwrite, restart, device
         self.history: list[dict[str, Any]] = []
         self._record: dict[str, Any] = {}
+
+    @functools.cached_property
+    def device(self) -> str:
+        """The name of the device on which the training runs; an InputError where this machine has none such."""
+        import torch
+
+        if self._device == "auto":
+            chosen = "cuda" if torch.cuda.is_available() else "cpu"
+        else:
+            chosen = str(pick_devices(self._device)[0])
+        return f"cuda:{os.environ['LOCAL_RANK']}" if self.processes > 1 and chosen.startswith("cuda") else chosen
+
+    @property
+    def processes(self) -> int:
+        """How many processes share the steps, as `torchrun` and `accelerate launch` start them."""
+        return int(os.environ.get("WORLD_SIZE", "1"))
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes the artifact, and what all of them share."""
+        return os.environ.get("RANK", "0") == "0"
+
+    @contextlib.contextmanager
+    def main_first(self) -> Iterator[None]:
+        """Has the main process do first what all processes do, so that the others find its files."""
+        if self.processes == 1:
+            yield
+            return
+        require_extra("train", "training in several processes")
+        from accelerate import PartialState
+
+        with PartialState(cpu=self.device == "cpu").main_process_first():
+            yield
 
     def open(self, config: Any, files: Mapping[str, Sequence[str | Path]], **settings: Any) -> None:
         """Opens the work folder: a new one, or one that the same settings and files began.
@@ -71,29 +113,34 @@ class Run:
             InputError: the artifact exists and may not be replaced, a file is missing, a setting cannot be used, or the
                 folder belongs to another run.
         """
+        with self.main_first():
+            self._open(config, files, settings)
+
+    def _open(self, config: Any, files: Mapping[str, Sequence[str | Path]], settings: Mapping[str, Any]) -> None:
         if self.output.exists() and not self.overwrite:
             raise InputError(f"{self.output} exists already; choose another folder or pass --overwrite")
         _check(config)
         begun = {"seed": self.seed, "config": dataclasses.asdict(config)}
         self._record = begun | {name: [short_name(path) for path in paths] for name, paths in files.items()} | settings
-        given = begun | {name: [str(path) for path in paths] for name, paths in files.items()} | settings
-        given["files"] = {str(path): _state(path) for paths in files.values() for path in paths}
+        # Data is known by content, so that a production goes on after its folder was moved or restored.
+        given = self._record | {"contents": {name: [*map(_content, paths)] for name, paths in files.items()}}
         text = json.dumps(given, indent=2, sort_keys=True, default=str) + "\n"
         path = self.work / "settings.json"
-        if self.restart and path.exists():
+        if self.restart and self.is_main and path.exists():
             shutil.rmtree(self.work)
         begun_before = path.exists() and any(item != path for item in self.work.iterdir())
         if begun_before and path.read_text(encoding="utf-8") != text:
             what_to_do = "pass --restart to discard it, or another --work"
             raise InputError(f"{self.work} holds a run with other settings; {what_to_do}")
-        self.work.mkdir(parents=True, exist_ok=True)
+        make_folder(self.work)
         write_atomic(path, text)
 
     def once(self, name: str, compute: Callable[[], Any]) -> Any:
         """What `compute` returned when this run first came here: a JSON value, kept in the work folder."""
         path = self.work / f"{name}.json"
-        if not path.exists():
-            write_atomic(path, json.dumps(compute()))
+        with self.main_first():
+            if not path.exists():
+                write_atomic(path, json.dumps(compute()))
         return json.loads(path.read_text(encoding="utf-8"))
 
     def tokenizer(self, make: Callable[[], Any]) -> Any:
@@ -103,10 +150,11 @@ class Run:
         from mtmetrics.training.vocabulary import save_tokenizer
 
         folder = self.work / "tokenizer"
-        if not folder.exists():
-            made = make()
-            with new_folder(folder) as temporary:
-                save_tokenizer(made, temporary)
+        with self.main_first():
+            if not folder.exists():
+                made = make()
+                with new_folder(folder) as temporary:
+                    save_tokenizer(made, temporary)
         return PreTrainedTokenizerFast.from_pretrained(folder)
 
     def train(self, trainer: Any) -> None:
@@ -115,12 +163,22 @@ class Run:
         A resumed run ends with the same weights: data order, schedule, optimiser and random states come from the
         checkpoint (with as many threads on the same machine; otherwise up to rounding).
         """
-        # Its state is the last file of a checkpoint: a folder without it was cut off while it was written.
-        whole = [state.parent for state in (self.work / "checkpoints").glob("checkpoint-*/trainer_state.json")]
+        whole = filter(_is_whole, (self.work / "checkpoints").glob("checkpoint-*"))
         last = max(whole, key=lambda folder: int(folder.name.removeprefix("checkpoint-")), default=None)
-        # The trainer prints its log; standard output is for results.
-        with contextlib.redirect_stdout(sys.stderr):
-            trainer.train(resume_from_checkpoint=str(last) if last else None)
+        if last:
+            log.info("going on from %s", last.name)
+        try:
+            # The trainer prints its log; standard output is for results.
+            with contextlib.redirect_stdout(sys.stderr):
+                trainer.train(resume_from_checkpoint=str(last) if last else None)
+        except (OSError, RuntimeError, SafetensorError) as error:
+            half = self.work / "checkpoints" / f"checkpoint-{trainer.state.global_step}"
+            if isinstance(error, RuntimeError) and (_is_whole(half) or not half.is_dir()):
+                raise
+            shutil.rmtree(half, ignore_errors=True)
+            reason = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
+            what_to_do = "free disk space, and the same command goes on from the checkpoint before"
+            raise MTMetricsError(f"cannot write {half}: {reason}; {what_to_do}") from error
         self.history = list(trainer.state.log_history)
 
     @contextlib.contextmanager
@@ -132,6 +190,10 @@ class Run:
             command: that made it.
             record: what training.json says besides the settings of the run; goes before a setting of the same name.
         """
+        if not self.is_main:
+            with tempfile.TemporaryDirectory() as unused:
+                yield Path(unused)
+            return
         heading = {"kind": kind} | ({"command": command} if command else {})
         with new_folder(self.output, self.overwrite) as folder:
             yield folder
@@ -142,12 +204,18 @@ class Run:
             write_table(folder / "training_log.csv", rows, columns)
 
 
-def _state(path: str | Path) -> str:
-    """Size and modification time of a data file, in short."""
+def _content(path: str | Path) -> str:
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file")
-    stat = Path(path).stat()
-    return hashlib.sha256(f"{stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:16]
+    return sha256_file(path)[:16]
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Whether a checkpoint was written to its end: its state is the last of its files."""
+    try:
+        return bool(json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False
 
 
 def _check(config: Any) -> None:
@@ -161,13 +229,6 @@ def _check(config: Any) -> None:
     if hasattr(config, "decay_steps") and config.steps < config.warmup_steps + config.decay_steps:
         rates = f"{config.warmup_steps} of warm-up and {config.decay_steps} of decay"
         raise InputError(f"{config.steps} steps are fewer than {rates}")
-
-
-def device() -> str:
-    """Where trainings run: on the graphics card, if there is one."""
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def trainer_settings(
@@ -185,13 +246,13 @@ def trainer_settings(
 
     The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a
     run does not depend on its length. A config with `epochs` has whole passes over the `rows` instead: after the share
-    `warmup` of the steps, the learning rate falls to zero.
+    `warmup` of the steps, the learning rate falls to zero. Of several processes each takes `rows_per_step` in a step.
     """
     require_extra("train", "training")
     from transformers import TrainingArguments
 
     if hasattr(config, "epochs"):
-        steps = -(-rows // rows_per_step) * config.epochs
+        steps = -(-rows // (rows_per_step * run.processes)) * config.epochs
         rise = int(steps * config.warmup)
         fall = steps - rise
     else:
@@ -207,7 +268,7 @@ def trainer_settings(
         warmup_steps=rise,
         max_grad_norm=1.0,
         bf16=config.bf16,
-        use_cpu=device() == "cpu",
+        use_cpu=run.device == "cpu",
         seed=run.seed,
         data_seed=run.seed,
         save_strategy="steps",
@@ -223,6 +284,12 @@ def trainer_settings(
     # Else the trainer would make a step as many times larger as there are cards, or lose all batches but the first.
     if made.n_gpu > 1:
         made._n_gpu = 1
+    if ":" in run.device and run.processes == 1:
+        # The trainer would take the first card.
+        import torch
+
+        made.__dict__["_setup_devices"] = torch.device(run.device)
+        torch.cuda.set_device(run.device)
     return made
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus
-from mtmetrics.training.run import Run, device, pinned, read_record, save_model, trainer_settings
+from mtmetrics.training.run import Run, pinned, read_record, save_model, trainer_settings
 from mtmetrics.training.settings import ContrastiveConfig, DistilConfig
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _trainer(run: Run, config: ContrastiveConfig, start: Path, pairs: Sequence[c
 
     set_seed(run.seed)
     return sentence_trainer(loss)(
-        model=sentence_model(start, device()),
+        model=sentence_model(start, run.device),
         args=sentence_settings(run, config, rows=len(pairs), weight_decay=config.weight_decay),
         train_dataset=pair_columns(pairs),
     )

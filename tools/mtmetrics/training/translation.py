@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import ArtifactError
-from mtmetrics.models.translator import generation, open_mbart, target_frame
+from mtmetrics.models.translator import generation, open_mbart, own_beams, target_frame
 from mtmetrics.training import corpus
 from mtmetrics.training.run import Run, pinned, planned_trainer, read_record, save_model, trainer_settings
 from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
@@ -62,7 +62,8 @@ def train_translation(
     rows = [{name: encoded[name][row] for name in columns} for row in range(len(pairs))]
     collator = DataCollatorForSeq2Seq(tokenizer, model=network)
     run.train(Seq2SeqTrainer(model=network, args=settings, train_dataset=rows, data_collator=collator))
-    network.generation_config = generation(network.config, target_frame(tokenizer, network.config.eos_token_id))
+    frame = target_frame(tokenizer, network.config.eos_token_id)
+    network.generation_config = generation(network.config, frame, beams=own_beams(network))
     record = {"started_from": read_record(folder), "data": counts.as_dict(), "pairs": len(pairs)}
     record["steps"] = settings.max_steps
     with run.artifact("translation model", "mtmetrics train translation", **record) as temporary:
@@ -94,7 +95,8 @@ def train_denoising(
 
     config, folder = config or DenoisingConfig(), model_folder(encoder)
     files = [corpus.parse_ranges(spec)[0] for spec in mono]
-    run.open(config, {"mono": files}, mono=list(mono), encoder=pinned(encoder, folder))
+    names = [corpus.short_name(spec) for spec in mono]
+    run.open(config, {"mono": files}, mono=names, encoder=pinned(encoder, folder))
     lines, counts = corpus.read_lines(mono)
     texts = list(dict.fromkeys(text for text, _ in lines))
     counts.left_out["repeated"] += len(lines) - len(texts)
@@ -106,7 +108,8 @@ def train_denoising(
         encoded = tokenizer(texts[begin : begin + _TEXTS_PER_CALL], truncation=True, max_length=config.max_pieces)
         ids += [np.array(row, dtype=np.int32) for row in encoded["input_ids"]]
     lengths = np.array([len(row) for row in ids])
-    plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, config.steps, run.seed)
+    steps = config.steps * run.processes
+    plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, steps, run.seed)
     trainer = planned_trainer()(
         model=network,
         args=trainer_settings(run, config, config.matrix_lr),
@@ -114,8 +117,7 @@ def train_denoising(
         optimizers=(MuonAdamW(network, config.matrix_lr, config.other_lr, config.weight_decay), None),
     )
     run.train(trainer)
-    record = {"mono": [corpus.short_name(spec) for spec in mono], "started_from": read_record(folder)}
-    record |= {"data": counts.as_dict(), "sentences": len(texts)}
+    record = {"started_from": read_record(folder), "data": counts.as_dict(), "sentences": len(texts)}
     with run.artifact("translation model, not trained to translate yet", **record) as temporary:
         save_model(trainer.model, tokenizer, temporary)
     return run.output
@@ -131,9 +133,7 @@ def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
     from transformers import MBartConfig, MBartForConditionalGeneration
 
     tokenizer, encoder = pretrained("AutoModel", folder, torch.float32)
-    special = {name: getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep", "mask")}
-    if missing := " and no ".join(name for name, number in special.items() if number is None):
-        raise ArtifactError(f"{folder}: its tokenizer has no {missing} token; a BERT encoder is needed")
+    special = special_tokens(folder, tokenizer)
     vectors = encoder.get_input_embeddings().weight
     network = MBartForConditionalGeneration(
         MBartConfig(
@@ -157,6 +157,14 @@ def small_mbart(folder: Path, config: DenoisingConfig) -> tuple[Any, Any]:
     with torch.no_grad():
         network.get_input_embeddings().weight.copy_(vectors)
     return tokenizer, network
+
+
+def special_tokens(folder: Path, tokenizer: Any) -> dict[str, int]:
+    """The numbers of the tokens that `small_mbart` needs; an ArtifactError says which an encoder's tokenizer lacks."""
+    special = {name: getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep", "mask")}
+    if missing := " and no ".join(name for name, number in special.items() if number is None):
+        raise ArtifactError(f"{folder}: its tokenizer has no {missing} token; a BERT encoder is needed")
+    return special
 
 
 def span_masked(ids: np.ndarray, mask: int, share: float, span: float, rng: np.random.Generator) -> np.ndarray:

@@ -35,3 +35,6 @@ class UScoreConfig:
     translation_epochs: int = setting(3, "passes over the data of the translation model")
     translation_batch: int = setting(4, "pairs per step of the translation model")
     translation_learning_rate: float = setting(5e-5, "peak learning rate of the translation model")
+    beams: int = setting(
+        0, "hypotheses of the beam search of translations; 0 for as many as the translation model's configuration says"
+    )

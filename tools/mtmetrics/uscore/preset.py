@@ -2,31 +2,46 @@
 
 import dataclasses
 import json
+import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.files import write_atomic
+from mtmetrics.artifacts.files import sha256_file, write_atomic
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.inputs import choice, language_pair
 from mtmetrics.maps.files import map_file_name
 from mtmetrics.training.run import versions
-from mtmetrics.uscore.stages import MODEL, Finished, Job, Start, known_by
+from mtmetrics.uscore.stages import MODEL, SMALL, Finished, Job, Start, known_by
 
 _MADE = ("sentences", "translation")
-_PRESET = "preset.toml"
+_PRESET, _CARD, _CARD_SUM = "preset.toml", "README.md", "README.sha256"
+log = logging.getLogger("mtmetrics")
 # What an earlier production with other settings may have left, and this one does not replace.
 _OPTIONAL = ("encoder", "language_model", *_MADE, "precision.png", "agreement-*.png")
 
 
-def read_start(preset: str, lang_pair: str, without: Sequence[str], translation: str | None = None) -> Start:
-    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``."""
+def read_start(
+    preset: str,
+    lang_pair: str,
+    without: Sequence[str],
+    translation: str | None = None,
+    *,
+    local_files_only: bool = False,
+) -> Start:
+    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``, fetched where
+    they are not there yet; one of ``[start]`` is a name, or a table with ``model`` and ``revision``."""
     for name in without:
         choice("--without", name, _MADE)
-    bundle = load_preset("uscore", preset)
+    bundle = load_preset("uscore", preset, local_files_only=local_files_only)
+
+    def folder(table: Mapping[str, Any]) -> str:
+        name, revision = bundle.path(table["model"]), table.get("revision")
+        return str(model_folder(name, revision=revision, local_files_only=local_files_only))
+
     start = bundle.settings.get("start", {})
     encoder = bundle.settings.get("encoder", {})
     if "model" not in encoder:
@@ -39,10 +54,14 @@ def read_start(preset: str, lang_pair: str, without: Sequence[str], translation:
         if given[name] is None:
             advice = f"choose another preset, or do --without {name}"
             raise ArtifactError(f"preset {preset}: [start] names no model for {name!r}; {advice}")
-        models[name] = bundle.path(given[name])
+        table = given[name] if isinstance(given[name], dict) else {"model": given[name]}
+        if "model" not in table or table.keys() - {"model", "revision"}:
+            needed = "must be a name, or a table of model and revision"
+            raise ArtifactError(f"preset {preset}: {name} in [start] {needed}")
+        models[name] = SMALL if table["model"] == SMALL else folder(table)
     lm = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
     tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in (encoder, lm)]
-    return Start(str(preset), tables[0], start.get("aligner_layer"), tables[1], **models)
+    return Start(str(preset), tables[0], start.get("aligner_layer"), tables[1], folder(encoder), **models)
 
 
 def assembled(job: Job, maps: Finished, kind: str, *trained: Finished | None) -> Finished:
@@ -65,13 +84,15 @@ def assembled(job: Job, maps: Finished, kind: str, *trained: Finished | None) ->
 
     copied = [table["model"] for table in (job.start.encoder, job.start.language_model) if table]
     known = [known_by(model) for model in copied if Path(model).is_dir()]
-    start, config = dataclasses.asdict(job.start), dataclasses.asdict(job.config)
+    tables = [job.start.encoder, job.start.language_model, job.start.aligner_layer]
+    start, config = [job.start.record, *tables], dataclasses.asdict(job.config)
     settings = {"kind": kind, "start": start, "copied": known, "config": config, "seed": job.seed, "text": job.files}
     return job.stages.run("preset", assemble, settings=settings, after=[*job.texts, maps, *models.values()])
 
 
-def install(stages: Sequence[Finished], out: Path) -> None:
-    """Copies the files of stages to `out`; preset.toml comes last, so that it never stands for half a preset."""
+def install(stages: Sequence[Finished], out: Path, work: Path) -> None:
+    """Copies the files of stages to `out`; preset.toml comes last, so that it never stands for half a preset. A card
+    that somebody wrote or changed since the last time stays."""
     paths = [path for stage in stages for path in sorted(stage.folder.iterdir())]
     try:
         (out / _PRESET).unlink(missing_ok=True)
@@ -83,10 +104,18 @@ def install(stages: Sequence[Finished], out: Path) -> None:
             if path.is_dir():
                 _remove(target)
                 shutil.copytree(path, target)
+            elif path.name == _CARD and target.exists() and not _is_own(target, work / _CARD_SUM):
+                log.warning("%s was changed, so it stays; the new card is %s", target, path)
             else:
                 write_atomic(target, path.read_bytes())
+                if path.name == _CARD:
+                    write_atomic(work / _CARD_SUM, sha256_file(target))
     except OSError as error:
         raise MTMetricsError(f"cannot write {out}: {error.strerror or error}; finished stages are kept") from error
+
+
+def _is_own(card: Path, checksum: Path) -> bool:
+    return checksum.exists() and checksum.read_text(encoding="utf-8") == sha256_file(card)
 
 
 def _remove(path: Path) -> None:
@@ -102,6 +131,8 @@ def _tables(job: Job, folder: Path, kind: str, models: Sequence[str]) -> dict[st
         "maps": {"artifact": "maps", "kind": kind},
         **{model: {"model": model} for model in models},
     }
+    if "translation" in models and job.config.beams:
+        tables["translation"]["beams"] = job.config.beams
     without = [name for name in _MADE if name not in models]
     if job.start.language_model:
         target = job.lang_pair.split("-")[1]
@@ -121,12 +152,15 @@ def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _record(job: Job, tables: Mapping[str, Any]) -> dict[str, Any]:
-    start = job.start
-    encoder, sentences = known_by(start.encoder["model"], start.encoder.get("revision")), known_by(start.sentences)
-    began = {"preset": start.preset, "encoder": encoder, "sentences": sentences, "translation": start.translation}
     made = {"kind": "preset", "metric": "uscore", "lang_pair": job.lang_pair, "preset": tables, "text": job.files}
     config, counts = dataclasses.asdict(job.config), job.stages.counts()
-    return made | {"start": began, "seed": job.seed, "config": config, "counts": counts, "versions": versions()}
+    return made | {
+        "start": job.start.record,
+        "seed": job.seed,
+        "config": config,
+        "counts": counts,
+        "versions": versions(),
+    }
 
 
 def _toml(head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:

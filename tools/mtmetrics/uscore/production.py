@@ -3,13 +3,12 @@
 import contextlib
 import dataclasses
 import functools
-import shutil
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from mtmetrics.artifacts.files import make_folder, write_atomic
-from mtmetrics.artifacts.models import model_folder
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.inputs import choice, language_pair, number, positive
@@ -19,7 +18,6 @@ from mtmetrics.mining.pairs import write_pairs
 from mtmetrics.mining.sentences import mine_sentences
 from mtmetrics.mining.text import language_identifier, prepare
 from mtmetrics.mining.words import mine_words, vectors_from_sentences
-from mtmetrics.models.translator import require_mbart
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.uscore import UScore
 from mtmetrics.textio import iter_lines, iter_table
@@ -29,12 +27,13 @@ from mtmetrics.training.sentence import train_contrastive
 from mtmetrics.training.settings import ContrastiveConfig, DenoisingConfig, TranslationConfig
 from mtmetrics.training.translation import train_denoising, train_translation
 from mtmetrics.uscore import UScoreConfig
+from mtmetrics.uscore.needs import check_models, check_room
 from mtmetrics.uscore.preset import assembled, install, read_start
 from mtmetrics.uscore.report import agreement, described, precision
-from mtmetrics.uscore.stages import MODEL, SENTENCES, Finished, Job, Stages, known_by
+from mtmetrics.uscore.stages import MODEL, SENTENCES, SMALL, Finished, Job, Stages, known_by
 
 WORK, LOG = "work", "log.jsonl"
-_SMALL = "small"
+log = logging.getLogger("mtmetrics")
 _MAPS = ("clp", "umd")
 _HELD_BACK = 1000
 
@@ -93,19 +92,20 @@ def produce_uscore(
     config = config or UScoreConfig()
     _check_settings(config, lang_pair)
     require_extra("mining", "UScore's mining")
-    start = read_start(preset, lang_pair, without, translation)
-    if start.sentences or start.translation:
+    if {"sentences", "translation"} - {*without}:
         require_extra("train", "training UScore's models")
-    if start.translation and start.translation != _SMALL:
-        require_mbart(model_folder(start.translation), lang_pair)
     _check_material(material, lang_pair)
+    pool = pool or ModelPool()
+    start = read_start(preset, lang_pair, without, translation, local_files_only=pool.local_files_only)
+    check_models(start, lang_pair, pool)
     held_back = _pairs(material.held_back)[:_HELD_BACK] if material.held_back else []
     files = [path for path in (material.source_text, material.target_text, material.parallel) if path]
     out = Path(out)
     make_folder(out)
     with contextlib.closing(Stages(out / WORK, out / LOG)) as stages:
         names = tuple(Path(path).name for path in files)
-        job = Job(stages, lang_pair, start, config, seed, pool or ModelPool(), names, threads, progress)
+        job = Job(stages, lang_pair, start, config, seed, pool, names, threads, progress)
+        check_room(job, material.source_text, material.target_text)
         parallel = _parallel_pairs(job, material.parallel) if material.parallel else None
         job.texts = _prepared(job, material, held_back, identify)
         preset = _made(job, parallel)
@@ -116,8 +116,7 @@ def produce_uscore(
             metric = UScore.from_preset(str(preset.folder), lang_pair=lang_pair, pool=job.pool, threads=threads)
             measured["agreement"] = agreement(job, metric, material.judged, preset)
         card = described(job, preset, measured)
-        stages.forget_others()
-        install([preset, card], out)
+        install([preset, card], out, stages.work)
     return out
 
 
@@ -127,7 +126,7 @@ def _check_settings(config: UScoreConfig, lang_pair: str) -> None:
         raise InputError(f"language pair {lang_pair}: two different languages are needed")
     choice("map", config.map, _MAPS)
     for name, value in dataclasses.asdict(config).items():
-        if isinstance(value, int):
+        if isinstance(value, int) and (name, value) != ("beams", 0):
             positive(name, value)
         elif isinstance(value, float) and not 0.0 < number(name, value) <= 1.0:
             raise InputError(f"{name} {value}: must be above 0 and at most 1")
@@ -235,9 +234,7 @@ def _fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
 
 def _trained(job: Job, name: str, train: Callable[[Run], Any], settings: dict, after: Sequence[Finished]) -> Finished:
     def produce(folder: Path) -> dict[str, Any]:
-        run = Run(folder / MODEL, seed=job.seed, work=folder / "checkpoints")
-        train(run)
-        shutil.rmtree(run.work)
+        train(Run(folder / MODEL, seed=job.seed, work=job.stages.unfinished, device=job.pool.device))
         return {}
 
     return job.stages.run(name, produce, settings={**settings, "seed": job.seed}, after=after)
@@ -274,27 +271,31 @@ def _translation_rounds(job: Job, maps: Finished) -> Finished:
     """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
     pairs = [_word_pairs(job, "translation-pairs", [maps], "train_sentences", "translation")]
     start = str(job.start.translation)
-    if start == _SMALL:
+    if start == SMALL:
         start = str(_small_translator(job).folder / MODEL)
     model = _translation_model(job, "translation-model", pairs, start)
     for turn in range(2, job.config.translation_rounds + 1):
         translate = functools.partial(_translate, job=job, model=model)
-        settings = {**job.settings("train_sentences"), "seed": job.seed}
+        settings = {**job.settings("train_sentences", "beams"), "seed": job.seed}
         name = f"translation-{turn}"
-        pairs.append(job.stages.run(f"{name}-pairs", translate, settings=settings, after=[*job.texts, model]))
+        translated = job.stages.run(f"{name}-pairs", translate, settings=settings, after=[*job.texts, model])
+        if not translated.counts["kept"]:
+            log.warning("%s: nothing was translated, or only copied, so the model of the round before stays", name)
+            break
+        pairs.append(translated)
         model = _translation_model(job, f"{name}-model", pairs, start)
     return model
 
 
 def _small_translator(job: Job) -> Finished:
     """A small model from the encoder, which learns to restore sentences of both languages."""
-    encoder, steps = job.start.encoder, job.config.denoising_steps
-    config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10, checkpoint_every=steps)
+    encoder, steps = job.start.encoder_folder, job.config.denoising_steps
+    config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10)
     texts = [str(text.folder / SENTENCES) for text in job.texts]
-    settings = {**job.settings("denoising"), "encoder": known_by(encoder["model"], encoder.get("revision"))}
+    settings = {**job.settings("denoising"), "encoder": known_by(encoder)}
 
     def train(run: Run) -> None:
-        train_denoising(run, texts, encoder["model"], config=config)
+        train_denoising(run, texts, encoder, config=config)
 
     return _trained(job, "translation-start", train, settings, job.texts)
 
@@ -302,11 +303,12 @@ def _small_translator(job: Job) -> Finished:
 def _translate(folder: Path, *, job: Job, model: Finished) -> dict[str, Any]:
     """Keeps what the model translates; what has no translation, or equals it, is left out."""
     sources, _ = job.sentences(job.config.train_sentences)
-    translator = job.pool.translator(str(model.folder / MODEL), lang_pair=job.lang_pair)
+    options = {"beams": job.config.beams} if job.config.beams else {}
+    translator = job.pool.translator(str(model.folder / MODEL), lang_pair=job.lang_pair, **options)
     found = [(text, made.text) for text, made in zip(sources, translator.translate(sources), strict=True)]
     pairs = [(text, translation) for text, translation in found if translation and translation != text]
     write_pairs(job.pairs_file(folder), pairs, "translated")
-    return {"sources": len(sources), "kept": len(pairs)}
+    return {"sources": len(sources), "blank or copied": len(sources) - len(pairs), "kept": len(pairs)}
 
 
 def _translation_model(job: Job, name: str, pairs: Sequence[Finished], start: str) -> Finished:

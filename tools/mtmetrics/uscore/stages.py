@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from mtmetrics import __version__
 from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, write_atomic
-from mtmetrics.artifacts.models import model_fingerprint, model_folder
+from mtmetrics.artifacts.models import model_fingerprint
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import Remapping
@@ -25,9 +25,12 @@ from mtmetrics.mining.words import Side, encode_side
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.textio import iter_lines
+from mtmetrics.training.run import pinned
 from mtmetrics.uscore import UScoreConfig
 
 SENTENCES, MODEL = "sentences.txt", "model"
+SMALL = "small"
+VECTOR_BYTES = 4 * 2**30  # of the words of a side that are kept in memory; more go to a file
 log = logging.getLogger("mtmetrics")
 
 
@@ -45,12 +48,19 @@ class Stages:
     """The stages of one production, in one work folder, in which one process at a time works.
 
     ``state.json`` there says for each finished stage what it depended on: settings, files, and the results of other
-    stages. A stage that depends on the same things again is not repeated; one that was cut off starts over. Times and
-    counts go to a log besides, one JSON object per line.
+    stages. A stage that depends on the same things again is not repeated; one that was cut off starts over, but for
+    what it kept in the folder `unfinished`. Stages that nobody asks for stay. Times and counts go to a log besides, one
+    JSON object per line.
+
+    Attributes:
+        work: the folder of the stages.
+        unfinished: where the stage that is being produced may keep what outlives a kill, such as checkpoints; no other
+            settings, files or stages before it find it there.
     """
 
     def __init__(self, work: Path, log_file: Path) -> None:
         self.work = work
+        self.unfinished = work
         self._log_file = log_file
         self._asked: dict[str, None] = {}
         make_folder(work)
@@ -94,13 +104,16 @@ class Stages:
         contents = [_file_digest(path) for path in files]
         key = _digest([name, __version__, settings or {}, contents, [stage.digest for stage in after]])
         folder = self.work / name
+        self.unfinished = self.work / f"{name}.{key[:12]}.unfinished"
         known = self._state.get(name)
         if known is not None and known["key"] == key and folder.is_dir():
             log.info("%s: there already", name)
+            self._clear(name)
             return Finished(name, folder, known["counts"], known["digest"])
         log.info("%s: starting", name)
         began = time.perf_counter()
         self._forget(name)
+        self._clear(name, but=self.unfinished)
         with new_folder(folder, overwrite=True) as temporary:
             counts = dict(produce(temporary))
         written = [path for path in sorted(folder.rglob("*")) if path.is_file()]
@@ -108,6 +121,7 @@ class Stages:
         seconds = round(time.perf_counter() - began, 3)
         self._state[name] = {"key": key, "counts": counts, "digest": digest, "seconds": seconds}
         self._save()
+        self._clear(name)
         try:
             with open(self._log_file, "a", encoding="utf-8") as stream:
                 stream.write(json.dumps({"stage": name, "seconds": seconds, **counts}, ensure_ascii=False) + "\n")
@@ -124,11 +138,10 @@ class Stages:
         """Lets other processes use the folder."""
         self._lock.release()
 
-    def forget_others(self) -> None:
-        """Removes the stages that this process did not ask for: they are no longer part of the production."""
-        for name in [name for name in self._state if name not in self._asked]:
-            self._forget(name)
-            shutil.rmtree(self.work / name, ignore_errors=True)
+    def _clear(self, name: str, but: Path | None = None) -> None:
+        for old in self.work.glob(f"{name}.*.unfinished"):
+            if old != but:
+                shutil.rmtree(old, ignore_errors=True)
 
     def _forget(self, name: str) -> None:
         if self._state.pop(name, None) is not None:
@@ -152,19 +165,30 @@ def _file_digest(path: str | Path) -> str:
 @dataclasses.dataclass(frozen=True)
 class Start:
     """The models of a preset that a production starts from: tables of word encoder and language model, layer that
-    aligns (None: the encoder's), models to train (None: not made; ``"small"``: a new translation model)."""
+    aligns (None: the encoder's), and the folders of the word encoder and of the models to train (None: not made;
+    ``"small"``: a new translation model)."""
 
     preset: str
     encoder: dict[str, Any]
     aligner_layer: int | None
     language_model: dict[str, Any]
+    encoder_folder: str
     sentences: str | None
     translation: str | None
 
+    @property
+    def record(self) -> dict[str, str | None]:
+        """The models by name and fingerprint, wherever they lie."""
+        known = {"preset": self.preset, "encoder": known_by(self.encoder_folder)}
+        for name in ("sentences", "translation"):
+            model = getattr(self, name)
+            known[name] = model if model in (None, SMALL) else pinned(model, Path(model))
+        return known
 
-def known_by(model: str | None, revision: str | None = None) -> str | None:
+
+def known_by(folder: str | None) -> str | None:
     """The fingerprint of a model's files, by which a stage notices that it is another one; None for none."""
-    return None if model is None else model_fingerprint(model_folder(model, revision=revision))
+    return None if folder is None else model_fingerprint(Path(folder))
 
 
 @dataclasses.dataclass(eq=False)
@@ -217,8 +241,8 @@ class Job:
 
     @functools.lru_cache(maxsize=1)  # noqa: B019 (a job lives as long as its production)
     def _encoded(self, size: int) -> tuple[Side, ...]:
-        folder, wrap = self.stages.work, self.wrap("encoding")
-        return tuple(encode_side(side, self.encoder, folder=folder, wrap=wrap) for side in self.sentences(size))
+        options = {"memory_bytes": VECTOR_BYTES, "folder": self.stages.work, "wrap": self.wrap("encoding")}
+        return tuple(encode_side(side, self.encoder, **options) for side in self.sentences(size))
 
     def wrap(self, description: str) -> Callable[[Iterable[Any]], Any]:
         """A progress bar over blocks."""
@@ -230,8 +254,12 @@ class Job:
 
     def word_settings(self) -> dict[str, Any]:
         """By what a stage knows the word encoder, and the draw of its sentences."""
-        known = known_by(self.start.encoder["model"], self.start.encoder.get("revision"))
-        return {"encoder": known, "layer": self.encoder.layer, "dtype": self.pool.dtype, "seed": self.seed}
+        return {
+            "encoder": known_by(self.start.encoder_folder),
+            "layer": self.encoder.layer,
+            "dtype": self.pool.dtype,
+            "seed": self.seed,
+        }
 
     def pairs_file(self, folder: Path) -> Path:
         """Where a stage keeps its pairs."""

@@ -1,0 +1,182 @@
+"""Converts weights that exist only as pickles of PyTorch (``pytorch_model.bin``) to safetensors.
+
+A pickle may run code, so it is read by ``torch.load(weights_only=True)`` alone, in a process of its own that gives
+nothing back but a line of JSON. That process is this module run as a program.
+"""
+
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtmetrics.artifacts.files import new_folder, sha256_file
+from mtmetrics.artifacts.hub import download, hub_snapshot, hub_source, local_folder
+from mtmetrics.artifacts.models import MODEL_FILES, model_label
+from mtmetrics.errors import ArtifactError, InputError
+
+if TYPE_CHECKING:
+    import torch
+
+_PICKLES = ["pytorch_model*.bin", "?_*/pytorch_model.bin"]
+_INDEX = "pytorch_model.bin.index.json"
+_COPIED = [*MODEL_FILES, "README.md", "LICENSE*"]
+
+
+def convert_model(
+    name: str | Path,
+    out: str | Path,
+    *,
+    revision: str | None = None,
+    local_files_only: bool = False,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Makes a folder that holds a model with its weights as safetensors, each tensor as it was, bit by bit.
+
+    Where `transformers` ties two names to one tensor, and the pickle holds one tensor for both, it is written once.
+
+    Args:
+        name: a folder with config.json and pytorch_model.bin (or its parts), or a Hub repository.
+        out: the folder to make; ``conversion.json`` in it says what was converted.
+        revision: Hub branch, tag or commit; None for the main branch.
+        local_files_only: never ask the Hub.
+        overwrite: replace an existing folder.
+
+    Returns:
+        What conversion.json holds: where the model came from, the sha256 of each pickle, and how many tensors it has.
+
+    Raises:
+        InputError: `out` exists already, or there is nothing to convert.
+        ArtifactError: the model cannot be found, or a pickle is damaged or holds other things than tensors.
+        MTMetricsError: `out` cannot be written.
+    """
+    folder = local_folder(name, "config.json", "modules.json")
+    if folder is None:
+        wanted = [pattern for pattern in _COPIED if ".safetensors" not in pattern]
+        source = hub_source(name, revision)
+        folder = download(source, [*wanted, *_PICKLES, _INDEX], local_files_only=local_files_only)
+    pickles = [path for pattern in _PICKLES for path in sorted(folder.glob(pattern))]
+    pickles = [path for path in pickles if not any(path.parent.glob("*.safetensors"))]
+    if not pickles:
+        what = "no pytorch_model.bin that has no *.safetensors beside it"
+        raise InputError(f"{name}: nothing to convert, it holds {what}")
+    snapshot = hub_snapshot(folder)
+    record = {"model": model_label(folder), "revision": snapshot and snapshot[1], "files": {}}
+    with new_folder(out, overwrite) as made:
+        for path in sorted({path for pattern in _COPIED for path in folder.glob(pattern)}):
+            _copy(path, made / path.relative_to(folder))
+        for path in pickles:
+            target = made / path.relative_to(folder).with_name(_renamed(path.name))
+            target.parent.mkdir(exist_ok=True)
+            record["files"][path.relative_to(folder).as_posix()] = {
+                "sha256": sha256_file(path),
+                **_converted(path, target),
+            }
+        if (folder / _INDEX).is_file():
+            _write_index(folder / _INDEX, made, record["files"])
+        (made / "conversion.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return record
+
+
+def _copy(path: Path, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
+    shutil.copyfile(path, target)
+
+
+def _renamed(name: str) -> str:
+    return name.replace("pytorch_model", "model").replace(".bin", ".safetensors")
+
+
+def _write_index(index: Path, made: Path, files: dict[str, Any]) -> None:
+    whole = json.loads(index.read_text(encoding="utf-8"))
+    tied = {name for file in files.values() for name in file["tied"]}
+    whole["weight_map"] = {name: _renamed(file) for name, file in whole["weight_map"].items() if name not in tied}
+    (made / _renamed(index.name)).write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+
+
+def _converted(path: Path, target: Path) -> dict[str, Any]:
+    """Has another process convert one file; it prints what it wrote, or one line that says what is wrong."""
+    command = [sys.executable, "-m", __name__, str(path), str(target)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or [f"its process ended with {done.returncode}"])[-1]
+        killed = "; was there enough memory?" if done.returncode < 0 else ""
+        raise ArtifactError(f"{path}: cannot be converted ({said}){killed}; nothing was kept")
+    return json.loads(done.stdout)
+
+
+def _convert_file(path: Path, target: Path) -> dict[str, Any]:
+    """Reads a pickle, writes its tensors, and compares what was written with them."""
+    import torch
+    from safetensors import safe_open
+
+    found = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    if not isinstance(found, dict) or not all(isinstance(value, torch.Tensor) for value in found.values()):
+        raise TypeError("it holds no plain table of tensors")
+    tied = _tied(path.parent, found)
+    kept = {name: tensor for name, tensor in found.items() if name not in tied}
+    save_tensors(kept, target)
+    with safe_open(target, "pt") as written:
+        if set(written.keys()) != set(kept):
+            raise ValueError("other names were written than were read")
+        for name, tensor in found.items():
+            if not _equal_bits(tensor, written.get_tensor(tied.get(name, name))):
+                raise ValueError(f"{name} was not written as it was read")
+    return {"tensors": len(found), "tied": tied}
+
+
+def save_tensors(tensors: "dict[str, torch.Tensor]", target: Path) -> None:
+    """Writes tensors as safetensors, which share no memory there; of those that do, copies."""
+    import torch
+    from safetensors.torch import save_file
+
+    storages, own = set(), {}
+    for name, tensor in tensors.items():
+        storage = tensor.untyped_storage()
+        alone = storage.nbytes() == tensor.nbytes and storage.data_ptr() not in storages
+        storages.add(storage.data_ptr())
+        own[name] = tensor.contiguous() if alone else tensor.clone(memory_format=torch.contiguous_format)
+    save_file(own, target, {"format": "pt"})
+    target.chmod(0o644)
+
+
+def _tied(folder: Path, tensors: "dict[str, torch.Tensor]") -> dict[str, str]:
+    """Name -> the name of the same tensor that `transformers` takes for it when it loads the architecture."""
+    import torch
+    import transformers
+
+    if len({tensor.untyped_storage().data_ptr() for tensor in tensors.values()}) == len(tensors):
+        return {}
+    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+    architecture = getattr(transformers, (config.architectures or [""])[0], None)
+    if architecture is None:
+        return {}
+    with torch.device("meta"):
+        ties = architecture(config).all_tied_weights_keys
+    held = {name: other for name, other in ties.items() if name in tensors and other in tensors}
+    return {name: other for name, other in held.items() if tensors[name].is_set_to(tensors[other])}
+
+
+def _equal_bits(one: "torch.Tensor", other: "torch.Tensor") -> bool:
+    import torch
+
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    return torch.equal(*(tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (one, other)))
+
+
+def _in_one_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if isinstance(error, pickle.UnpicklingError):
+        # The other lines of PyTorch's message advise to run the code.
+        found = [line.strip() for line in lines if "GLOBAL" in line or "Unpickler error" in line]
+        return f"it holds more than tensors, which might run code: {' '.join(found)}"
+    return lines[0]
+
+
+if __name__ == "__main__":
+    sys.excepthook = lambda _, error, __: print(_in_one_line(error), file=sys.stderr)
+    print(json.dumps(_convert_file(*map(Path, sys.argv[1:]))))
