@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation import wmt_folder
+from mtmetrics.evaluation import wmt_folder, wmt_task
 from mtmetrics.evaluation.readers import FIELDS, Row, files_of, is_number, jsonl_rows, read_rows
 
 if TYPE_CHECKING:
@@ -35,12 +35,15 @@ class Judged:
             there is none; and the other fields of the file that hold numbers only, None where a row has none.
         level: ``"segment"``; or ``"system"``, where `rows` hold the whole output of one system after the other, and
             ``human`` is the judgement of the row's system.
+        pairs: (k, 2) numbers of rows, where people said only that the first translation is better than the second;
+            ``human`` is NaN then. None where each translation was judged by itself.
     """
 
     file: str
     lang_pair: str
     rows: "pd.DataFrame"
     level: JudgedLevel = "segment"
+    pairs: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -82,7 +85,10 @@ class Judged:
 
     @functools.cached_property
     def judgements(self) -> "pd.DataFrame":
-        """The rows that have a judgement, or the first row of each system; the index counts segments, or systems."""
+        """The rows that have a judgement, by itself or in pairs, or the first row of each system; the index counts
+        segments, or systems."""
+        if self.pairs is not None:
+            return self.rows
         whole = self.level == "system"
         return (self.rows.drop_duplicates("system", ignore_index=True) if whole else self.rows).dropna(subset=["human"])
 
@@ -116,8 +122,14 @@ def read_judged(
       collections of WMT judgements on the Hub. Fields are separated by tabs where the header holds one, else by commas
       with the quoting of CSV. A tab-separated field is quoted only where it holds doubled quotes between quotes, as
       pandas writes it. An empty field and ``None`` are no value, but for source and translation.
-    - MLQE-PE (Fomicheva et al., 2020) as sheffieldnlp/mlqe-pe publishes it: ``SPLIT.XXYY.df.short.tsv``, or the
-      ``.tar.gz`` that holds one. The judgement is ``z_mean``, the mean of the annotators' z-scores.
+    - MLQE-PE (Fomicheva et al., 2020) as sheffieldnlp/mlqe-pe publishes it: ``SPLIT.XXYY.df.short.tsv``. The judgement
+      is ``z_mean``, the mean of the annotators' z-scores.
+    - Direct assessments of WMT15 and WMT16: ``DAseg.newstest2016.human.XX-YY`` beside ``source``, ``mt-system`` and
+      ``reference``; Eval4NLP 2021: ``XX-YY-test21/test21.da`` beside ``.src`` and ``.mt``; captions of Multi30K:
+      ``MMTtranslationdict_YY.json`` beside ``MMTsourcedict.json`` and ``MMTgolddict_YY.json``.
+    - A ``.tar.gz`` with files of the last two kinds; nothing is unpacked to disk.
+    - WMT's metrics tasks: ``DA-seglevel.csv``, ``RR-seglevel.csv`` (pairs) and ``mqm_DATA_XXYY.avg_seg_scores.tsv``,
+      beside the texts, see `wmt_task`.
     - A test set in the folder layout of mt-metrics-eval, see `wmt_folder`; ``metric-scores`` become columns.
     - Any other folder: all files of these names in it, sorted.
 
@@ -135,7 +147,11 @@ def read_judged(
         return _read_wmt_folder(path, lang_pair, "segment")
     found = []
     for file in files_of(path):
-        found += _collect(str(file), read_rows(file), prediction_field, lang_pair)
+        about = wmt_task.level(file)
+        if about is None:
+            found += _collect(str(file), read_rows(file), prediction_field, lang_pair)
+        elif about == "segment" or file == path:
+            found += _read_wmt_task(file, path, lang_pair, "segment")
     if not found:
         raise InputError(f"{path}: holds no row of the language pair {lang_pair}")
     return found
@@ -166,7 +182,8 @@ def read_judged_systems(
     Args:
         path: ``XX-YY.jsonl`` with a judgement per row (``lp``, ``system``, ``human``), beside ``XX-YY.outputs.jsonl``
             with a segment per row (``lp``, ``source``, perhaps a reference, and ``outputs``, an object with the
-            translation of every judged system), plain or ``.gz``; a folder of them; or a test set of mt-metrics-eval.
+            translation of every judged system), plain or ``.gz``; a folder of them; a test set of mt-metrics-eval; or
+            ``DA-syslevel.csv`` beside the texts of a metrics task of WMT, or a folder that holds one, see `wmt_task`.
         reference_field: the field that holds the reference, in JSON Lines.
         lang_pair: read this pair only.
 
@@ -175,6 +192,9 @@ def read_judged_systems(
     """
     if wmt_folder.is_test_set(path):
         return _read_wmt_folder(path, lang_pair, "system")
+    tables = sorted(Path(path).rglob("DA-syslevel.csv")) if Path(path).is_dir() else [path]
+    if tables and wmt_task.level(tables[0]) is not None:
+        return [judged for file in tables for judged in _read_wmt_task(file, path, lang_pair, "system")]
     found = [_read_systems(file, reference_field) for file in _system_files(Path(path))]
     kept = [pair for pair in found if lang_pair in (None, pair.lang_pair)]
     if not kept:
@@ -235,6 +255,14 @@ def _columns(segments: Sequence[_Segment]) -> dict[str, list[Any]]:
     columns = {name: [others.get(name) for _, others in segments] for name in names}
     columns = {name: values for name, values in columns.items() if all(v is None or is_number(v) for v in values)}
     return columns | {field: [known[field] for known, _ in segments] for field in FIELDS if field != "lp"}
+
+
+def _read_wmt_task(file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:
+    if wmt_task.level(file) != level:
+        raise InputError(f"{file}: judges {wmt_task.level(file)}s, not {level}s")
+    root = Path(path) if Path(path).is_dir() else None
+    found = wmt_task.judged_columns(file, root, lang_pair=lang_pair).items()
+    return [dataclasses.replace(Judged.of(file, pair, columns, level), pairs=pairs) for pair, (columns, pairs) in found]
 
 
 # Judgements of whole systems.
