@@ -109,23 +109,21 @@ def is_number(value: Any) -> bool:
 
 
 def _parsed(path: str | Path, lines: Iterable[str]) -> Iterator[Row]:
-    lines = iter(lines)
-    first = next(lines, None)
+    lines, peeked = itertools.tee(lines)
+    first = next(filter(str.strip, peeked), None)
     if first is None:
         return
-    table = (_split_tabs if "\t" in first else _split_commas)(path, itertools.chain([first], lines))
-    # Of a file of blank lines nothing is left.
-    _, header = next(table, (0, None))
-    if header is None:
-        return
+    del peeked  # tee would keep the whole file for it
+    table = (_split_tabs if "\t" in first else _split_commas)(path, lines)
+    _, header = next(table, (0, []))
     twice = [name for name in header if header.count(name) > 1]
     if twice:
         raise InputError(f"{path}, line 1: the column {twice[0]!r} stands there twice")
     if _REQUIRED_TEXTS.isdisjoint(header):
         raise InputError(
             f"{path}, line 1: a header with the columns source, translation and human (or src, mt and score) is "
-            f"needed, got {', '.join(header)!r:.80}; files such as WMT's DA-seglevel.csv hold no text: write "
-            "sentences and judgements into one table"
+            f"needed, got {', '.join(header)!r:.80}; tables of WMT's metrics tasks are known by their "
+            "names, such as DA-seglevel.csv, and lie beside the texts"
         )
     for number, values in table:
         where = f"{path}, line {number}"
@@ -143,7 +141,7 @@ def _split_tabs(path: str | Path, lines: Iterator[str]) -> Iterator[tuple[int, l
 def _split_commas(path: str | Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader((line + "\n" for line in lines), strict=True)
     try:
-        yield from ((reader.line_num, cells) for cells in reader if cells)
+        yield from ((reader.line_num, cells) for cells in reader if any(map(str.strip, cells)))
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: not valid CSV ({error})") from None
 
