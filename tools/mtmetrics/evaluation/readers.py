@@ -210,11 +210,11 @@ def _captions(member: _Member) -> Iterator[Row]:
     tables = [member.name, f"{head}MMTsourcedict.json", f"{head}MMTgolddict_{target}.json"]
     try:
         judged, sources, references = (json.loads("\n".join(member.lines(name) or ())) for name in tables)
-        for image, translations in judged.items():
-            for text, human in translations:
+        for image in (image for image in judged if image in sources):
+            for text, human in judged[image]:
                 row = {"lp": f"en-{target}", "item": image, "source": sources[image], "reference": references[image]}
                 yield Row(f"{member.shown}, {image}", row | {"translation": text, "human": human})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         needed = f"image -> [[translation, score], ...], beside {' and '.join(Path(name).name for name in tables[1:])}"
         raise InputError(f"{member.shown}: not the published layout ({error!r}); {needed}") from None
 
