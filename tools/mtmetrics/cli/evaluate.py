@@ -36,8 +36,8 @@ def add_parser(subparsers: Any) -> None:
         required=True,
         metavar="FILE",
         help="JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables with a header, "
-        "MLQE-PE, folders of files, mt-metrics-eval; for --level system judgements XX-YY.jsonl beside "
-        "XX-YY.outputs.jsonl, or a folder of them",
+        "MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; for --level system judgements XX-YY.jsonl beside "
+        "XX-YY.outputs.jsonl, DA-syslevel.csv, or a folder of them",
     )
     parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
     text = "the field that holds the translation (default: %(default)s)"

@@ -174,9 +174,7 @@ def read_judged_segments(path: str | Path, *, prediction_field: str = "translati
     return segments
 
 
-def read_judged_systems(
-    path: str | Path, *, reference_field: str = "reference", lang_pair: str | None = None
-) -> list[Judged]:
+def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> list[Judged]:
     """Reads whole outputs of systems and the judgement of each system, one result for each language pair.
 
     Args:
@@ -184,7 +182,6 @@ def read_judged_systems(
             with a segment per row (``lp``, ``source``, perhaps a reference, and ``outputs``, an object with the
             translation of every judged system), plain or ``.gz``; a folder of them; a test set of mt-metrics-eval; or
             ``DA-syslevel.csv`` beside the texts of a metrics task of WMT, or a folder that holds one, see `wmt_task`.
-        reference_field: the field that holds the reference, in JSON Lines.
         lang_pair: read this pair only.
 
     Raises:
@@ -195,7 +192,7 @@ def read_judged_systems(
     tables = sorted(Path(path).rglob("DA-syslevel.csv")) if Path(path).is_dir() else [path]
     if tables and wmt_task.level(tables[0]) is not None:
         return [judged for file in tables for judged in _read_wmt_task(file, path, lang_pair, "system")]
-    found = [_read_systems(file, reference_field) for file in _system_files(Path(path))]
+    found = [_read_systems(file) for file in _system_files(Path(path))]
     kept = [pair for pair in found if lang_pair in (None, pair.lang_pair)]
     if not kept:
         known = ", ".join(pair.lang_pair for pair in found)
@@ -292,7 +289,7 @@ def _outputs_file(path: Path) -> Path | None:
     return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
 
 
-def _read_systems(path: Path, reference_field: str) -> Judged:
+def _read_systems(path: Path) -> Judged:
     lang_pair, human = _system_judgements(path)
     outputs_file = _outputs_file(path)
     if outputs_file is None:
@@ -303,7 +300,7 @@ def _read_systems(path: Path, reference_field: str) -> Judged:
     for row in jsonl_rows(outputs_file):
         if row.text(row.required("lp")) != lang_pair:
             raise InputError(f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}")
-        references.append(None if row.fields.get(reference_field) is None else row.text(reference_field))
+        references.append(None if row.fields.get("reference") is None else row.text("reference"))
         sources.append(row.text(row.required("source")))
         outputs = row.outputs()
         for system, texts in translations.items():

@@ -3,7 +3,7 @@
 ::
 
     DA-seglevel.csv                         LP DATA SYSTEM SID HUMAN        means of direct assessments
-    RR-seglevel.csv, DArr-seglevel.csv      LP DATA SID BETTER WORSE        pairs of translations, the better one first
+    RR-seglevel.csv                         LP DATA SID BETTER WORSE        pairs of translations, the better one first
     DA-syslevel.csv                         LP HUMAN SYSTEM                 judgements of whole systems
     mqm_DATA_XXYY.avg_seg_scores.tsv        system mqm_avg_score seg_id     MQM of Freitag et al. (2021)
 
@@ -26,7 +26,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.inputs import language_pair
 from mtmetrics.textio import iter_lines
 
-_RANKED = ("RR-seglevel.csv", "DArr-seglevel.csv")
+_RANKED = "RR-seglevel.csv"
 _MQM = re.compile(r"mqm_(?P<data>[A-Za-z0-9]+)_(?P<source>[a-z]{2})(?P<target>[a-z]{2})\.avg_seg_scores\.tsv")
 _PAIRS = ("LP", "DATA", "SID", "BETTER", "WORSE")
 _SYSTEMS = "DA-syslevel.csv"
@@ -55,7 +55,7 @@ def level(file: str | Path) -> str | None:
     name = Path(file).name
     if name == _SYSTEMS:
         return "system"
-    return "segment" if name in ("DA-seglevel.csv", *_RANKED) or _MQM.fullmatch(name) else None
+    return "segment" if name in ("DA-seglevel.csv", _RANKED) or _MQM.fullmatch(name) else None
 
 
 def judged_columns(
@@ -96,8 +96,8 @@ def judged_columns(
 
 
 def _judgements(file: Path) -> Iterator[_Judgement]:
-    # The header of 2018 lacks a name, since 2020 the difference of the scores is a sixth cell.
-    ranked, mqm = file.name in _RANKED, _MQM.fullmatch(file.name)
+    ranked, mqm = file.name == _RANKED, _MQM.fullmatch(file.name)
+    # The header of 2018 lacks a name.
     fixed = _PAIRS if ranked else ("SYSTEM", "HUMAN", "SID") if mqm else None
     given = {"DATA": mqm["data"], "LP": f"{mqm['source']}-{mqm['target']}"} if mqm else {"DATA": _ANY}
     names: Sequence[str] = ()
