@@ -77,8 +77,14 @@ def test_whole_systems_of_a_metrics_task(task: Path) -> None:
             "B_b.2": ["b1", "b2", "b3"],
             "A.1": ["a1", "a2", "a3"],
         }
-    with pytest.raises(InputError, match=r"DA-syslevel\.csv: judges systems, not segments"):
+    with pytest.raises(InputError, match=r"DA-syslevel\.csv: judges systems, not segments; pass --level system"):
         read_judged(task / "DA-syslevel.csv")
+    with pytest.raises(InputError, match=r"RR-seglevel\.csv: judges segments, not systems"):
+        read_judged_systems(task / "RR-seglevel.csv")
+    for name in ("DA-seglevel.csv", "RR-seglevel.csv"):
+        (task / name).unlink()
+    with pytest.raises(InputError, match="holds no judged segments; pass --level system"):
+        read_judged(task)
 
 
 def test_a_folder_is_searched_for_all_of_them(task: Path) -> None:

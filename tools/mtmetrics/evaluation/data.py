@@ -153,7 +153,10 @@ def read_judged(
         elif about == "segment" or file == path:
             found += _read_wmt_task(file, path, lang_pair, "segment")
     if not found:
-        raise InputError(f"{path}: holds no row of the language pair {lang_pair}")
+        of_pair = (
+            "judged segments; pass --level system" if lang_pair is None else f"row of the language pair {lang_pair}"
+        )
+        raise InputError(f"{path}: holds no {of_pair}")
     return found
 
 
@@ -255,8 +258,8 @@ def _columns(segments: Sequence[_Segment]) -> dict[str, list[Any]]:
 
 
 def _read_wmt_task(file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:
-    if wmt_task.level(file) != level:
-        raise InputError(f"{file}: judges {wmt_task.level(file)}s, not {level}s")
+    if (about := wmt_task.level(file)) != level:
+        raise InputError(f"{file}: judges {about}s, not {level}s; pass --level {about}")
     root = Path(path) if Path(path).is_dir() else None
     found = wmt_task.judged_columns(file, root, lang_pair=lang_pair).items()
     return [dataclasses.replace(Judged.of(file, pair, columns, level), pairs=pairs) for pair, (columns, pairs) in found]
