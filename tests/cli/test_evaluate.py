@@ -1,4 +1,6 @@
+import csv
 import functools
+import io
 import json
 import os
 from pathlib import Path
@@ -227,6 +229,40 @@ def test_a_recipe_prints_the_papers_numbers_and_says_what_was_not_run(table):
     assert "RUSE is not part of this package" in out
 
 
+def test_all_tables_of_the_papers_are_listed_without_data(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["evaluate", "--recipes"])
+    assert stopped.value.code in (0, None)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["NAME", "TABLE", "DATA"]
+    assert any(line.startswith("zhao2020-table6 ") and line.endswith("--data WMT18") for line in lines)
+    assert any(line.startswith("zhao2020-table4 ") and "not run: the multilingual USE" in line for line in lines)
+
+
+def test_a_recipe_takes_a_preset_for_each_language_pair(mtmetrics, preset, tmp_path):
+    for pair in ("de-en", "fi-en"):
+        folder = tmp_path / "made" / pair
+        write(
+            folder / "preset.toml", (preset / "preset.toml").read_text() + f"[score]\nngram = {1 + (pair == 'de-en')}\n"
+        )
+        rows = [
+            {"lp": pair, "source": source, "translation": text, "reference": source, "human": human}
+            for source, text, human in zip(SOURCES, PREDICTIONS, HUMAN, strict=True)
+        ]
+        write_jsonl(tmp_path / f"{pair}.jsonl", rows)
+    made = f"{tmp_path}/made/{{lp}}"
+    arguments = ("--recipe", "zhao2020-table1", "--metric", f"xmoverscore:{made}:map=none", "--format", "csv")
+    paths = [tmp_path / f"{pair}.jsonl" for pair in ("de-en", "fi-en")]
+    code, out, _ = mtmetrics("evaluate", *arguments, "--device", "cpu", "--data", *paths)
+    assert code == 0
+    rows = {row[0]: row for row in csv.reader(io.StringIO(out))}
+    # The map is not that of the paper, the language model is one.
+    row = rows[f"Mover-2 + CLP(M-BERT) + LM [{made}, map=none]"]
+    assert "" not in row[1:6]
+    assert "lp:de-en,fi-en" in row[-2]
+    assert f"Mover-1 + M-BERT [{made}]" in rows
+
+
 def test_the_published_sentence_bleu(capsys):
     folder = Path(os.environ.get("MTMETRICS_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / "wmt17_seg"
     if not folder.is_dir():
@@ -250,7 +286,13 @@ def test_the_published_sentence_bleu(capsys):
         (["--column", "sentbleu", "--level", "system", "--field", "mt"], "--field mt: is of judged segments"),
         (["--column", "nothing"], "no column of numbers 'nothing'; there are: sentbleu"),
         (["--recipe", "nothing"], "recipe 'nothing': must be one of"),
-        (["--recipe", "zhao2020-table1", "--metric", "chrf"], "--recipe names its own rows"),
+        (["--recipe", "zhao2020-table1", "--column", "sentbleu"], "--recipe names its own rows"),
+        (
+            ["--recipe", "zhao2020-table1", "--metric", "bertr"],
+            "--metric bertr: recipe zhao2020-table1 has rows of chrfpp",
+        ),
+        (["--recipe", "zhao2020-table6", "--group", "item"], "group 'item'"),
+        (["--recipe", "zhao2020-table3"], "recipe zhao2020-table3: cannot be run: its word-by-word translations"),
         (["--column", "sentbleu", "--coefficient", "acc23", "--ci"], "--ci"),
         (["--metric", "chrf", "--group", "item", "--significance", "williams"], "Williams' test is for pearson"),
         (["--column", "sentbleu", "--layers", "all"], "--layers compares the layers of one metric"),

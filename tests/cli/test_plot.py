@@ -102,6 +102,17 @@ def test_the_sign_of_a_part_can_be_turned(plot) -> None:
     assert turned[1]["correlations"]["de-en"] == pytest.approx(-plain[1]["correlations"]["de-en"])
 
 
+def test_the_weights_of_uscore_are_those_of_its_word_level(plot, tmp_path: Path, tiny_encoder, tiny_lm) -> None:
+    models = {"encoder": tiny_encoder, "sentences": tiny_encoder, "language_models.en": tiny_lm}
+    tables = "".join(f'[{table}]\nmodel = "{model}"\n' for table, model in models.items())
+    text = f'metric = "uscore"\n{tables}[maps]\nkind = "none"\n[score]\nwithout = ["translation"]\n'
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "preset.toml").write_text(text)
+    code, out, _ = plot("weights", "--data", "de-en.jsonl", "--steps", "2", "--metric", f"uscore:{tmp_path}/made")
+    # Its result has the parts wrd and snt too.
+    assert (code, json.loads(out)["parts"]) == (0, ["wmd", "lm"])
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli.io import print_warnings
+from mtmetrics.cli.io import print_table, print_warnings
 from mtmetrics.cli.options import USUAL_METRIC, add_metric_options, metric_specs, model_pool, progress
 from mtmetrics.errors import InputError
 
@@ -36,16 +36,14 @@ def add_parser(subparsers: Any) -> None:
         required=True,
         metavar="FILE",
         help="JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables with a header, "
-        "MLQE-PE, folders of files, mt-metrics-eval; for --level system judgements XX-YY.jsonl beside "
-        "XX-YY.outputs.jsonl, or a folder of them",
+        "MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; for --level system judgements XX-YY.jsonl beside "
+        "XX-YY.outputs.jsonl, DA-syslevel.csv, or a folder of them",
     )
     parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
     text = "the field that holds the translation (default: %(default)s)"
     parser.add_argument("--field", default=_TRANSLATION, help=text)
     text = "judge scores that stand in the data; repeatable"
     parser.add_argument("--column", action="append", default=[], metavar="NAME", help=text)
-    text = "run a table of a paper, such as zhao2020-table1, and print its numbers beside ours"
-    parser.add_argument("--recipe", metavar="NAME", help=text)
     parser.add_argument("--parts", action="store_true", help="correlate each part of the score too")
     text = "json holds full precision, the tables 3 decimals (default: %(default)s)"
     parser.add_argument("--format", choices=_FORMATS, default="json", help=text)
@@ -58,11 +56,10 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--level", choices=("segment", "system"), help=text)
     group.add_argument(
         "--coefficient",
-        default="pearson",
         metavar="NAME",
         help="pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw "
         "scores, 25 points apart), acc23 (pairwise accuracy with tie calibration) or spa (soft pairwise accuracy of "
-        "systems) (default: %(default)s)",
+        "systems) (default: pearson, or as the recipe says)",
     )
     text = "mean over the coefficients of each source segment, or of each system (default: %(default)s)"
     group.add_argument("--group", default="none", metavar="none|item|system", help=text)
@@ -70,49 +67,74 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--significance", metavar="williams|perm-both|none", help=text)
     group.add_argument("--ci", action="store_true", help="95 %% bootstrap intervals (1,000 resamples)")
     add_metric_options(parser, several=True)
+    group = parser.add_argument_group("tables of the papers")
+    text = (
+        "run a table, such as zhao2020-table1, and print its numbers beside ours; --metric NAME:PRESET says what its "
+    )
+    text += "rows of that metric are run with, where {lp} stands for the language pair: --metric uscore:made/{lp}"
+    group.add_argument("--recipe", metavar="NAME", help=text)
+    text = "list all tables, with their data or why they cannot be run, and exit"
+    group.add_argument("--recipes", action=_ListRecipes, nargs=0, help=text)
     parser.set_defaults(run=run)
+
+
+class _ListRecipes(argparse.Action):
+    """Like ``--version``, it needs no other argument."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from mtmetrics.evaluation.recipes import list_recipes
+
+        print_table(list_recipes())
+        parser.exit()
 
 
 def run(args: argparse.Namespace) -> int:
     """Reads all files, runs the metrics with shared models, and prints the agreement."""
+    from mtmetrics.evaluation.recipes import load_recipe
     from mtmetrics.evaluation.table import Measure
 
     if args.plot is not None and args.layers is None:
         raise InputError("--plot draws the correlation against the layer; pass --layers too")
-    if args.recipe and (args.metric or args.column or args.parts):
-        raise InputError("--recipe names its own rows; leave out --metric, --column and --parts (--preset counts)")
-    measure = Measure(args.coefficient, args.group)
+    if args.recipe and (args.column or args.parts):
+        raise InputError("--recipe names its own rows; leave out --column and --parts")
+    recipe = None if args.recipe is None else load_recipe(args.recipe)
+    usual, level = ("pearson", args.level) if recipe is None else (recipe.coefficient, recipe.level)
+    measure = Measure(args.coefficient or usual, args.group)
+    if recipe is not None and (measure.label, args.level or level) != (usual, level):
+        what = f"the paper's numbers are {usual} of each {level}"
+        raise InputError(f"--recipe {recipe.name}: {what}; leave out other choices")
     specs = list(metric_specs(args, usual=() if args.column or args.recipe else (USUAL_METRIC,)).values())
     several = len(specs) != 1 or args.column or args.recipe or args.level == "system" or args.ci or args.significance
     if args.layers is not None and several:
         raise InputError("--layers compares the layers of one metric; leave out what asks for a table of metrics")
     if several:
-        return _print_table(args, specs, measure)
+        return _print_table(args, specs, measure, recipe)
     return (_print_files if args.layers is None else _compare_layers)(args, specs[0], measure)
 
 
-def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure") -> int:
-    from mtmetrics.evaluation.recipes import load_recipe
+def _print_table(
+    args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", recipe: "Recipe | None"
+) -> int:
     from mtmetrics.evaluation.report import render_metrics
     from mtmetrics.evaluation.run import Entry, run_metrics
-    from mtmetrics.evaluation.table import PEARSON, check_table, metric_table, remarks, usual_test
+    from mtmetrics.evaluation.table import check_table, metric_table, remarks, usual_test
 
     test = args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
-    recipe = None if args.recipe is None else load_recipe(args.recipe)
-    if recipe is not None and (measure != PEARSON or args.level not in (None, recipe.level)):
-        what = f"the paper's numbers are pearson of each {recipe.level}"
-        raise InputError(f"--recipe {recipe.name}: {what}; leave out other choices")
-    files = _judged(args, recipe)
     if recipe is not None:
-        entries = [row.entry(args.preset) for row in recipe.rows]
+        entries = recipe.entries(args.preset, {spec.metric: spec for spec in specs})
     else:
         entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
+    files = _judged(args, recipe)
     metrics = [entry.metric for entry in entries if entry.metric is not None]
     runs = run_metrics(metrics, files, model_pool(args), lenient=recipe is not None, wrap=progress)
     if args.parts:
         entries = [part for entry in entries for part in runs.with_parts(entry)]
-    table = metric_table([runs.scored(entry) for entry in entries], files, measure, test=test, intervals=args.ci)
+    scored = [runs.scored(entry) for entry in entries]
+    if recipe is not None:
+        pairs = [file.lang_pair for file in files]
+        scored = [row.marked(found, pairs) for row, found in zip(recipe.rows, scored, strict=True)]
+    table = metric_table(scored, files, measure, test=test, intervals=args.ci)
     print(render_metrics(table, {"field": args.field}, args.format, recipe=recipe))
     print_warnings([*runs.notes(), *remarks(table)])
     return 0

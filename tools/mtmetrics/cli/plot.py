@@ -54,9 +54,8 @@ def add_parser(subparsers: Any) -> None:
             text = "also scores that stand in the data; repeatable"
             plot.add_argument("--column", action="append", metavar="NAME", help=text)
             continue
-        text = (
-            "parts to weigh (default: all); -A turns the sign of one whose low values are good, such as wmd of sentsim"
-        )
+        text = "parts to weigh (default: all; of uscore wmd, pseudo and lm); -A turns the sign of one whose low values "
+        text += "are good, such as wmd of sentsim"
         plot.add_argument("--parts", metavar="A,B[,C]", help=f"{text}: --parts=-wmd,sss")
         text = "steps from a weight of 0 to one of 1 (default: %(default)s)"
         plot.add_argument("--steps", type=int, default=10, help=text)
@@ -153,9 +152,13 @@ def _judged(args: argparse.Namespace, *, intervals: bool = False) -> _Judged:
 
 def _chosen_parts(asked: str | None, judged: _Judged) -> "list[Entry]":
     """The parts to weigh, as rows of their own."""
+    from mtmetrics.scorers.uscore import WORD_PARTS
+
     whole, *parts = judged.result.with_parts(judged.entries[0])
     names = [part.part for part in parts]
-    chosen = names if asked is None else [name.strip() for name in asked.split(",")]
+    # Fig. 4 of Belouadi and Eger (2023): the other parts of UScore hold these, or are of another level.
+    of_words = [name for name in names if name in WORD_PARTS] if whole.metric.metric == "uscore" else names
+    chosen = of_words if asked is None else [name.strip() for name in asked.split(",")]
     if not 2 <= len(chosen) <= 3 or len({name.removeprefix("-") for name in chosen}) != len(chosen):
         there = ", ".join(names) or "(the metric has no parts)"
         raise InputError(f"--parts: two or three of {there} are needed, got {', '.join(chosen)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation import wmt_folder
+from mtmetrics.evaluation import wmt_folder, wmt_task
 from mtmetrics.evaluation.readers import FIELDS, Row, files_of, is_number, jsonl_rows, read_rows
 
 if TYPE_CHECKING:
@@ -35,12 +35,15 @@ class Judged:
             there is none; and the other fields of the file that hold numbers only, None where a row has none.
         level: ``"segment"``; or ``"system"``, where `rows` hold the whole output of one system after the other, and
             ``human`` is the judgement of the row's system.
+        pairs: (k, 2) numbers of rows, where people said only that the first translation is better than the second;
+            ``human`` is NaN then. None where each translation was judged by itself.
     """
 
     file: str
     lang_pair: str
     rows: "pd.DataFrame"
     level: JudgedLevel = "segment"
+    pairs: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -82,7 +85,10 @@ class Judged:
 
     @functools.cached_property
     def judgements(self) -> "pd.DataFrame":
-        """The rows that have a judgement, or the first row of each system; the index counts segments, or systems."""
+        """The rows that have a judgement, by itself or in pairs, or the first row of each system; the index counts
+        segments, or systems."""
+        if self.pairs is not None:
+            return self.rows
         whole = self.level == "system"
         return (self.rows.drop_duplicates("system", ignore_index=True) if whole else self.rows).dropna(subset=["human"])
 
@@ -116,8 +122,14 @@ def read_judged(
       collections of WMT judgements on the Hub. Fields are separated by tabs where the header holds one, else by commas
       with the quoting of CSV. A tab-separated field is quoted only where it holds doubled quotes between quotes, as
       pandas writes it. An empty field and ``None`` are no value, but for source and translation.
-    - MLQE-PE (Fomicheva et al., 2020) as sheffieldnlp/mlqe-pe publishes it: ``SPLIT.XXYY.df.short.tsv``, or the
-      ``.tar.gz`` that holds one. The judgement is ``z_mean``, the mean of the annotators' z-scores.
+    - MLQE-PE (Fomicheva et al., 2020) as sheffieldnlp/mlqe-pe publishes it: ``SPLIT.XXYY.df.short.tsv``. The judgement
+      is ``z_mean``, the mean of the annotators' z-scores.
+    - Direct assessments of WMT15 and WMT16: ``DAseg.newstest2016.human.XX-YY`` beside ``source``, ``mt-system`` and
+      ``reference``; Eval4NLP 2021: ``XX-YY-test21/test21.da`` beside ``.src`` and ``.mt``; captions of Multi30K:
+      ``MMTtranslationdict_YY.json`` beside ``MMTsourcedict.json`` and ``MMTgolddict_YY.json``.
+    - A ``.tar.gz`` with files of the last two kinds; nothing is unpacked to disk.
+    - WMT's metrics tasks: ``DA-seglevel.csv``, ``RR-seglevel.csv`` (pairs) and ``mqm_DATA_XXYY.avg_seg_scores.tsv``,
+      beside the texts, see `wmt_task`.
     - A test set in the folder layout of mt-metrics-eval, see `wmt_folder`; ``metric-scores`` become columns.
     - Any other folder: all files of these names in it, sorted.
 
@@ -135,9 +147,16 @@ def read_judged(
         return _read_wmt_folder(path, lang_pair, "segment")
     found = []
     for file in files_of(path):
-        found += _collect(str(file), read_rows(file), prediction_field, lang_pair)
+        about = wmt_task.level(file)
+        if about is None:
+            found += _collect(str(file), read_rows(file), prediction_field, lang_pair)
+        elif about == "segment" or file == path:
+            found += _read_wmt_task(file, path, lang_pair, "segment")
     if not found:
-        raise InputError(f"{path}: holds no row of the language pair {lang_pair}")
+        of_pair = (
+            "judged segments; pass --level system" if lang_pair is None else f"row of the language pair {lang_pair}"
+        )
+        raise InputError(f"{path}: holds no {of_pair}")
     return found
 
 
@@ -158,16 +177,14 @@ def read_judged_segments(path: str | Path, *, prediction_field: str = "translati
     return segments
 
 
-def read_judged_systems(
-    path: str | Path, *, reference_field: str = "reference", lang_pair: str | None = None
-) -> list[Judged]:
+def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> list[Judged]:
     """Reads whole outputs of systems and the judgement of each system, one result for each language pair.
 
     Args:
         path: ``XX-YY.jsonl`` with a judgement per row (``lp``, ``system``, ``human``), beside ``XX-YY.outputs.jsonl``
             with a segment per row (``lp``, ``source``, perhaps a reference, and ``outputs``, an object with the
-            translation of every judged system), plain or ``.gz``; a folder of them; or a test set of mt-metrics-eval.
-        reference_field: the field that holds the reference, in JSON Lines.
+            translation of every judged system), plain or ``.gz``; a folder of them; a test set of mt-metrics-eval; or
+            ``DA-syslevel.csv`` beside the texts of a metrics task of WMT, or a folder that holds one, see `wmt_task`.
         lang_pair: read this pair only.
 
     Raises:
@@ -175,7 +192,10 @@ def read_judged_systems(
     """
     if wmt_folder.is_test_set(path):
         return _read_wmt_folder(path, lang_pair, "system")
-    found = [_read_systems(file, reference_field) for file in _system_files(Path(path))]
+    tables = sorted(Path(path).rglob("DA-syslevel.csv")) if Path(path).is_dir() else [path]
+    if tables and wmt_task.level(tables[0]) is not None:
+        return [judged for file in tables for judged in _read_wmt_task(file, path, lang_pair, "system")]
+    found = [_read_systems(file) for file in _system_files(Path(path))]
     kept = [pair for pair in found if lang_pair in (None, pair.lang_pair)]
     if not kept:
         known = ", ".join(pair.lang_pair for pair in found)
@@ -237,6 +257,14 @@ def _columns(segments: Sequence[_Segment]) -> dict[str, list[Any]]:
     return columns | {field: [known[field] for known, _ in segments] for field in FIELDS if field != "lp"}
 
 
+def _read_wmt_task(file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:
+    if (about := wmt_task.level(file)) != level:
+        raise InputError(f"{file}: judges {about}s, not {level}s; pass --level {about}")
+    root = Path(path) if Path(path).is_dir() else None
+    found = wmt_task.judged_columns(file, root, lang_pair=lang_pair).items()
+    return [dataclasses.replace(Judged.of(file, pair, columns, level), pairs=pairs) for pair, (columns, pairs) in found]
+
+
 # Judgements of whole systems.
 
 
@@ -264,7 +292,7 @@ def _outputs_file(path: Path) -> Path | None:
     return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
 
 
-def _read_systems(path: Path, reference_field: str) -> Judged:
+def _read_systems(path: Path) -> Judged:
     lang_pair, human = _system_judgements(path)
     outputs_file = _outputs_file(path)
     if outputs_file is None:
@@ -275,7 +303,7 @@ def _read_systems(path: Path, reference_field: str) -> Judged:
     for row in jsonl_rows(outputs_file):
         if row.text(row.required("lp")) != lang_pair:
             raise InputError(f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}")
-        references.append(None if row.fields.get(reference_field) is None else row.text(reference_field))
+        references.append(None if row.fields.get("reference") is None else row.text("reference"))
         sources.append(row.text(row.required("source")))
         outputs = row.outputs()
         for system, texts in translations.items():

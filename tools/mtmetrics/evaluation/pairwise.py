@@ -34,15 +34,38 @@ def darr_kendall(
     columns = complete({"scores": scores, "raw human judgements": raw_human})
     if reason := columns.not_finite:
         return Correlation(np.nan, reason, columns.left_out)
-    first, second = pairs_within(codes("items", items, columns.kept))
-    metric, people = (column[first] - column[second] for column in columns.values.values())
-    ranked = np.abs(people) >= threshold
-    pairs = int(ranked.sum())
-    if not pairs:
+    pairs = np.stack(pairs_within(codes("items", items, columns.kept)), axis=1)
+    metric, people = columns.values.values()
+    pairs = np.where((people[pairs[:, 0]] < people[pairs[:, 1]])[:, None], pairs[:, ::-1], pairs)
+    pairs = pairs[people[pairs[:, 0]] - people[pairs[:, 1]] >= threshold]
+    if not len(pairs):
         reason = f"no two translations of one item were judged at least {threshold:g} points apart"
         return Correlation(np.nan, reason, columns.left_out)
-    concordant = int((np.sign(metric) == np.sign(people))[ranked].sum())
-    return Correlation((2 * concordant - pairs) / pairs, None, columns.left_out)
+    return ranked_kendall(metric, pairs)._replace(left_out=columns.left_out)
+
+
+def ranked_kendall(scores: Numbers, pairs: np.ndarray) -> Correlation:
+    """The agreement of `darr_kendall` on pairs that people ordered, as WMT publishes them since 2017.
+
+    Args:
+        scores: (n,) scores of a metric; None leaves the pairs of the segment out.
+        pairs: (k, 2) numbers of segments, the better one first.
+
+    Example:
+        >>> ranked_kendall([0.1, 0.2, 0.2], np.array([[1, 0], [2, 0], [2, 1]])).value
+        0.3333333333333333
+    """
+    columns = complete({"scores": scores})
+    if reason := columns.not_finite:
+        return Correlation(np.nan, reason, columns.left_out)
+    known = np.full(len(columns.kept), np.nan)
+    known[columns.kept] = columns.values["scores"]
+    better, worse = known[pairs].T
+    scored = ~(np.isnan(better) | np.isnan(worse))
+    if not scored.any():
+        return Correlation(np.nan, "no pair has scores", columns.left_out)
+    agreement = np.where(better > worse, 1.0, -1.0)[scored].mean()
+    return Correlation(float(agreement), None, columns.left_out)
 
 
 class TieCalibrated(NamedTuple):

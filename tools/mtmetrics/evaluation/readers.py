@@ -1,7 +1,9 @@
 """Rows of judged data, in whichever of the known layouts a file holds them."""
 
 import csv
+import functools
 import itertools
+import json
 import re
 import tarfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -107,20 +109,21 @@ def is_number(value: Any) -> bool:
 
 
 def _parsed(path: str | Path, lines: Iterable[str]) -> Iterator[Row]:
-    lines = iter(lines)
-    first = next(lines, None)
+    lines, peeked = itertools.tee(lines)
+    first = next(filter(str.strip, peeked), None)
     if first is None:
         return
-    table = (_split_tabs if "\t" in first else _split_commas)(path, itertools.chain([first], lines))
-    _, header = next(table)
+    del peeked  # tee would keep the whole file for it
+    table = (_split_tabs if "\t" in first else _split_commas)(path, lines)
+    _, header = next(table, (0, []))
     twice = [name for name in header if header.count(name) > 1]
     if twice:
         raise InputError(f"{path}, line 1: the column {twice[0]!r} stands there twice")
     if _REQUIRED_TEXTS.isdisjoint(header):
         raise InputError(
             f"{path}, line 1: a header with the columns source, translation and human (or src, mt and score) is "
-            f"needed, got {', '.join(header)!r:.80}; files such as WMT's DA-seglevel.csv hold no text: write "
-            "sentences and judgements into one table"
+            f"needed, got {', '.join(header)!r:.80}; tables of WMT's metrics tasks are known by their "
+            "names, such as DA-seglevel.csv, and lie beside the texts"
         )
     for number, values in table:
         where = f"{path}, line {number}"
@@ -138,7 +141,7 @@ def _split_tabs(path: str | Path, lines: Iterator[str]) -> Iterator[tuple[int, l
 def _split_commas(path: str | Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader((line + "\n" for line in lines), strict=True)
     try:
-        yield from ((reader.line_num, cells) for cells in reader if cells)
+        yield from ((reader.line_num, cells) for cells in reader if any(map(str.strip, cells)))
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: not valid CSV ({error})") from None
 
@@ -160,36 +163,113 @@ def _value(name: str, cell: str) -> Any:
         return cell
 
 
-# MLQE-PE: the language pair is that of the file's name.
+# Layouts whose language pair is that of the file's name; their files may lie in a tar archive, which is not unpacked.
 
 
-def _mlqe_archive_rows(path: str | Path) -> Iterator[Row]:
-    """The rows of the one table in a tar archive; nothing is unpacked to disk."""
+class _Member(NamedTuple):
+    """A file of a folder or an archive: its name, how messages call it, and the lines of it and of others there."""
+
+    name: str
+    shown: str
+    lines: Callable[[str], Iterable[str] | None]
+
+
+def _mlqe_rows(member: _Member) -> Iterator[Row]:
+    match = _MLQE_NAME.fullmatch(member.name)
+    if match is None:
+        raise InputError(f"{member.shown}: a name such as dev.ende{_MLQE} is needed, which says the language pair")
+    pair = f"{match['source']}-{match['target']}"
+    table = _parsed(member.shown, member.lines(member.name) or ())
+    return (Row(row.where, {**row.fields, "lp": pair}) for row in table)
+
+
+def _parallel_rows(names: Mapping[str, str], pattern: re.Pattern[str], member: _Member) -> Iterator[Row]:
+    """The rows of files with a line per segment; `names` are those of the texts, made of the one of the judgements."""
+    match = pattern.fullmatch(member.name)
+    if match is None:
+        raise InputError(f"{member.shown}: the folder must be called XX-YY-..., which says the language pair")
+    columns = {"human": member.lines(member.name)}
+    columns |= {field: member.lines(name.format(**match.groupdict())) for field, name in names.items()}
+    missing = [names[field].format(**match.groupdict()) for field in ("source", "translation") if not columns[field]]
+    if missing:
+        raise InputError(f"{member.shown}: no {missing[0]} beside it")
+    there = {field: list(lines) for field, lines in columns.items() if lines is not None}
+    if len({len(cells) for cells in there.values()}) > 1:
+        counts = ", ".join(f"{field} {len(cells)}" for field, cells in there.items())
+        raise InputError(f"{member.shown}: the files beside each other differ in their number of lines: {counts}")
+    for number, cells in enumerate(zip(*there.values(), strict=True), 1):
+        row: dict[str, Any] = dict(zip(there, cells, strict=True))
+        row |= {"human": _value("human", row["human"]), "lp": match["lp"]}
+        yield Row(f"{member.shown}, line {number}", row)
+
+
+def _captions(member: _Member) -> Iterator[Row]:
+    """Judged captions of Multi30K as Song et al. (2021) published them: image -> pairs of a translation and a score."""
+    target = _CAPTIONS.fullmatch(member.name)["target"]
+    head = member.name.removesuffix(Path(member.name).name)
+    tables = [member.name, f"{head}MMTsourcedict.json", f"{head}MMTgolddict_{target}.json"]
+    try:
+        judged, sources, references = (json.loads("\n".join(member.lines(name) or ())) for name in tables)
+        for image in (image for image in judged if image in sources):
+            for text, human in judged[image]:
+                row = {"lp": f"en-{target}", "item": image, "source": sources[image], "reference": references[image]}
+                yield Row(f"{member.shown}, {image}", row | {"translation": text, "human": human})
+    except (ValueError, KeyError, TypeError) as error:
+        needed = f"image -> [[translation, score], ...], beside {' and '.join(Path(name).name for name in tables[1:])}"
+        raise InputError(f"{member.shown}: not the published layout ({error!r}); {needed}") from None
+
+
+_DA = {"source": "{head}source.{lp}", "translation": "{head}mt-system.{lp}", "reference": "{head}reference.{lp}"}
+_DA_NAME = re.compile(r"(?P<head>.*newstest20\d\d\.)human\.(?P<lp>[a-z]{2,3}-[a-z]{2,3})")
+_EVAL4NLP = {"source": "{head}.src", "translation": "{head}.mt"}
+_EVAL4NLP_NAME = re.compile(r"(?P<head>(?:.*/)?(?P<lp>[a-z]{2,3}-[a-z]{2,3})-[^/]*/[^/]*)\.da")
+_CAPTIONS = re.compile(r"(?:.*/)?MMTtranslationdict_(?P<target>[a-z]{2})\.json")
+# What the name of a file of judgements looks like -> how it is read.
+_MEMBERS: dict[re.Pattern[str], Callable[[_Member], Iterator[Row]]] = {
+    re.compile(rf".*{re.escape(_MLQE)}"): _mlqe_rows,
+    _DA_NAME: functools.partial(_parallel_rows, _DA, _DA_NAME),
+    re.compile(r".*\.da"): functools.partial(_parallel_rows, _EVAL4NLP, _EVAL4NLP_NAME),
+    _CAPTIONS: _captions,
+}
+
+
+def _member_reader(name: str) -> Callable[[_Member], Iterator[Row]] | None:
+    return next((read for pattern, read in _MEMBERS.items() if pattern.fullmatch(name)), None)
+
+
+def _file_rows(path: str | Path) -> Iterator[Row]:
+    zipped = ".gz" if str(path).endswith(".gz") else ""
+    name = Path(path).absolute().as_posix().removesuffix(zipped)
+
+    def lines(other: str) -> Iterable[str] | None:
+        return iter_lines(other + zipped) if other == name or Path(other + zipped).is_file() else None
+
+    return _member_reader(name)(_Member(name, str(path), lines))
+
+
+def _archive_rows(path: str | Path) -> Iterator[Row]:
     try:
         with tarfile.open(path) as archive:
-            members = [member for member in archive if member.isfile() and member.name.endswith(_MLQE)]
-            if len(members) != 1:
-                count = f"holds {len(members)} files *{_MLQE}, one is needed"
-                raise InputError(f"{path}: {count}; unpack it and pass the files")
-            inner = f"{path}:{members[0].name}"
-            yield from _with_pair(inner, members[0].name, decoded_lines(archive.extractfile(members[0]), inner))
+            files = {member.name: member for member in archive if member.isfile()}
+            judged = {name: read for name in files if (read := _member_reader(name))}
+            if not judged:
+                known = "tables of MLQE-PE, direct assessments of WMT15 and WMT16, Eval4NLP 2021"
+                raise InputError(f"{path}: holds no judged data; in archives there may be: {known}")
+            for name, read in judged.items():
+
+                def lines(other: str) -> Iterable[str] | None:
+                    there = other in files
+                    return decoded_lines(archive.extractfile(files[other]), f"{path}:{other}") if there else None
+
+                yield from read(_Member(name, f"{path}:{name}", lines))
     except (OSError, EOFError, tarfile.TarError) as error:
         raise InputError(f"{path}: cannot be read as a tar archive ({error})") from None
 
 
-def _with_pair(path: str | Path, name: str, lines: Iterable[str]) -> Iterator[Row]:
-    match = _MLQE_NAME.fullmatch(name)
-    if match is None:
-        raise InputError(f"{path}: a name such as dev.ende{_MLQE} is needed, which says the language pair")
-    pair = f"{match['source']}-{match['target']}"
-    return (Row(row.where, {**row.fields, "lp": pair}) for row in _parsed(path, lines))
-
-
 # The first end of a file's name that fits says how it is read; a file of any other name is JSON Lines.
 _LAYOUTS: dict[str, Callable[[str | Path], Iterator[Row]]] = {
-    _MLQE: lambda path: _with_pair(path, Path(path).name, iter_lines(path)),
-    ".tar": _mlqe_archive_rows,
-    ".tgz": _mlqe_archive_rows,
+    ".tar": _archive_rows,
+    ".tgz": _archive_rows,
     ".tsv": lambda path: _parsed(path, iter_lines(path)),
     ".csv": lambda path: _parsed(path, iter_lines(path)),
     ".jsonl": jsonl_rows,
@@ -200,18 +280,20 @@ def files_of(path: str | Path) -> list[str | Path]:
     """The file itself, or the files of a folder that can be read, sorted; a folder without any is refused."""
     if not Path(path).is_dir():
         return [path]
-    files = sorted(file for file in Path(path).rglob("*") if file.is_file() and _end(file))
+    files = sorted(file for file in Path(path).rglob("*") if file.is_file() and _reader(file))
     if not files:
-        known = f"files *{', *'.join(_LAYOUTS)} are read, or a test set of mt-metrics-eval"
-        raise InputError(f"{path}: holds no judged data; {known}")
+        known = f"files *{', *'.join(_LAYOUTS)}, those of shared tasks, or a test set of mt-metrics-eval"
+        raise InputError(f"{path}: holds no judged data; {known} are read")
     return [*files]
 
 
 def read_rows(file: str | Path) -> Iterator[Row]:
-    """Yields every row of a file, read as the end of its name says (see `mtmetrics.evaluation.data.read_judged`)."""
-    return _LAYOUTS.get(_end(file) or "", jsonl_rows)(file)
+    """Yields every row of a file, read as its name says (see `mtmetrics.evaluation.data.read_judged`)."""
+    return (_reader(file) or jsonl_rows)(file)
 
 
-def _end(path: str | Path) -> str | None:
+def _reader(path: str | Path) -> Callable[[str | Path], Iterator[Row]] | None:
     name = str(path).removesuffix(".gz")
-    return next((end for end in _LAYOUTS if name.endswith(end)), None)
+    if _member_reader(Path(name).as_posix()):
+        return _file_rows
+    return next((read for end, read in _LAYOUTS.items() if name.endswith(end)), None)

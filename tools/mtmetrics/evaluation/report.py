@@ -191,7 +191,7 @@ def _published_table(table: MetricTable, recipe: Recipe) -> Table:
     head += [*(f"{pair} published" for pair in other), "average of all published"]
     rows: list[list[Cell]] = [head]
     for row, paper in zip(table.rows, recipe.rows, strict=True):
-        cells: list[Cell] = [paper.title]
+        cells: list[Cell] = [row.scored.entry.title]
         for own, pair in zip(_own_cells(table, row), given, strict=True):
             cells += [own, _optional(paper.published.get(pair))]
         cells += [_average(row), _optional(_published_average(paper, given))] if several else []
@@ -240,6 +240,8 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
     if recipe is not None:
         notes.append(f"Published: {recipe.title}. {recipe.citation}")
         notes += [recipe.note] if recipe.note else []
+        if any(row.scored.entry.title != paper.title for row, paper in zip(table.rows, recipe.rows, strict=True)):
+            notes.append("In brackets: how a metric was run here, where that is not as published.")
     for row in table.rows:
         if row.scored.problem is not None:
             notes.append(f"Not run: {row.scored.entry.title}: {row.scored.problem}")

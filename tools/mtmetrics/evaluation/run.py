@@ -25,7 +25,8 @@ _WORDS = {"true": True, "false": False}
 
 @dataclasses.dataclass(frozen=True)
 class MetricSpec:
-    """A metric with its preset (name or folder; None for the metric's own) and the options that override it."""
+    """A metric with its preset (name or folder, in which ``{lp}`` stands for the language pair; None for the metric's
+    own) and the options that override it."""
 
     metric: str
     preset: str | None = None
@@ -80,7 +81,8 @@ class MetricSpec:
         if self.preset is not None and not has_presets(self.metric):
             without = dataclasses.replace(self, preset=None)
             raise InputError(f"metric {str(self)!r}: {self.metric} has no presets; write {without}")
-        preset = {} if self.preset is None else {"preset": self.preset}
+        # One folder for each language pair, as `mtmetrics uscore` makes them.
+        preset = {} if self.preset is None else {"preset": self.preset.replace("{lp}", lang_pair)}
         return load_scorer(self.metric, pool=pool, lang_pair=lang_pair, **preset, **dict(self.options))
 
 

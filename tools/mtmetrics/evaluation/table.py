@@ -13,6 +13,7 @@ from mtmetrics.evaluation.data import Judged
 from mtmetrics.evaluation.pairwise import (
     darr_kendall,
     pairwise_accuracy,
+    ranked_kendall,
     soft_pairwise_accuracy,
     tie_calibrated_accuracy,
 )
@@ -32,8 +33,11 @@ Scores = Sequence[float | None]
 
 def _darr(scores: Scores, judged: Judged) -> Correlation:
     rows = judged.judgements
+    if judged.pairs is not None:
+        return ranked_kendall(scores, judged.pairs)
     if judged.level == "system" or "raw" not in rows:
-        return Correlation(np.nan, "darr needs judgements of segments on the scale from 0 to 100 (field da_mean)")
+        scale = "judgements of segments on the scale from 0 to 100 (field da_mean), or pairs"
+        return Correlation(np.nan, f"darr needs {scale}")
     return darr_kendall(scores, rows["raw"].astype(object).where(rows["raw"].notna(), None), rows["item"].tolist())
 
 
@@ -89,6 +93,8 @@ class Measure:
 
     def of(self, scores: Scores | np.ndarray, judged: Judged) -> Correlation:
         """The agreement of n scores with the n judgements; None for one without score, which is left out."""
+        if judged.pairs is not None and self.name != "darr":
+            return Correlation(np.nan, "people only said which of two translations is better; use darr")
         if self.name in _SPECIAL:
             return _SPECIAL[self.name](scores, judged)
         return correlate(self.name, scores, judged.judgements["human"], groups=self.groups(judged))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import numpy as np
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, Numbers, mean
 from mtmetrics.evaluation.figures import COLOURS, finished, new_figure, plain_axes
-from mtmetrics.evaluation.table_styles import STYLES, rounded, three_decimals
+from mtmetrics.evaluation.table_styles import STYLES, as_json, rounded, three_decimals
 from mtmetrics.inputs import choice, positive
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def render_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str], st
         known = [{name: correlation.known for name, correlation in row.items()} for row in found]
         rows = [{"weights": whole.weights(point), "correlations": row} for point, row in enumerate(known)]
         document = {**about, "parts": whole.parts, "best": None if whole.best is None else rows[whole.best]}
-        return json.dumps(document | {"grid": rows}, indent=2, ensure_ascii=False, allow_nan=False)
+        return as_json(document | {"grid": rows})
     table = [[*whole.parts, *columns]]
     for point, row in zip(whole.points, found, strict=True):
         table.append([*(f"{weight:.3g}" for weight in point), *map(rounded, row.values())])
