@@ -108,11 +108,13 @@ def _tokenizers(run: Run, train: Sequence[corpus.Pair], original: Any, config: E
 
     folder = run.work / "tokenizers"
     names = ("english", "others")
-    if not folder.exists():
-        made = two_tokenizers(train, original, config.vocabulary, config.english_pieces, config.characters, run.seed)
-        with new_folder(folder) as temporary:
-            for name, tokenizer in zip(names, made, strict=True):
-                vocabulary.save_tokenizer(tokenizer, temporary / name)
+    with run.main_first():
+        if not folder.exists():
+            sizes = (config.vocabulary, config.english_pieces, config.characters)
+            made = two_tokenizers(train, original, *sizes, run.seed)
+            with new_folder(folder) as temporary:
+                for name, tokenizer in zip(names, made, strict=True):
+                    vocabulary.save_tokenizer(tokenizer, temporary / name)
     return {name: PreTrainedTokenizerFast.from_pretrained(folder / name) for name in names}
 
 
@@ -124,11 +126,12 @@ def _student(run: Run, train: Sequence[corpus.Pair], tokenizers: dict[str, Any],
 
     tokenizer = tokenizers["others"]
     path = run.work / "vectors.npy"
-    if not path.exists():
-        old = teacher.embeddings.word_embeddings.weight.detach().numpy()
-        vectors = counted_vectors(train, tokenizer, tokenizers["english"], tokenizers["teacher"], old)
-        with atomic_path(path) as temporary, open(temporary, "wb") as stream:
-            np.save(stream, vectors)
+    with run.main_first():
+        if not path.exists():
+            old = teacher.embeddings.word_embeddings.weight.detach().numpy()
+            vectors = counted_vectors(train, tokenizer, tokenizers["english"], tokenizers["teacher"], old)
+            with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+                np.save(stream, vectors)
     student = copy.deepcopy(teacher)
     student.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     student.config.pad_token_id = student.embeddings.word_embeddings.padding_idx = tokenizer.pad_token_id
