@@ -16,7 +16,7 @@ from mtmetrics.artifacts.cards import check_model_card
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.maps.files import load_map
-from mtmetrics.mining.words import encode_side, mine_words
+from mtmetrics.mining.words import encode_side, mine_words, vector_bytes
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.pool import ModelPool
@@ -150,6 +150,35 @@ def test_each_round_mines_with_the_map_of_the_one_before(folder, tmp_path):
         pairs.append(pairs_of(work / f"words-{number}-pairs"))
         assert pairs[-1] == mine_words(*sides, remapping, k=20, share=0.5).pairs()
     assert pairs[0] != pairs[1]
+
+
+def test_another_language_model_is_recorded(whole, folder, tiny_lm, tmp_path):
+    def language_model(out, **options):
+        made = produce(folder, tmp_path / out, without=BOTH, lang_pair="en-de", **options)
+        return tomllib.loads((made / "preset.toml").read_text()), json.loads((made / "config.json").read_text())
+
+    preset, config = language_model("own", lm=str(tiny_lm))
+    assert preset["language_models"] == {"de": {"model": "language_model"}}
+    assert preset["score"]["without"] == BOTH
+    assert config["preset"]["language_models.de"] == {"model": "language_model"}
+    assert (tmp_path / "own" / "language_model" / "model.safetensors").is_file()
+    preset, _ = language_model("none", lm="none")
+    assert preset["score"]["without"] == [*BOTH, "language_model"]
+    with pytest.raises(ArtifactError, match="my-gpt"):
+        produce(folder, tmp_path / "missing", lm="my-gpt")
+    assert not (tmp_path / "missing").exists()
+
+
+def test_what_word_vectors_will_take_is_said_first(folder, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("mtmetrics.uscore.production._prepared", unittest.mock.Mock(side_effect=KeyboardInterrupt))
+    for room, warned in ((10**6, 0), (70_000, 1)):
+        monkeypatch.setattr("mtmetrics.uscore.production.MEMORY_BYTES", room)
+        with pytest.raises(KeyboardInterrupt):
+            produce(folder, tmp_path / "out")
+        assert len(caplog.records) == warned
+    # 42 and 40 lines of 14 words of 16 numbers of 4 bytes.
+    assert "the word vectors of up to 82 sentences take about 0 GB at once" in caplog.text
+    assert vector_bytes(82, 16) == 73_472
 
 
 def test_a_second_call_repeats_nothing(whole, folder):

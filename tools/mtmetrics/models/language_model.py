@@ -131,8 +131,8 @@ class LanguageModel:
 
 
 def _inside(config: Any, number: int | None, other: int | None) -> int | None:
-    """A special token, or the other one: Chinese GPT-2 models with the vocabulary of BERT frame texts by its tokens, and
-    their configurations keep numbers of GPT-2 that lie outside of it."""
+    """A special token, or the other one: Chinese models with BERT's vocabulary frame texts by its tokens, while their
+    configurations keep numbers of GPT-2 that lie outside of it."""
     return number if number is None or number < config.vocab_size else other
 
 

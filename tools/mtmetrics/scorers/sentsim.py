@@ -57,13 +57,13 @@ def min_max(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 class SentSim(Scorer):
-    """Weighted ``exp`` of normalised parts: ``w1 e^A + w2 e^B`` of sentence similarity A and word similarity B (Eq. 7).
+    """``w1 e^A + w2 e^B`` of sentence similarity A and word similarity B, both normalised (Eq. 7 of the paper).
 
     Each part is scaled to [0, 1], and a distance turned round, before that, so a score lies between 1 and e where the
     weights sum to 1, as by default.
     ``normalize="batch"`` scales by the lowest and highest value of the call, as the published code does: the score of a
     segment then depends on its neighbours, and scores of two calls cannot be compared. ``"fixed"`` scales by bounds
-    that were stored with the preset. A segment with a blank side gets the lowest score and takes no part in the scaling.
+    that were stored with the preset. A segment with a blank side gets the lowest score, and takes no part in that.
 
     Args:
         words: the encoder of tokens, opened at the layer to use.
@@ -295,7 +295,8 @@ class SentSim(Scorer):
         floors = {name: PARTS[name].floor for name in self.parts}
         if self.normalize == "batch":  # put right when the call is over
             return -np.inf, {name: value or 0.0 for name, value in floors.items()}
-        return sum(self.weights), {name: self.bounds[name][1] if value is None else value for name, value in floors.items()}
+        worst = {name: self.bounds[name][1] if value is None else value for name, value in floors.items()}
+        return sum(self.weights), worst
 
 
 def _setting(bundle: Preset, setting: Any) -> Setting:

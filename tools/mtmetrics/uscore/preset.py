@@ -22,8 +22,11 @@ _PRESET = "preset.toml"
 _OPTIONAL = ("encoder", "language_model", *_MADE, "precision.png", "agreement-*.png")
 
 
-def read_start(preset: str, lang_pair: str, without: Sequence[str], translation: str | None = None) -> Start:
-    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``."""
+def read_start(
+    preset: str, lang_pair: str, without: Sequence[str], translation: str | None = None, lm: str | None = None
+) -> Start:
+    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``, or the user's
+    own translation model and language model."""
     for name in without:
         choice("--without", name, _MADE)
     bundle = load_preset("uscore", preset)
@@ -40,8 +43,13 @@ def read_start(preset: str, lang_pair: str, without: Sequence[str], translation:
             advice = f"choose another preset, or do --without {name}"
             raise ArtifactError(f"preset {preset}: [start] names no model for {name!r}; {advice}")
         models[name] = bundle.path(given[name])
-    lm = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
-    tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in (encoder, lm)]
+    language_model = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
+    if lm is not None:
+        language_model = {} if lm == "none" else {"model": lm}
+        if language_model:
+            model_folder(lm)  # refuses before the work what is not there
+    own = (encoder, language_model)
+    tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in own]
     return Start(str(preset), tables[0], start.get("aligner_layer"), tables[1], **models)
 
 
