@@ -16,7 +16,7 @@ from mtmetrics.artifacts.cards import check_model_card
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.maps.files import load_map
-from mtmetrics.mining.words import encode_side, mine_words, vector_bytes
+from mtmetrics.mining.words import encode_side, mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.pool import ModelPool
@@ -167,18 +167,6 @@ def test_another_language_model_is_recorded(whole, folder, tiny_lm, tmp_path):
     with pytest.raises(ArtifactError, match="my-gpt"):
         produce(folder, tmp_path / "missing", lm="my-gpt")
     assert not (tmp_path / "missing").exists()
-
-
-def test_what_word_vectors_will_take_is_said_first(folder, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("mtmetrics.uscore.production._prepared", unittest.mock.Mock(side_effect=KeyboardInterrupt))
-    for room, warned in ((10**6, 0), (70_000, 1)):
-        monkeypatch.setattr("mtmetrics.uscore.production.MEMORY_BYTES", room)
-        with pytest.raises(KeyboardInterrupt):
-            produce(folder, tmp_path / "out")
-        assert len(caplog.records) == warned
-    # 42 and 40 lines of 14 words of 16 numbers of 4 bytes.
-    assert "the word vectors of up to 82 sentences take about 0 GB at once" in caplog.text
-    assert vector_bytes(82, 16) == 73_472
 
 
 def test_a_second_call_repeats_nothing(whole, folder):

@@ -25,14 +25,8 @@ Words = tuple[list[str], list[str]]
 Vectors = tuple[np.ndarray, np.ndarray, np.ndarray]
 _ENCODED_AT_ONCE, _COMPARED_AT_ONCE, _ALIGNED_AT_ONCE = 4096, 2048, 256
 _SOURCES_PER_TASK = 64
-MEMORY_BYTES = 4 * 2**30
-_WORDS_PER_SENTENCE = 14  # German and English news of 3 to 30 tokens, with the two special tokens
+_MEMORY_BYTES = 4 * 2**30
 _NOISE = 1e-9
-
-
-def vector_bytes(sentences: int, dim: int) -> int:
-    """About what the word vectors of clean sentences take, in memory or in a file."""
-    return sentences * _WORDS_PER_SENTENCE * dim * np.dtype(np.float32).itemsize
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +51,7 @@ def encode_side(
     texts: Iterable[str],
     encoder: WordEncoder,
     *,
-    memory_bytes: int = MEMORY_BYTES,
+    memory_bytes: int = _MEMORY_BYTES,
     folder: str | Path | None = None,
     wrap: Wrap = iter,
 ) -> Side:

@@ -3,15 +3,13 @@
 import contextlib
 import dataclasses
 import functools
-import itertools
-import logging
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from mtmetrics.artifacts.files import make_folder, write_atomic
-from mtmetrics.artifacts.models import model_folder, model_size
+from mtmetrics.artifacts.models import model_folder
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.evaluation.data import read_judged_segments
 from mtmetrics.inputs import choice, language_pair, number, positive
@@ -20,7 +18,7 @@ from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.pairs import write_pairs
 from mtmetrics.mining.sentences import mine_sentences
 from mtmetrics.mining.text import language_identifier, prepare
-from mtmetrics.mining.words import MEMORY_BYTES, mine_words, vector_bytes, vectors_from_sentences
+from mtmetrics.mining.words import mine_words, vectors_from_sentences
 from mtmetrics.models.translator import require_mbart
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.uscore import UScore
@@ -33,13 +31,12 @@ from mtmetrics.training.translation import train_denoising, train_translation
 from mtmetrics.uscore import UScoreConfig
 from mtmetrics.uscore.preset import assembled, install, read_start
 from mtmetrics.uscore.report import agreement, described, precision
-from mtmetrics.uscore.stages import MODEL, SENTENCES, Finished, Job, Stages, Start, known_by
+from mtmetrics.uscore.stages import MODEL, SENTENCES, Finished, Job, Stages, known_by
 
 WORK, LOG = "work", "log.jsonl"
 _SMALL = "small"
 _MAPS = ("clp", "umd")
 _HELD_BACK = 1000
-log = logging.getLogger("mtmetrics")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +105,6 @@ def produce_uscore(
     files = [path for path in (material.source_text, material.target_text, material.parallel) if path]
     out = Path(out)
     make_folder(out)
-    _warn_of_vectors(start, config, files[:2], out)
     with contextlib.closing(Stages(out / WORK, out / LOG)) as stages:
         names = tuple(Path(path).name for path in files)
         job = Job(stages, lang_pair, start, config, seed, pool or ModelPool(), names, threads, progress)
@@ -148,19 +144,6 @@ def _check_material(material: Material, lang_pair: str) -> None:
         found = read_judged_segments(path).lang_pair
         if found != lang_pair:
             raise InputError(f"{path}: its language pair is {found}, not {lang_pair}")
-
-
-def _warn_of_vectors(start: Start, config: UScoreConfig, files: Sequence[str | Path], out: Path) -> None:
-    """Says before the work how much mining by words will hold at once."""
-    size = max(config.remap_sentences, config.train_sentences if start.translation else 0)
-    sentences = sum(sum(1 for _ in itertools.islice(iter_lines(file), size)) for file in files)
-    dim, _ = model_size(model_folder(start.encoder["model"], revision=start.encoder.get("revision")))
-    needed = vector_bytes(sentences, dim)
-    if needed > MEMORY_BYTES:
-        what = f"the word vectors of up to {sentences} sentences take about {needed / 1e9:.0f} GB at once"
-        free = shutil.disk_usage(out).free
-        where = f"beyond {MEMORY_BYTES / 1e9:.0f} GB in a file in {out}, where {free / 1e9:.0f} GB are free"
-        log.warning("%s, %s; fewer train_sentences and remap_sentences need less", what, where)
 
 
 def _pairs(path: str | Path) -> list[tuple[str, str]]:
