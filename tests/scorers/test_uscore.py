@@ -133,7 +133,7 @@ def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
 def test_every_text_is_encoded_once(words: XMoverScore, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[list[str]] = []
     encode = encoder.encode
-    monkeypatch.setattr(encoder, "encode", lambda texts: calls.append(list(texts)) or encode(texts))
+    monkeypatch.setattr(encoder, "encode", lambda texts, language: calls.append(list(texts)) or encode(texts, language))
     translator = FixedTranslator()
     scorer = UScore(words, translator=translator, sentences=MeanPooledEncoder(encoder))
     results = scorer.score_systems(SOURCES, {"a": PREDICTIONS, "b": SOURCES})

@@ -64,8 +64,8 @@ def test_training_brings_held_back_pairs_nearer(trained: Path) -> None:
 def test_counted_vectors_are_a_better_start_than_others(
     trained: Path, toy_pairs: Path, teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def random_vectors(pairs: object, tokenizer: list, original: object, vectors: np.ndarray) -> np.ndarray:
-        return np.random.default_rng(0).standard_normal((len(tokenizer), vectors.shape[1])).astype(np.float32)
+    def random_vectors(pairs: object, tokenizer: list, *others: object) -> np.ndarray:
+        return np.random.default_rng(0).standard_normal((len(tokenizer), 16)).astype(np.float32)
 
     monkeypatch.setattr(start, "counted_vectors", random_vectors)
     other = record_of(train_encoder(Run(tmp_path / "toy", seed=3), [toy_pairs], teacher, config=SHORT))
@@ -90,6 +90,9 @@ def test_the_folder_loads_offline_and_holds_half_precision(trained: Path) -> Non
     ids = tokenizer("Das HAUS", return_tensors="pt")
     assert tokenizer.convert_ids_to_tokens(ids["input_ids"][0]) == ["[CLS]", *tokenizer.tokenize("das haus"), "[SEP]"]
     assert model(**ids).last_hidden_state.shape == (1, ids["input_ids"].shape[1], 16)
+    english = AutoTokenizer.from_pretrained(trained / "languages" / "en", local_files_only=True)
+    assert english.tokenize("the house") == ["the", "house"]
+    assert english.get_vocab()["house"] == tokenizer.get_vocab()["~ house"]
     assert precisions(trained) == {"torch.float16"}
     assert {path.name for path in trained.parent.iterdir()} == {"toy", "toy.work"}
 
@@ -99,7 +102,7 @@ def test_a_resumed_run_ends_with_the_same_weights(
 ) -> None:
     # The vocabulary of a repeated run may differ where counts are equal, see `train_wordpiece`; a resumed run keeps its
     # own.
-    shutil.copytree(trained.parent / "toy.work" / "tokenizer", tmp_path / "toy.work" / "tokenizer")
+    shutil.copytree(trained.parent / "toy.work" / "tokenizers", tmp_path / "toy.work" / "tokenizers")
     for step in (40, None):
         interrupt_at(step)
         with pytest.raises(KeyboardInterrupt) if step else contextlib.nullcontext():
@@ -169,26 +172,30 @@ def test_texts_are_counted_whole(teacher: Path) -> None:
 def test_a_new_piece_begins_as_the_mean_of_what_it_is_translated_with(teacher: Path) -> None:
     original = AutoTokenizer.from_pretrained(teacher, local_files_only=True)
     vectors = np.random.default_rng(0).standard_normal((len(original), 4)).astype(np.float32)
-    tokenizer = word_pieces("haus", "house", "winter", "unseen")
-    pairs = [Pair("haus", "house", "x", "de-en"), Pair("winter", "river", "x", "de-en")] * 2
-    found = start.counted_vectors(pairs, tokenizer, original, vectors)
+    tokenizer = word_pieces("~ house", "haus", "river", "unseen")
+    english = word_pieces("house", "~ haus", "~ river", "~ unseen")
+    pairs = [Pair("haus", "house", "x", "de-en"), Pair("river", "dog", "x", "de-en")] * 2
+    found = start.counted_vectors(pairs, tokenizer, english, original, vectors)
     found = {piece: found[number] for piece, number in tokenizer.get_vocab().items()}
     old = {piece: vectors[number] for piece, number in original.get_vocab().items()}
     assert found["haus"] == pytest.approx(old["house"])
-    assert found["house"] == pytest.approx(old["house"])  # English alone: its own vector
-    assert found["winter"] == pytest.approx(old["river"])  # a foreign word alone, though English has the piece
+    assert found["~ house"] == pytest.approx(old["house"])  # English alone: its own vector
+    assert found["river"] == pytest.approx(old["dog"])  # of another language, though English has such a piece
     assert found["[CLS]"] == pytest.approx(old["[CLS]"])
     assert found["unseen"] == pytest.approx(vectors.mean(0))
 
 
-def test_the_vocabulary_keeps_the_usual_english_pieces(teacher: Path) -> None:
+def test_english_and_the_other_languages_share_no_piece_with_letters(teacher: Path) -> None:
     original = AutoTokenizer.from_pretrained(teacher, local_files_only=True)
-    pairs = [Pair("das haus", "the house", "x", "de-en")] * 5 + [Pair("der fluss", "river", "x", "de-en")]
-    found = start.multilingual_tokenizer(pairs, original, 80, 2, 1000, 1)
-    assert len(found) <= 80
-    assert {"house", "the"} <= set(found.get_vocab())
-    assert "river" not in found.get_vocab()
-    assert found.tokenize("the HOUSE") == ["the", "house"]
+    pairs = [Pair("das house , 1", "the house , 1", "x", "de-en")] * 5 + [Pair("der fluss", "river", "x", "de-en")]
+    english, others = start.two_tokenizers(pairs, original, 80, 2, 1000, 1)
+    assert len(english) == len(others) <= 80
+    assert english.tokenize("the house") == ["the", "house"]  # the usual ones
+    assert "river" not in english.tokenize("river")
+    assert others.tokenize("das house")[-1] == "house"
+    ids = [set(tokenizer("das house the fluss").input_ids) for tokenizer in (english, others)]
+    assert ids[0] & ids[1] == set(english.all_special_ids) & ids[0]
+    assert english(", 1").input_ids == others(", 1").input_ids
 
 
 def test_token_similarity_by_hand() -> None:
@@ -226,11 +233,13 @@ def test_in_english_steps_both_read_the_same_text(teacher: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(teacher, local_files_only=True)
     pairs = [Pair("das haus", "the house", "x", "de-en"), Pair("der hund", "dog sees", "x", "de-en")]
     plan = [np.array([0, 1])] * 40
-    data = batches.PairBatches(pairs, plan, tokenizer, tokenizer, 8, 1, english=0.5, worsened=0.0)
+    words = sorted(set(" ".join(side for pair in pairs for side in (pair.source, pair.target)).split()))
+    tokenizers = {"others": word_pieces("unseen", *words), "english": tokenizer, "teacher": tokenizer}
+    data = batches.PairBatches(pairs, plan, tokenizers, 8, 1, english=0.5, worsened=0.0)
     english = [torch.equal(data[n]["source_ids"], data[n]["target_ids"]) for n in range(40)]
     assert 8 < sum(english) < 32
-    words = [dataclasses.replace(pair, group="de-en.words") for pair in pairs]
-    data = batches.PairBatches(words, plan, tokenizer, tokenizer, 8, 1, english=1.0, worsened=0.0)
+    lists = [dataclasses.replace(pair, group="de-en.words") for pair in pairs]
+    data = batches.PairBatches(lists, plan, tokenizers, 8, 1, english=1.0, worsened=0.0)
     assert not torch.equal(data[0]["source_ids"], data[0]["target_ids"])
 
 

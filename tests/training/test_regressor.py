@@ -62,7 +62,7 @@ def test_learns_a_dozen_pairs_by_heart(architecture: str, judged: Path, tiny_enc
     # What was learnt is there when the scorer reads the texts.
     data.save(tmp_path / "saved", [best])
     scorer = load_scorer(architecture, regressor=str(tmp_path / "saved"), encoder=encoder)
-    others, translations, human, _ = zip(*data.train_pairs[:12], strict=True)
+    others, translations, human, *_ = zip(*data.train_pairs[:12], strict=True)
     assert pearson(scorer.score(list(others), list(translations)).segments, np.array(human)).value > 0.95
 
 
@@ -83,7 +83,7 @@ def test_artifact_scores_as_it_was_validated(judged: Path, tiny_encoder: Path, t
     assert record["result"]["spread"]["lowest"] == pytest.approx(min(best), abs=1e-5)
 
     _, valid = split(read_judged_pairs([judged], "reference"), 300)
-    others, translations, human, _ = (list(column) for column in zip(*valid, strict=True))
+    others, translations, human, *_ = (list(column) for column in zip(*valid, strict=True))
     scores = load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder)).score(others, translations).segments
     assert pearson(scores, np.array(human)).value == pytest.approx(record["result"]["pearson"], abs=2e-3)
 
@@ -117,10 +117,11 @@ def test_layers_are_computed_once_and_go_on_after_an_interruption(
 ) -> None:
     encoder = TokenEncoder(tiny_encoder, mix=np.eye(3), cache_bytes=0)
     texts = ["the house", "a dog sleeps", "i", "there is not a tree", "cat"]
+    given = [(text, None) for text in texts]
     monkeypatch.setattr("mtmetrics.training.regressor_loop._TEXTS_PER_SAVE", 2)
     encode, calls = encoder.encode, []
 
-    def stopping(part: list[str]) -> object:
+    def stopping(part: list[str], languages: list[None]) -> object:
         calls.append(part)
         if len(calls) == 2:
             raise KeyboardInterrupt
@@ -128,12 +129,12 @@ def test_layers_are_computed_once_and_go_on_after_an_interruption(
 
     monkeypatch.setattr(encoder, "encode", stopping)
     with pytest.raises(KeyboardInterrupt):
-        LayerStore(tmp_path, encoder, texts)
+        LayerStore(tmp_path, encoder, given)
     [layers] = tmp_path.glob("*.layers")
     with open(layers, "ab") as stream:
         stream.write(b"half a row")
-    store = LayerStore(tmp_path, encoder, texts)
-    LayerStore(tmp_path, encoder, texts)
+    store = LayerStore(tmp_path, encoder, given)
+    LayerStore(tmp_path, encoder, given)
     assert calls == [texts[:2], texts[2:4], texts[2:4], texts[4:]]
     expected = encode(texts)
     assert store.vectors.reshape(-1, 48) == pytest.approx(expected.vectors, abs=2e-3)

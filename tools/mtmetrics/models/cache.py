@@ -32,6 +32,14 @@ class EncodedText(NamedTuple):
     truncated: bool
 
 
+class ReadText(NamedTuple):
+    """A text, or the words of one, for a model with several tokenizers; `reader` is the language of the one to use,
+    None for the usual one."""
+
+    text: str | tuple[str, ...]
+    reader: str | None
+
+
 class TextCache:
     """Values of the most recently used texts, up to a total size; without `size` the texts are counted.
 
@@ -200,7 +208,7 @@ def _row(text: tuple[Hashable, EncodedText]) -> tuple[bytes, int, bytes, int, np
 
 
 def _digest(key: Hashable) -> bytes:
-    kind = b"text" if isinstance(key, str) else b"words"
+    kind = {str: b"text", ReadText: b"read"}.get(type(key), b"words")
     exact = key if isinstance(key, str) else json.dumps(key)
     return hashlib.sha256(kind + b"\0" + exact.encode("utf-8", "surrogatepass")).digest()
 

@@ -133,6 +133,10 @@ class PackedTokens:
         return means
 
 
+Language = str | Sequence[str | None] | None
+"""The language of all texts, or of each, as ISO 639 codes; it matters to encoders that read languages differently."""
+
+
 class Encoder(Protocol):
     """Turns texts into vectors: one per token or word, or one per text.
 
@@ -154,7 +158,7 @@ class Encoder(Protocol):
     dim: int
     dtype: str
 
-    def encode(self, texts: Sequence[str]) -> PackedTokens:
+    def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
         """Packed vectors of the distinct texts."""
         ...
 
@@ -170,7 +174,7 @@ class WordEncoder(Encoder, Protocol):
     vocabulary_size: int
     word_table: np.ndarray
 
-    def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
+    def text_words(self, text: str, language: str | None = None) -> tuple[list[str], np.ndarray]:
         """The words of a text in reading order, special tokens among them, and the number of its word for each row of
         its vectors."""
         ...

@@ -10,7 +10,7 @@ from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_la
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.cache import TextCache
 from mtmetrics.models.device import Devices, pick_devices, torch_dtype
-from mtmetrics.models.packed import PackedTokens, distinct
+from mtmetrics.models.packed import Language, PackedTokens, distinct
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
 
 _BATCH = 32
@@ -46,9 +46,9 @@ class MeanPooledEncoder:
         self.depth: int | None = tokens.depth
         self.dim, self.dtype = tokens.dim, tokens.dtype
 
-    def encode(self, texts: Sequence[str]) -> PackedTokens:
+    def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
         """One vector per distinct text."""
-        return self.pool(self.tokens.encode(texts))
+        return self.pool(self.tokens.encode(texts, language))
 
     def pool(self, tokens: PackedTokens) -> PackedTokens:
         """One vector per text of tokens that are encoded already."""
@@ -91,7 +91,7 @@ class SentenceTransformerEncoder:
         self.dim: int = self._model.get_embedding_dimension()
         self._recent = TextCache(_CACHE_BYTES, lambda encoded: encoded[0].nbytes)
 
-    def encode(self, texts: Sequence[str]) -> PackedTokens:
+    def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
         """One vector per distinct text; `MTMetricsError` where the model computes values that are not finite."""
         unique, index = distinct(texts)
         encoded = self._recent.values(unique, self._compute)

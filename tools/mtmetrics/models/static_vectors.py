@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.artifacts.models import fingerprint, model_label
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.packed import PackedTokens, distinct
+from mtmetrics.models.packed import Language, PackedTokens, distinct
 from mtmetrics.models.words import is_unspaced
 from mtmetrics.textio import iter_lines
 
@@ -44,7 +44,7 @@ class StaticVectors:
         self.word_table = np.array([not all(map(_is_punctuation, word)) for word in words])
         self.vocabulary_size = len(words)
 
-    def encode(self, texts: Sequence[str]) -> PackedTokens:
+    def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
         """Packed vectors of the distinct texts, one row per known word."""
         unique, index = distinct(texts)
         ids = [np.array([number for _, number in self._lookup(text)], dtype=np.int64) for text in unique]
@@ -52,7 +52,7 @@ class StaticVectors:
         words = [np.arange(len(row)) for row in ids]
         return PackedTokens.of_tokens(vectors, ids, words, index, np.zeros(len(ids), dtype=bool))
 
-    def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
+    def text_words(self, text: str, language: str | None = None) -> tuple[list[str], np.ndarray]:
         """The known words of a text as they are written there, and 0, 1, 2, ... for their rows."""
         words = [word for word, _ in self._lookup(text)]
         return words, np.arange(len(words))

@@ -2,24 +2,27 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Sequence
+import itertools
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtmetrics import __version__
-from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, pretrained
+from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, own_tokenizer, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import positive
-from mtmetrics.models.cache import EmbeddingCache, EncodedText, TextCache
+from mtmetrics.models.cache import EmbeddingCache, EncodedText, ReadText, TextCache
 from mtmetrics.models.device import Devices, pick_devices, torch_dtype
-from mtmetrics.models.packed import PackedTokens, distinct
+from mtmetrics.models.packed import Language, PackedTokens, distinct
 from mtmetrics.models.runner import BatchRunner, replicate
 from mtmetrics.models.words import text_words, word_table
 
 if TYPE_CHECKING:
     import torch
+
+_LANGUAGES = "languages"
 
 
 @dataclasses.dataclass
@@ -37,7 +40,8 @@ class TokenEncoder:
     """Encodes each distinct text once and keeps no padding.
 
     Texts run in batches of like length through the layers that are used; the layers above are dropped. Texts longer
-    than the model's limit are cut there, special tokens kept, and marked as truncated.
+    than the model's limit are cut there, special tokens kept, and marked as truncated. A folder may hold tokenizers of
+    its own for some languages, as ``languages/en/tokenizer.json``; texts in all others are read with the usual one.
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository of any `transformers` encoder.
@@ -83,6 +87,8 @@ class TokenEncoder:
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = model_fingerprint(folder)
         self.tokenizer, network = pretrained("AutoModel", folder, torch_dtype(dtype))
+        own = sorted(path for path in (folder / _LANGUAGES).glob("*") if (path / "tokenizer.json").is_file())
+        self._readers: dict[str, Any] = {path.name: own_tokenizer(path) for path in own}
         depth: int = network.config.num_hidden_layers
         self.depth: int | None = depth
         self.layer = depth if layer is None else layer
@@ -114,23 +120,37 @@ class TokenEncoder:
         """(V,) bool table of `mtmetrics.models.words.word_table` for this encoder's vocabulary."""
         return word_table(self.tokenizer)
 
-    def text_words(self, text: str) -> tuple[list[str], np.ndarray]:
+    def tokenizer_for(self, language: str | None) -> Any:
+        """The tokenizer of texts in a language; an `InputError` where that depends on the language, and it is None."""
+        if self._readers and language is None:
+            own = f"encoder {self.name} reads {' '.join(self._readers)} with a vocabulary of its own"
+            raise InputError(f"lang_pair is missing; {own}: pass one such as 'de-en' (lang_pair=, or --lp)")
+        return self._readers.get(language or "", self.tokenizer)
+
+    def text_words(self, text: str, language: str | None = None) -> tuple[list[str], np.ndarray]:
         """The words of a text, see `mtmetrics.models.words.text_words`."""
-        return text_words(self.tokenizer, text, self.max_length)
+        return text_words(self.tokenizer_for(language), text, self.max_length)
 
-    def encode(self, texts: Sequence[str]) -> PackedTokens:
-        """Packed vectors of the distinct ones of N texts in order of first appearance, special tokens included."""
-        return self._encode(texts, self._tokenise)
+    def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
+        """Packed vectors of the distinct ones of N texts in order of first appearance, special tokens included.
 
-    def encode_words(self, sentences: Sequence[Sequence[str]]) -> PackedTokens:
+        Args:
+            texts: N texts.
+            language: that of all texts, or of each; needed where the model reads some languages differently.
+        """
+        return self._encode(texts, language)
+
+    def encode_words(self, sentences: Sequence[Sequence[str]], language: Language = None) -> PackedTokens:
         """Encodes sentences that are split into words already; `PackedTokens.words` then counts these words."""
+        return self._encode([tuple(words) for words in sentences], language)
 
-        def tokenise(batch: list[tuple[str, ...]]) -> list[EncodedText]:
-            return self._tokenise([list(words) for words in batch], is_split_into_words=True)
-
-        return self._encode([tuple(words) for words in sentences], tokenise)
-
-    def _encode(self, keys: Sequence[Hashable], tokenise: Callable[[list[Any]], list[EncodedText]]) -> PackedTokens:
+    def _encode(self, keys: Sequence[Hashable], language: Language) -> PackedTokens:
+        if self._readers:
+            given = [language] * len(keys) if language is None or isinstance(language, str) else language
+            for each in set(given):
+                self.tokenizer_for(each)
+            known = (each if each in self._readers else None for each in given)
+            keys = [ReadText(key, each) for key, each in zip(keys, known, strict=True)]
         texts, index = distinct(keys)
         found = {key: self._cache.get(key) for key in texts}
         missing = [key for key, encoded in found.items() if encoded is None]
@@ -141,7 +161,7 @@ class TokenEncoder:
         self.counts.loaded += len(stored)
         self.counts.computed += len(new)
         if new:
-            found.update(zip(new, tokenise(new), strict=True))
+            found.update(zip(new, self._tokenise(new), strict=True))
         ids, words = ([getattr(text, name) for text in found.values()] for name in ("token_ids", "words"))
         cut = np.array([text.truncated for text in found.values()], dtype=bool)
         room = np.empty((sum(map(len, ids)), self.dim), dtype=np.float32)
@@ -159,8 +179,15 @@ class TokenEncoder:
             self._cache.put(key, found[key]._replace(vectors=packed.vectors[places[key]].copy()))
         return packed
 
-    def _tokenise(self, batch: list[Any], **options: Any) -> list[EncodedText]:
-        encoded = self.tokenizer(batch, truncation=True, max_length=self.max_length, **options)
+    def _tokenise(self, keys: list[Any]) -> Iterator[EncodedText]:
+        """In order, those of one language and kind that follow each other in one call."""
+        for (reader, whole), group in itertools.groupby(keys, _reading):
+            texts = [key.text if isinstance(key, ReadText) else key for key in group]
+            tokenizer = self.tokenizer if reader is None else self._readers[reader]
+            yield from self._tokenised(tokenizer, texts if whole else [list(words) for words in texts], not whole)
+
+    def _tokenised(self, tokenizer: Any, batch: list[Any], split: bool) -> list[EncodedText]:
+        encoded = tokenizer(batch, truncation=True, max_length=self.max_length, is_split_into_words=split)
         nothing = np.zeros((0, self.dim), dtype=np.float32)
         return [
             EncodedText(
@@ -204,6 +231,12 @@ class TokenEncoder:
         }
 
 
+def _reading(key: Any) -> tuple[str | None, bool]:
+    """With which tokenizer a text is read, and whether it is a whole text, not words."""
+    text, reader = key if isinstance(key, ReadText) else (key, None)
+    return reader, isinstance(text, str)
+
+
 def _max_length(tokenizer: Any, config: Any) -> int:
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
@@ -231,9 +264,9 @@ class LayerView:
         self.dim = tokens.dim // len(layers)
         self._columns = slice(position * self.dim, (position + 1) * self.dim)
 
-    def encode(self, texts: Sequence[str]) -> PackedTokens:
+    def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
         """Packed vectors of the distinct texts."""
-        return self.view(self.tokens.encode(texts))
+        return self.view(self.tokens.encode(texts, language))
 
     def view(self, tokens: PackedTokens) -> PackedTokens:
         """The same from tokens that the encoder gave already."""

@@ -94,6 +94,7 @@ class Scorer(abc.ABC):
         independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems
             be compared.
         depth: number of layers that the encoder of words has; None where the layer cannot be chosen.
+        lang_pair: such as ``"de-en"``, where it was given.
     """
 
     metric: ClassVar[str]
@@ -101,6 +102,15 @@ class Scorer(abc.ABC):
     compares: Literal["sources", "references"] = "sources"
     independent: bool = True
     depth: int | None = None
+    lang_pair: str | None = None
+
+    @property
+    def column_languages(self) -> tuple[str | None, str | None]:
+        """The languages of what predictions are compared with, and of predictions; None where no pair was given."""
+        if self.lang_pair is None:
+            return None, None
+        source, target = language_pair(self.lang_pair)
+        return (source if self.compares == "sources" else target), target
 
     @classmethod
     def open_preset(cls, preset: str, pool: ModelPool | None) -> tuple[Preset, ModelPool]:
@@ -248,9 +258,24 @@ def _best_of_each(scores: np.ndarray, owners: np.ndarray) -> np.ndarray:
     return order[np.flatnonzero(np.diff(owners[order], prepend=-1))]
 
 
-def encoded_together(encoder: Encoder, columns: Sequence[list[str]]) -> list[PackedTokens]:
-    """Columns of n texts, packed; one call, so that no text is encoded twice, whatever a cache holds."""
-    return encoder.encode([text for column in columns for text in column]).split(len(columns[0]))
+def encoded_together(
+    encoder: Encoder, columns: Sequence[list[str]], languages: Sequence[str | None]
+) -> list[PackedTokens]:
+    """Columns of n texts, packed; one call, so that no text is encoded twice, whatever a cache holds.
+
+    Args:
+        encoder: reads them.
+        columns: what is compared with, then the systems.
+        languages: of the former and of the latter, see `Scorer.column_languages`.
+    """
+    texts = [text for column in columns for text in column]
+    return encoder.encode(texts, text_languages(columns, languages)).split(len(columns[0]))
+
+
+def text_languages(columns: Sequence[list[str]], languages: Sequence[str | None]) -> list[str | None]:
+    """The language of each text of columns, laid end to end: the first column's, then that of all others."""
+    first, rest = languages
+    return [first] * len(columns[0]) + [rest] * sum(map(len, columns[1:]))
 
 
 def cut(*sides: PackedTokens) -> np.ndarray:

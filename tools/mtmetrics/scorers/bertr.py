@@ -126,7 +126,7 @@ class BERTR(Scorer):
         return signature(self.metric, fields)
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        first, *columns = encoded_together(self.encoder, [others, *systems])
+        first, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)
         if self.remapping is not None:
             first = first.with_vectors(self.remapping.apply)
         first = first.normalized()

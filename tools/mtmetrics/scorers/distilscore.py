@@ -88,7 +88,7 @@ class DistilScore(Scorer):
         return signature(self.metric, fields | {"layer": self.encoder.layer, "dtype": dtype_name(self.encoder.dtype)})
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        x, *columns = encoded_together(self.encoder, [others, *systems])
+        x, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)
         results = []
         for y in columns:
             similarity = text_cosines(x, y)

@@ -15,7 +15,7 @@ from mtmetrics.models.device import pick_devices
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.runner import length_batches
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, thread_count
+from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, text_languages, thread_count
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, model_name, signature
 
@@ -196,7 +196,9 @@ class LearnedScore(Scorer):
         return [ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined]
 
     def _score_lines(self, others: list[str], systems: list[list[str]]) -> list[tuple[np.ndarray, ...]]:
-        tokens = self.encoder.encode([text for column in (others, *systems) for text in column])
+        columns = (others, *systems)
+        texts = [text for column in columns for text in column]
+        tokens = self.encoder.encode(texts, text_languages(columns, self.column_languages))
         index = tokens.index.reshape(-1, len(others))
         pairs = np.stack([np.tile(index[0], len(systems)), index[1:].ravel()])
         pieces = Pieces(tokens)

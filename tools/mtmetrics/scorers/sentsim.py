@@ -15,7 +15,17 @@ from mtmetrics.matching.transport import euclidean_distances, word_mover_distanc
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
-from mtmetrics.scorers.base import ChunkScores, MetricResult, Scorer, cut, joined, languages, text_cosines, thread_count
+from mtmetrics.scorers.base import (
+    ChunkScores,
+    MetricResult,
+    Scorer,
+    cut,
+    joined,
+    languages,
+    text_cosines,
+    text_languages,
+    thread_count,
+)
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, model_name, signature
 
@@ -244,8 +254,9 @@ class SentSim(Scorer):
         return np.array(sum(weight * np.exp(values) for weight, values in zip(self.weights, good, strict=True)))
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        texts = [text for column in (others, *systems) for text in column]
-        encoded = self._encoded(texts)
+        columns = [others, *systems]
+        texts = [text for column in columns for text in column]
+        encoded = self._encoded(texts, text_languages(columns, self.column_languages))
         apart = {name: tokens.split(len(others)) for name, tokens in encoded.items()}
         columns = [dict(zip(apart, column, strict=True)) for column in zip(*apart.values(), strict=True)]
         results = []
@@ -262,19 +273,20 @@ class SentSim(Scorer):
             results.append(ChunkScores(segments, parts, truncated, empty))
         return results
 
-    def _encoded(self, texts: list[str]) -> dict[str, PackedTokens]:
+    def _encoded(self, texts: list[str], languages: list[str | None]) -> dict[str, PackedTokens]:
         """Words and sentences of all texts; one pass where both come from one model, so that no text is encoded
         twice."""
         if set(self.parts) == {"sss"}:
-            return {"sss": self.sentences.encode(texts)}
+            return {"sss": self.sentences.encode(texts, languages)}
         pooled = self.sentences.tokens if isinstance(self.sentences, MeanPooledEncoder) else None
         if isinstance(self.words, LayerView) and isinstance(pooled, LayerView) and pooled.tokens is self.words.tokens:
-            both = self.words.tokens.encode(texts)
+            both = self.words.tokens.encode(texts, languages)
             return {"words": self.words.view(both), "sss": self.sentences.pool(pooled.view(both))}
-        encoded = {"words": self.words.encode(texts)}
+        encoded = {"words": self.words.encode(texts, languages)}
         if "sss" in self.parts:
             shared = pooled is self.words
-            encoded["sss"] = self.sentences.pool(encoded["words"]) if shared else self.sentences.encode(texts)
+            sentences = self.sentences
+            encoded["sss"] = sentences.pool(encoded["words"]) if shared else sentences.encode(texts, languages)
         return encoded
 
     def _part(self, name: str, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:

@@ -13,7 +13,16 @@ from mtmetrics.matching.plan import Alignment
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.translator import Translator
-from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoder_table, languages, preset_map, text_cosines
+from mtmetrics.scorers.base import (
+    ChunkScores,
+    Scorer,
+    cut,
+    encoder_table,
+    languages,
+    preset_map,
+    text_cosines,
+    text_languages,
+)
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.signature import dtype_name, map_name, model_name, signature
@@ -244,17 +253,20 @@ class UScore(Scorer):
         """Per level the packed sources, systems and pseudo-references; a text is encoded once per encoder."""
         lines = len(columns[0])
         texts = [text for column in columns for text in column]
+        languages = text_languages([*columns, pseudo_references], self.column_languages)
         packed: dict[str, list[PackedTokens]] = {}
         tokens = None
         if self.words is not None and self.word_weights:
-            tokens = self.words.encoder.encode(texts + pseudo_references)
+            tokens = self.words.encoder.encode(texts + pseudo_references, languages)
             source, *targets = tokens.split(lines)
             packed["wrd"] = [self.words.ngrams_of(source, "source")]
             packed["wrd"] += [self.words.ngrams_of(side, "target") for side in targets]
         if self.sentences is not None and "snt" in self.level_weights:
             pooled = self.sentences.tokens if isinstance(self.sentences, MeanPooledEncoder) else None
             shared = tokens is not None and pooled is self.words.encoder
-            packed["snt"] = (self.sentences.pool(tokens) if shared else self.sentences.encode(texts)).split(lines)
+            sentences = self.sentences
+            encoded = sentences.pool(tokens) if shared else sentences.encode(texts, languages[: len(texts)])
+            packed["snt"] = encoded.split(lines)
         return packed
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:

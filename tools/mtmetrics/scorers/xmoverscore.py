@@ -228,7 +228,7 @@ class XMoverScore(Scorer):
 
     def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
         """Packed n-grams of texts, ready to be matched."""
-        return self.ngrams_of(self._words(side).encode(texts), side)
+        return self.ngrams_of(self._words(side).encode(texts, self._language(side)), side)
 
     def ngrams_of(self, tokens: PackedTokens, side: Side) -> PackedTokens:
         """The same from tokens that are encoded already: filtered, weighted, remapped, averaged, L2-normalised."""
@@ -237,6 +237,9 @@ class XMoverScore(Scorer):
     def _words(self, side: Side) -> WordEncoder:
         encoder: Any = self.encoder if side == "source" else self.target_encoder
         return encoder
+
+    def _language(self, side: Side) -> str | None:
+        return self.column_languages[side == "target"]
 
     def _filtered(self, tokens: PackedTokens, side: Side) -> PackedTokens:
         if self._form.word_filter:
@@ -268,9 +271,11 @@ class XMoverScore(Scorer):
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         if self.target_encoder is self.encoder:
-            encoded, *columns = encoded_together(self.encoder, [others, *systems])
+            encoded, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)
         else:
-            encoded, columns = self.encoder.encode(others), encoded_together(self.target_encoder, systems)
+            source, target = self.column_languages
+            encoded = self.encoder.encode(others, source)
+            columns = encoded_together(self.target_encoder, systems, (target, target))
         prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
         compare = self.mover if self.similarity == "mover" else text_cosines
         packed_sources = prepare(encoded, "source")
@@ -300,8 +305,9 @@ class XMoverScore(Scorer):
 
     def _units(self, text: str, side: Side) -> tuple[PackedTokens, Units]:
         """The n-grams of one text, and the words that they are made of."""
-        words, positions = self._words(side).text_words(text)
-        tokens = dataclasses.replace(self._words(side).encode([text]), words=positions)
+        encoder, language = self._words(side), self._language(side)
+        words, positions = encoder.text_words(text, language)
+        tokens = dataclasses.replace(encoder.encode([text], language), words=positions)
         kept = self._filtered(tokens, side)
         return self.ngrams_of(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
 

@@ -161,8 +161,9 @@ class TrainingData:
         self.encoder = TokenEncoder(encoder, mix=np.eye(plain.layer), max_pieces=config.max_pieces, cache_bytes=0)
         self.title = f"{config.architecture} on {self.encoder.label}"
         parts = (self.train_pairs, self.valid)
-        columns = [[getattr(pair, side) for pair in part] for part in parts for side in ("other", "translation")]
-        texts = list(dict.fromkeys(text for column in columns for text in column))
+        texts = list(
+            dict.fromkeys(text for part in parts for side in zip(*map(_texts, part), strict=True) for text in side)
+        )
         self._store = LayerStore(Path(vectors) if vectors else run.work / "vectors", self.encoder, texts)
         found = [self._examples(part) for part in parts]
         spread = found[0].features.std(0)
@@ -234,11 +235,13 @@ class TrainingData:
         from mtmetrics.scorers.learned import pair_features
 
         store = self._store
-        sides = np.array([[store.row[pair.other], store.row[pair.translation]] for pair in pairs]).T
+        sides = np.array([[store.row[text] for text in _texts(pair)] for pair in pairs]).T
         bad = (store.lengths[sides] == 0).any(0)
         if bad.any():
-            _, text, _, group = pairs[int(bad.argmax())]
-            raise InputError(f"{group}: a text has no word pieces that the encoder knows: {text!r:.60}")
+            pair = pairs[int(bad.argmax())]
+            raise InputError(
+                f"{pair.group}: a text has no word pieces that the encoder knows: {pair.translation!r:.60}"
+            )
         blocks = []
         for first in range(0, len(pairs), _PAIRS_PER_FEATURE_BATCH):
             part = sides[:, first : first + _PAIRS_PER_FEATURE_BATCH]
@@ -268,12 +271,18 @@ def _layer_numbers(text: str, depth: int) -> list[int]:
 
 
 class JudgedPair(NamedTuple):
-    """A translation, the reference or source that it is compared with, how people judged it, and its file."""
+    """A translation, the reference or source that it is compared with, how people judged it, its file, and the
+    languages of the two texts, where the row has a language pair."""
 
     other: str
     translation: str
     human: float
     group: str
+    languages: tuple[str | None, str | None] = (None, None)
+
+
+def _texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
+    return list(zip((pair.other, pair.translation), pair.languages, strict=True))
 
 
 def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
@@ -290,8 +299,12 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
         for row in jsonl_rows(path):
             other, translation = (row.text(row.required(field)) for field in (against, "translation"))
             human = row.number(row.required("human"))
+            languages: tuple[str | None, str | None] = (None, None)
+            if row.name("lp") is not None:
+                source, target = row.checked_pair(row.text(row.required("lp"))).split("-")
+                languages = (source if against == "source" else target, target)
             if other.strip() and translation.strip():
-                pairs.append(JudgedPair(other, translation, human, short_name(path)))
+                pairs.append(JudgedPair(other, translation, human, short_name(path), languages))
         if not pairs:
             raise InputError(f"{path}: holds no judged translation")
         if standardise:

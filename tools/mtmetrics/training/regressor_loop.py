@@ -31,13 +31,13 @@ _MARGIN = 0.1
 
 
 class LayerStore:
-    """Word pieces of distinct texts with the outputs of all layers, in float16, memory-mapped.
+    """Word pieces of distinct texts, each with its language, with the outputs of all layers, in float16, memory-mapped.
 
     An interrupted computation goes on where it was; a later run with the same encoder, cut and texts finds the file.
     Two runs must not compute it at the same time. The encoder has an identity mix, and the cut to use.
     """
 
-    def __init__(self, folder: Path, encoder: TokenEncoder, texts: Sequence[str]) -> None:
+    def __init__(self, folder: Path, encoder: TokenEncoder, texts: Sequence[tuple[str, str | None]]) -> None:
         depth = len(encoder.mix) if encoder.mix is not None else 1
         shape = (depth, encoder.dim // depth)
         described = json.dumps([encoder.fingerprint, encoder.dtype, encoder.max_length, list(texts)])
@@ -75,7 +75,9 @@ class LayerStore:
         )
 
 
-def _fill(layers: Path, tokens: Path, progress: Path, encoder: TokenEncoder, texts: Sequence[str]) -> None:
+def _fill(
+    layers: Path, tokens: Path, progress: Path, encoder: TokenEncoder, texts: Sequence[tuple[str, str | None]]
+) -> None:
     """Appends what is missing to the two files; what an interrupted run wrote behind its last note is cut off."""
     from tqdm import tqdm
 
@@ -94,7 +96,7 @@ def _fill(layers: Path, tokens: Path, progress: Path, encoder: TokenEncoder, tex
             stream.truncate(size)
             stream.seek(size)
         for first in range(done, len(texts), _TEXTS_PER_SAVE):
-            part = encoder.encode(texts[first : first + _TEXTS_PER_SAVE])
+            part = encoder.encode(*map(list, zip(*texts[first : first + _TEXTS_PER_SAVE], strict=True)))
             owners = np.repeat(np.arange(first, first + len(part.lengths)), part.lengths)
             vectors_file.write(part.vectors.astype(np.float16).tobytes())
             tokens_file.write(np.stack([owners, part.words, part.token_ids], 1).astype(np.int32).tobytes())

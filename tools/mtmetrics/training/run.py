@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.artifacts.files import new_folder, write_atomic
-from mtmetrics.artifacts.models import model_fingerprint, model_label
+from mtmetrics.artifacts.models import model_fingerprint, model_label, save_cut
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.inputs import positive
 from mtmetrics.training.corpus import short_name
 
 _PACKAGES = ["mtmetrics", "torch", "transformers", "sentence-transformers", "tokenizers"]
 _PACKAGES += ["safetensors", "accelerate", "numpy", "scipy"]
+_LARGEST_FILE = 16 * 2**20
 _MAY_BE_ZERO = {"warmup_steps", "decay_steps", "held_back_per_mille", "english_pieces"}
 
 
@@ -283,7 +284,11 @@ def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
         raise MTMetricsError(f"{found}; begin again with --restart and lower the learning rates")
     half.config.dtype = torch.float16
     half.config._name_or_path = ""
-    half.save_pretrained(folder, max_shard_size=16 * 2**20)
+    if any(values.nbytes > _LARGEST_FILE for values in half.state_dict().values()):
+        half.config.save_pretrained(folder)
+        save_cut(half.state_dict(), folder, _LARGEST_FILE)
+    else:
+        half.save_pretrained(folder, max_shard_size=_LARGEST_FILE)
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
     vocabulary.save_tokenizer(tokenizer, folder)

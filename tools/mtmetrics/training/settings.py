@@ -13,8 +13,8 @@ def setting(default: Any, text: str) -> Any:
 class EncoderConfig:
     """Vocabulary and schedule of an encoder that learns from an English one."""
 
-    vocabulary: int = setting(43000, "entries of the WordPiece vocabulary, English ones included")
-    english_pieces: int = setting(15000, "of them so many are the teacher's own, the most frequent ones in English")
+    vocabulary: int = setting(42000, "entries of the WordPiece vocabulary, English ones included")
+    english_pieces: int = setting(16000, "of them so many are of English alone, the most frequent ones of the teacher")
     layer: int = setting(4, "the layer whose vectors are taught; the layers above it are kept as they are")
     max_pieces: int = setting(64, "texts are cut at that many subwords in training")
     pairs_per_step: int = setting(128, "sentence pairs per step")

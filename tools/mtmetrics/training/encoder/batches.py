@@ -1,6 +1,6 @@
 """Which sentence pairs meet in a step, and what the student and the teacher read of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,21 +16,21 @@ class PairBatches:
 
     In most steps the student reads the sources of the pairs, and the teacher their English translations. In a share
     `english` of them the student reads the very English texts that the teacher reads, a share of them `worsened`: so it
-    stays an English encoder, for which a word that was left untranslated is not understood.
+    stays an English encoder, for which a word that was left untranslated is not understood. `tokenizers` holds those of
+    the teacher, and of the student for ``english`` and ``others``.
     """
 
     def __init__(
         self,
         pairs: Sequence[Pair],
         plan: Sequence[np.ndarray],
-        student: Any,
-        teacher: Any,
+        tokenizers: Mapping[str, Any],
         max_pieces: int,
         seed: int,
         english: float = 0.0,
         worsened: float = 0.0,
     ) -> None:
-        self.pairs, self.plan, self.student, self.teacher = pairs, plan, student, teacher
+        self.pairs, self.plan, self.tokenizers = pairs, plan, tokenizers
         self.max_pieces, self.seed, self.english, self.worsened = max_pieces, seed, english, worsened
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class PairBatches:
 
         rng = np.random.default_rng((self.seed, step))
         chosen = [self.pairs[index] for index in self.plan[step]]
-        sources, targets = [pair.source for pair in chosen], [pair.target for pair in chosen]
+        sources, targets, student = [pair.source for pair in chosen], [pair.target for pair in chosen], "others"
         if rng.random() < self.english and not chosen[0].group.endswith(".words"):
             others = rng.permutation(len(chosen))
             targets = [
@@ -51,10 +51,12 @@ class PairBatches:
                 else pair.target
                 for pair, other in zip(chosen, others, strict=True)
             ]
-            sources = targets
+            sources, student = targets, "english"
         batch: dict[str, Any] = {}
-        for side, tokenizer, texts in (("source", self.student, sources), ("target", self.teacher, targets)):
-            found = tokenizer(texts, truncation=True, max_length=self.max_pieces, padding=True, return_tensors="pt")
+        for side, reader, texts in (("source", student, sources), ("target", "teacher", targets)):
+            found = self.tokenizers[reader](
+                texts, truncation=True, max_length=self.max_pieces, padding=True, return_tensors="pt"
+            )
             batch[f"{side}_ids"], batch[f"{side}_mask"] = found["input_ids"], found["attention_mask"].bool()
         keys = [np.unique([text_key(text) for text in side], return_inverse=True)[1] for side in (sources, targets)]
         same = np.logical_or(*(side[:, None] == side for side in keys))

@@ -1,5 +1,6 @@
 """Where a training begins: a multilingual vocabulary around the English one, with counted word vectors."""
 
+import unicodedata
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,12 +14,32 @@ _TEXTS_PER_CALL = 20_000
 _ROWS_PER_PRODUCT = 2000
 
 
-def multilingual_tokenizer(
+# A piece that only the other tokenizer uses. Texts are split at spaces before pieces are looked up, so that it is never
+# found.
+_UNUSED = "~ {}"
+
+
+def two_tokenizers(
     pairs: Sequence[Pair], original: Any, size: int, english: int, characters: int, seed: int
-) -> Any:
-    """A lower-casing WordPiece tokenizer of `size` pieces: the `english` most frequent ones of the original, so that
-    English is mostly split as before, and pieces of the other languages, most frequent first, of which so many
-    characters each are looked at."""
+) -> tuple[Any, Any]:
+    """Two lower-casing WordPiece tokenizers that share one table of word vectors: for English, and for other languages.
+
+    Both number the same `size` pieces: pieces without letters, which both use; pieces of the original, the letters and
+    the most frequent ones in English, `english` in all, which split English as before; and pieces of the other
+    languages, most frequent first. A word that a translation left as it was in its source is so a different piece there
+    than in the source, of which the English reader knows nothing.
+
+    Args:
+        pairs: sources and English translations.
+        original: the tokenizer of an English encoder.
+        size: pieces in all.
+        english: of them so many belong to English.
+        characters: so many of each language are looked at.
+        seed: of which.
+
+    Returns:
+        The tokenizer of English and that of the other languages.
+    """
     texts: dict[str, dict[str, None]] = {}
     for pair in pairs:
         texts.setdefault(pair.group.split("-")[0], {})[pair.source] = None
@@ -26,12 +47,29 @@ def multilingual_tokenizer(
     trained = _by_number(vocabulary.train_wordpiece(others, size))
     known = _by_number(original)
     counts = piece_counts([pair.target for pair in pairs], original)
-    frequent = [known[number] for number in np.argsort(-counts, kind="stable")[:english]]
-    special = trained[: len(vocabulary.WORDPIECE_SPECIAL)]
-    letters = [piece for piece in known if len(piece.removeprefix("##")) == 1 and piece.isascii()]
-    pieces = list(dict.fromkeys([*special, *letters, *frequent, *trained]))[:size]
-    merged = vocabulary.wordpiece({piece: number for number, piece in enumerate(pieces)})
-    return vocabulary.as_pretrained(merged, original.model_max_length)
+    frequent = [known[number] for number in np.argsort(-counts, kind="stable") if counts[number]]
+    letters = [piece for piece in frequent if len(piece.removeprefix("##")) == 1 and _has_letter(piece)]
+    usual = [piece for piece in frequent if _has_letter(piece)]
+    special = list(vocabulary.WORDPIECE_SPECIAL)
+    shared = list(dict.fromkeys(piece for piece in (*frequent, *trained) if not _has_letter(piece)))
+    shared = [piece for piece in shared if piece not in special][: size // 16]
+    english_only = list(dict.fromkeys([*letters, *usual]))[:english]
+    free = size - len(special) - len(shared) - len(english_only)
+    others_only = [piece for piece in trained if _has_letter(piece) and piece not in special][:free]
+    numbered = [*special, *shared]
+    made = []
+    for pieces in (
+        [*numbered, *english_only, *map(_UNUSED.format, others_only)],
+        [*numbered, *map(_UNUSED.format, english_only), *others_only],
+    ):
+        made.append(vocabulary.wordpiece({piece: number for number, piece in enumerate(pieces)}))
+    made[0].normalizer = original.backend_tokenizer.normalizer
+    reads_english, reads_others = (vocabulary.as_pretrained(one, original.model_max_length) for one in made)
+    return reads_english, reads_others
+
+
+def _has_letter(piece: str) -> bool:
+    return any(character.isalpha() or unicodedata.category(character).startswith("M") for character in piece)
 
 
 def _by_number(tokenizer: Any) -> list[str]:
@@ -48,16 +86,15 @@ def piece_counts(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
 
 
 def counted_vectors(
-    pairs: Sequence[Pair], tokenizer: Any, original: Any, vectors: np.ndarray, most: int = 8
+    pairs: Sequence[Pair], tokenizer: Any, english: Any, original: Any, vectors: np.ndarray, most: int = 8
 ) -> np.ndarray:
-    """Word vectors for a new vocabulary, `(size, d)`: means of the English pieces in the translations of a piece.
+    """Word vectors for the pieces of `two_tokenizers`, `(size, d)`: means of the English pieces in their translations.
 
-    A piece gets the mean of the vectors of the `most` English pieces with the highest Dice coefficient, weighted by its
-    square and brought to their mean length. Pieces of the English vocabulary keep their own vector as far as they are
-    used in English: both are mixed by the relative frequency on the two sides.
+    Pieces that English uses have the vector of the original. Of the others, each gets the mean of the vectors of the
+    `most` original pieces with the highest Dice coefficient, weighted by its square and brought to their mean length.
     """
-    english = [pair.target for pair in pairs]
-    sources, targets = _occurrences([pair.source for pair in pairs], tokenizer), _occurrences(english, original)
+    sources = _occurrences([pair.source for pair in pairs], tokenizer)
+    targets = _occurrences([pair.target for pair in pairs], original)
     source_counts, target_counts = (np.asarray(table.sum(axis=0)).ravel() for table in (sources, targets))
     result = np.tile(vectors.mean(0), (len(tokenizer), 1)).astype(np.float32)
     norms = np.linalg.norm(vectors, axis=1)
@@ -74,13 +111,10 @@ def counted_vectors(
             weights = dice[best] ** 2 / (dice[best] ** 2).sum()
             mean = weights @ vectors[found[best]]
             result[begin + row] = mean * (weights @ norms[found[best]] / max(np.linalg.norm(mean), 1e-6))
-    in_english, abroad = (n / max(n.sum(), 1) for n in (piece_counts(english, tokenizer), source_counts))
     known = original.get_vocab()
-    for piece, number in tokenizer.get_vocab().items():
+    for piece, number in english.get_vocab().items():
         if piece in known:
-            used = in_english[number] + abroad[number]
-            share = 1.0 if used == 0 or number in tokenizer.all_special_ids else in_english[number] / used
-            result[number] = share * vectors[known[piece]] + (1 - share) * result[number]
+            result[number] = vectors[known[piece]]
     return result
 
 

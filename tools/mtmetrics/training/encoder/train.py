@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.files import atomic_path
+from mtmetrics.artifacts.files import atomic_path, new_folder
 from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.data import Judged
-from mtmetrics.training import corpus
+from mtmetrics.training import corpus, vocabulary
 from mtmetrics.training.run import Run, pinned, planned_trainer, save_model, trainer_settings
 from mtmetrics.training.settings import EncoderConfig
 
@@ -66,12 +66,12 @@ def train_encoder(
         if not group.removesuffix(".words").endswith("-en"):
             rule = "so each file's name begins with a pair into it, such as de-en.jsonl"
             raise InputError(f"--parallel {group}: the teacher reads English, {rule}")
-    tokenizer = run.tokenizer(lambda: _tokenizer(data.train, original, config, run.seed))
-    student = _student(run, data.train, tokenizer, original, model)
+    tokenizers = {"teacher": original} | _tokenizers(run, data.train, original, config)
+    student = _student(run, data.train, tokenizers, model)
     top = list(student.encoder.layer[config.layer :])
     for network in (student, model):
         network.encoder.layer = network.encoder.layer[: config.layer]
-    trainer = _trainer(run, config, student, model, (tokenizer, original), data)
+    trainer = _trainer(run, config, student, model, tokenizers, data)
     before = run.once("before", trainer.judge)
     run.train(trainer)
     result = trainer.judge()
@@ -79,7 +79,8 @@ def train_encoder(
     with run.artifact(
         "multilingual encoder", "mtmetrics train encoder", **data.record(), before_training=before, result=result
     ) as temporary:
-        save_model(student, tokenizer, temporary)
+        save_model(student, tokenizers["others"], temporary)
+        vocabulary.save_tokenizer(tokenizers["english"], temporary / "languages" / "en")
     return run.output
 
 
@@ -100,22 +101,32 @@ def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
     return tokenizer, model
 
 
-def _tokenizer(train: Sequence[corpus.Pair], original: Any, config: EncoderConfig, seed: int) -> Any:
-    from mtmetrics.training.encoder.start import multilingual_tokenizer
+def _tokenizers(run: Run, train: Sequence[corpus.Pair], original: Any, config: EncoderConfig) -> dict[str, Any]:
+    from transformers import PreTrainedTokenizerFast
 
-    return multilingual_tokenizer(train, original, config.vocabulary, config.english_pieces, config.characters, seed)
+    from mtmetrics.training.encoder.start import two_tokenizers
+
+    folder = run.work / "tokenizers"
+    names = ("english", "others")
+    if not folder.exists():
+        made = two_tokenizers(train, original, config.vocabulary, config.english_pieces, config.characters, run.seed)
+        with new_folder(folder) as temporary:
+            for name, tokenizer in zip(names, made, strict=True):
+                vocabulary.save_tokenizer(tokenizer, temporary / name)
+    return {name: PreTrainedTokenizerFast.from_pretrained(folder / name) for name in names}
 
 
-def _student(run: Run, train: Sequence[corpus.Pair], tokenizer: Any, original: Any, teacher: Any) -> Any:
+def _student(run: Run, train: Sequence[corpus.Pair], tokenizers: dict[str, Any], teacher: Any) -> Any:
     """A copy of the teacher with counted word vectors for the new vocabulary, and without dropout."""
     import torch
 
     from mtmetrics.training.encoder.start import counted_vectors
 
+    tokenizer = tokenizers["others"]
     path = run.work / "vectors.npy"
     if not path.exists():
         old = teacher.embeddings.word_embeddings.weight.detach().numpy()
-        vectors = counted_vectors(train, tokenizer, original, old)
+        vectors = counted_vectors(train, tokenizer, tokenizers["english"], tokenizers["teacher"], old)
         with atomic_path(path) as temporary, open(temporary, "wb") as stream:
             np.save(stream, vectors)
     student = copy.deepcopy(teacher)
@@ -135,7 +146,7 @@ def _trainer(
     config: EncoderConfig,
     student: Any,
     teacher: Any,
-    tokenizers: tuple[Any, Any],
+    tokenizers: dict[str, Any],
     data: corpus.DistillationText,
 ) -> Any:
     import torch
@@ -150,7 +161,7 @@ def _trainer(
             model = self.model.eval()
             device = next(model.parameters()).device
             with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-                return evaluate(model, held_back, data.tests, tokenizers[0], config.max_pieces)
+                return evaluate(model, held_back, data.tests, tokenizers, config.max_pieces)
 
         def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
             found = self.judge()
@@ -160,10 +171,10 @@ def _trainer(
     set_seed(run.seed)
     plan = data.plan(config, run.seed)
     shares = (config.english, config.worsened)
-    train = batches.PairBatches(data.train, plan, *tokenizers, config.max_pieces, run.seed, *shares)
+    train = batches.PairBatches(data.train, plan, tokenizers, config.max_pieces, run.seed, *shares)
     names = np.array([pair.group for pair in data.held])
     groups = [np.flatnonzero(names == name) for name in np.unique(names)]
-    held_back = batches.PairBatches(data.held, groups, *tokenizers, config.max_pieces, run.seed)
+    held_back = batches.PairBatches(data.held, groups, tokenizers, config.max_pieces, run.seed)
     table = student.embeddings.word_embeddings.weight
     matrices = [p for p in student.parameters() if p.ndim > 1 and p is not table]
     vectors = [p for p in student.parameters() if p.ndim < 2]
@@ -181,7 +192,9 @@ def _trainer(
     )
 
 
-def evaluate(model: Any, held: Any, tests: Sequence[Judged], tokenizer: Any, max_pieces: int) -> dict[str, float]:
+def evaluate(
+    model: Any, held: Any, tests: Sequence[Judged], tokenizers: dict[str, Any], max_pieces: int
+) -> dict[str, float]:
     """Judges an `objective.Distillation`: its mean loss on held-back `PairBatches`, and on judged segments correlations
     of the mean of the tokens' greatest cosines, and of the cosine of the mean vectors."""
     device = next(model.parameters()).device
@@ -191,13 +204,13 @@ def evaluate(model: Any, held: Any, tests: Sequence[Judged], tokenizer: Any, max
         what_to_do = "begin again with --restart and lower --vector-lr and --body-lr"
         raise MTMetricsError(f"the loss is no longer finite; {what_to_do}")
     result = {"held_back_loss": loss}
-    found = [_similarities(model.student, segments, tokenizer, max_pieces) for segments in tests]
+    found = [_similarities(model.student, segments, tokenizers, max_pieces) for segments in tests]
     for kind, values in zip(("token_r", "sentence_r"), zip(*found, strict=True), strict=False):
         result |= corpus.correlations(kind, values, tests)
     return {name: round(value, 4) for name, value in result.items()}
 
 
-def _similarities(student: Any, segments: Judged, tokenizer: Any, max_pieces: int) -> np.ndarray:
+def _similarities(student: Any, segments: Judged, tokenizers: dict[str, Any], max_pieces: int) -> np.ndarray:
     """Of tokens and of sentence vectors, `(2, segments)`."""
     import torch
 
@@ -209,9 +222,9 @@ def _similarities(student: Any, segments: Judged, tokenizer: Any, max_pieces: in
     for begin in range(0, len(order), _TEXTS_PER_BATCH):
         rows = order[begin : begin + _TEXTS_PER_BATCH]
         sides = []
-        for column in (segments.sources, segments.predictions):
+        for reader, column in (("others", segments.sources), ("english", segments.predictions)):
             texts = [column[row] for row in rows]
-            found = tokenizer(texts, truncation=True, max_length=max_pieces, padding=True, return_tensors="pt")
+            found = tokenizers[reader](texts, truncation=True, max_length=max_pieces, padding=True, return_tensors="pt")
             mask = found["attention_mask"].bool().to(device)
             sides += [encode(student, found["input_ids"].to(device), mask), mask]
         sentences = (pooled(*sides[:2]) * pooled(*sides[2:])).sum(-1)

@@ -1,0 +1,91 @@
+"""Encoders that read some languages with a tokenizer of their own."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tokenizers import models
+from transformers import AutoTokenizer
+
+from mtmetrics.artifacts.models import sentence_model
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.bertr import BERTR
+from mtmetrics.scorers.distilscore import DistilScore
+from mtmetrics.scorers.sentsim import SentSim
+from mtmetrics.scorers.xmoverscore import XMoverScore
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Knows "house" as an English word alone: elsewhere it falls into letters."""
+    made = tmp_path_factory.mktemp("languages") / "encoder"
+    shutil.copytree(tiny_encoder, made)
+    tokenizer = AutoTokenizer.from_pretrained(made)
+    tokenizer.save_pretrained(made / "languages" / "en")
+    pieces = {("~ house" if piece == "house" else piece): number for piece, number in tokenizer.get_vocab().items()}
+    tokenizer.backend_tokenizer.model = models.WordPiece(pieces, unk_token="[UNK]")
+    tokenizer.save_pretrained(made)
+    return made
+
+
+def test_a_word_is_read_by_the_language_of_its_text(folder: Path, tiny_encoder: Path) -> None:
+    encoder, usual = TokenEncoder(folder), TokenEncoder(tiny_encoder)
+    both = encoder.encode(["house", "house", "house"], ["en", "de", "en"])
+    assert both.index.tolist() == [0, 1, 0]
+    assert both.lengths.tolist() == [3, 7]  # with the special tokens
+    assert both.vectors[both.rows(0)] == pytest.approx(usual.encode(["house"], "en").vectors, abs=1e-6)
+    assert encoder.encode(["house"], "fr").vectors == pytest.approx(both.vectors[both.rows(1)], abs=1e-6)
+    assert encoder.text_words("the house", "en")[1].tolist() == [0, 1, 2, 3]
+    words = encoder.encode_words([["the", "house"]], "en")
+    assert words.words.tolist() == [-1, 0, 1, -1]
+
+
+def test_such_an_encoder_has_to_know_the_language(folder: Path) -> None:
+    encoder = TokenEncoder(folder)
+    message = "lang_pair is missing; encoder .* reads en with a vocabulary of its own"
+    for call in (lambda: encoder.encode(["a"]), lambda: BERTR(encoder).score(["a"], ["a"])):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_what_is_kept_on_disk_is_kept_by_language(folder: Path, tmp_path: Path) -> None:
+    first = TokenEncoder(folder, embedding_cache=tmp_path).encode(["house", "house"], ["en", "de"])
+    encoder = TokenEncoder(folder, embedding_cache=tmp_path)
+    again = encoder.encode(["house", "house"], ["en", "de"])
+    assert encoder.counts.computed == 0
+    assert np.array_equal(first.vectors, again.vectors)
+    assert encoder.encode_words([["house", "en"]], "en").lengths.tolist() != again.lengths.tolist()[:1]
+    assert encoder.counts.computed == 1
+
+
+@pytest.mark.parametrize("against", ["source", "reference"])
+def test_scorers_read_each_side_in_its_language(folder: Path, against: str) -> None:
+    encoder = TokenEncoder(folder)
+    sentences = MeanPooledEncoder(encoder)
+    pair: Any = {"lang_pair": "de-en"}
+    setting: Any = {"source": "src-mt", "reference": "mt-ref"}[against]
+    found = [
+        BERTR(encoder, against=against, **pair).score(["house"], ["house"]).segments,
+        DistilScore(sentences, against=against, **pair).score(["house"], ["house"]).segments,
+        SentSim(encoder, sentences, setting=setting, **pair).score(["house"], ["house"]).parts["sss"],
+    ]
+    if against == "source":
+        found.append(XMoverScore(encoder, **pair).score(["house"], ["house"]).segments)
+    # Only an English word is the same as an English one.
+    assert [bool(values[0] > 0.999) for values in found] == [against == "reference"] * len(found)
+
+
+def test_a_broken_tokenizer_is_named(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "encoder")
+    (tmp_path / "encoder" / "languages" / "en" / "tokenizer.json").write_text("{")
+    with pytest.raises(ArtifactError, match="languages/en"):
+        TokenEncoder(tmp_path / "encoder")
+
+
+def test_such_an_encoder_is_no_sentence_transformers_model(folder: Path) -> None:
+    with pytest.raises(ArtifactError, match="reads some languages with a vocabulary of its own, which"):
+        sentence_model(folder, "cpu")
