@@ -192,7 +192,7 @@ class SentSim(Scorer):
             why = f"the bounds of preset {bundle.name} belong to {name} {used[name]}; pass normalize='batch' too"
             raise InputError(f"{name} {value!r}: {why}")
         if "words" in other:  # which have layers and revisions of their own
-            table, used["layer"] = {**table, "words": words, "words_revision": None}, None
+            table, used["layer"] = {**table, "words": words, "words_revision": None}, layer
         used |= other
         models = _encoders(bundle, pool, table, used["layer"])
         bounds = bundle.settings.get("bounds", {}).get(place)
