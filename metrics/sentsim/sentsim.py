@@ -37,12 +37,14 @@ Args of `compute`:
     sources (`list` of `str`): the source segments, for SRC-MT.
     references (`list` of `str`, or of `list` of `str`): for MT-REF, one reference per translation, or several, of which
         the best counts.
-    lang_pair (`str`): language pair such as `"de-en"`, for the signature.
+    lang_pair (`str`): language pair such as `"de-en"`; with `"paper"` it chooses the models for references.
     setting (`str`): `"src-mt"` or `"mt-ref"`, where both sources and references are passed.
-    variant (`str`): `"bertscore"` or `"wmd"`, what the sentence similarity is combined with. This and what follows
-        overrides the preset.
+    words (`str`): another encoder of words. This and what follows overrides the preset.
+    variant (`str`): `"bertscore"` or `"wmd"`, what the sentence similarity is combined with.
     parts (`str`): instead of `variant`, any of `sss`, `bertscore`, `wmd` and `smd`, joined by `+`.
     layer (`int`): hidden state of the encoder of words, 0 = embeddings.
+    w1 (`float`): weight of the first of two parts, the sentence similarity; 0.5 by default.
+    w2 (`float`): weight of the second of two parts, the word similarity; 0.5 by default.
     normalize (`str`): `"batch"`, by the extremes of the call, as published (a score then depends on the other
         segments), or `"fixed"`, by bounds that the preset holds.
     normalize_vectors (`bool`): give word vectors length 1 before Word and Sentence Mover's Distance.
@@ -53,7 +55,7 @@ Args of `compute`:
 
 Returns:
     mean_score (`float`): mean of the segment scores, which is the system score.
-    scores (`list` of `float`): one score per segment, from 1 to e.
+    scores (`list` of `float`): one score per segment, from 1 to e (times `w1 + w2`).
     parts (`dict` of `list` of `float`): with `return_parts=True`: `sss` and `bertscore`, or what else was combined,
         before they are scaled.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
@@ -101,9 +103,12 @@ class SentSim(mtmetrics.MetricModule):
         references=None,
         lang_pair=None,
         setting=None,
+        words=None,
         variant=None,
         parts=None,
         layer=None,
+        w1=None,
+        w2=None,
         normalize=None,
         normalize_vectors=None,
         threads=None,

@@ -74,6 +74,13 @@ def test_only_a_wheel_of_this_package(tmp_path: Path) -> None:
             space_publication("xmoverscore", "org", wheel, tmp_path)
 
 
+def test_a_wheel_that_cannot_be_read(tmp_path: Path) -> None:
+    wheel = tmp_path / "mtmetrics-1.1.0-py3-none-any.whl"
+    wheel.write_bytes(b"no archive")
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        space_publication("xmoverscore", "org", wheel, tmp_path)
+
+
 def test_a_wheel_needs_sources_and_a_build_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {}
 

@@ -33,6 +33,8 @@ def test_best_first_each_target_once_and_no_copies() -> None:
     assert mined.scores.tolist() == [-0.1, -0.3]
     left_out = dict.fromkeys(("unmatched", "copies", "repeated targets", "beyond the limit"), 1)
     assert mined.counts == {"sources": 6, "targets": 4, **left_out, "kept": 2}
+    mined = select(scores, np.array([0, 1, 1, 2, 3, -1]), sources, targets, limit=2, once=False)
+    assert mined.pairs() == [("rot grün blau", "dog cat mouse"), ("hund katze maus", "dog cat mouse")]
 
 
 def test_a_copy_does_not_use_up_its_target() -> None:

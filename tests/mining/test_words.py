@@ -105,7 +105,8 @@ def test_every_sentence_is_encoded_once(encoder):
     assert encoder.counts.computed == len(GERMAN) + len(ENGLISH)
     assert mined.counts["solved"] + mined.counts["skipped"] == 4 * len(GERMAN)
     assert mined.scores.tolist() == sorted(mined.scores, reverse=True)
-    assert len(set(mined.targets)) == len(mined.targets)
+    # A target may stand in several pairs, as in the paper.
+    assert len(mined.targets) == len(GERMAN) > len(set(mined.targets))
     assert [len(mine_words(*sides, k=4, share=share).scores) for share in (0.2, 0.01)] == [1, 1]
 
 

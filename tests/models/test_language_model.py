@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.language_model import LanguageModel, length_normalised
@@ -38,6 +38,22 @@ def test_where_a_start_token_goes(tiny_lm: Path) -> None:
     never = LanguageModel(tiny_lm, start_token="never").score(TEXTS)[0]
     assert never[[1, 2]].tolist() == [0, 0]
     assert never[0] == pytest.approx(loss_of(tiny_lm, TEXTS[0], start=False), abs=1e-5)
+
+
+def test_a_model_with_the_vocabulary_of_bert(tmp_path: Path) -> None:
+    """As uer/gpt2-chinese-cluecorpussmall lies on the Hub: vocab.txt, and a start token that the vocabulary lacks."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"今天气很好"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False, "model_max_length": 1024}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    sizes = {"vocab_size": len(pieces), "n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2}
+    network = GPT2LMHeadModel(GPT2Config(**sizes, initializer_range=0.3)).eval()
+    network.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["bos_token_id"] == 50256
+    means, lengths, _ = LanguageModel(tmp_path, end_token=True).score(["好", "今天天气很好"])
+    assert lengths.tolist() == [1, 6]
+    batch = torch.tensor([[2, 9, 3]])
+    assert means[0] == pytest.approx(-network(input_ids=batch, labels=batch).loss.item(), abs=1e-5)
 
 
 def test_the_end_of_a_text_is_scored_where_it_fits(tiny_lm: Path) -> None:

@@ -5,6 +5,7 @@ import fnmatch
 import functools
 import json
 import os
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,15 +19,19 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
-FOLDER = Path(os.environ.get("MTMETRICS_GOLDENS") or Path(__file__).parents[3] / "shared" / "goldens")
+FULL = Path(os.environ.get("MTMETRICS_GOLDENS") or Path(__file__).parents[3] / "shared" / "goldens")
+PART = Path(__file__).parent / "data"
 TALLY: Counter[tuple[str, str]] = Counter()
 LISTED: dict[str, str] = {}
+# Patterns of golden files that are not here.
+SKIPPED: list[str] = []
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One golden case: its file, number, parameters, inputs and outputs."""
+    """One golden case: its folder, file, number, parameters, inputs and outputs."""
 
+    folder: Path
     file: str
     number: int
     params: dict[str, Any]
@@ -50,31 +55,39 @@ class Case:
 
     def path(self, name: str) -> Path:
         """A file that the case names."""
-        return FOLDER / name
+        return self.folder / name
 
     def model(self, key: str) -> Path:
         """A model of the file's header."""
-        return FOLDER / self.document["model"][key]
+        return self.path(self.document["model"][key])
 
 
 def cases(kind: str) -> list[Any]:
-    """The cases of all golden files of a kind, as pytest parameters; a skipped one where there is no such file."""
+    """The cases of all golden files of a kind, as pytest parameters: those of the part in this repository, and those of
+    the full folder, or a skipped one where there is no such file."""
+    part, full = (_cases(folder, f"{kind}.*.json") for folder in (PART, FULL))
+    return [pytest.param(case, id=case.name) for case in part] + _parameters(full, f"{kind}.*.json")
+
+
+def _cases(folder: Path, pattern: str) -> list[Case]:
     found = []
-    for path in sorted(FOLDER.glob(f"{kind}.*.json")):
+    for path in sorted(folder.glob(pattern)):
         document = json.loads(path.read_text(encoding="utf-8"))
         for number, case in enumerate(document["cases"]):
             rows = _inputs(document, case)
-            found.append(Case(path.name, number, case["params"], rows, case["outputs"], case, document))
-    return _parameters(found, f"{kind}.*.json")
+            found.append(Case(folder, path.name, number, case["params"], rows, case["outputs"], case, document))
+    return found
 
 
 def archives(kind: str) -> list[Any]:
     """The ``.npz`` golden files of a kind, as pytest parameters; a skipped one where there is none."""
-    return _parameters(sorted(FOLDER.glob(f"{kind}.*.npz")), f"{kind}.*.npz")
+    return _parameters(sorted(FULL.glob(f"{kind}.*.npz")), f"{kind}.*.npz")
 
 
 def _parameters(found: Sequence[Any], pattern: str) -> list[Any]:
-    skip = pytest.mark.skip(reason=f"no {pattern} in {FOLDER} (set MTMETRICS_GOLDENS)")
+    if not found:
+        SKIPPED.append(pattern)
+    skip = pytest.mark.skip(reason=f"no {pattern} in {FULL}; MTMETRICS_GOLDENS names the folder of all golden files")
     return [pytest.param(one, id=one.name) for one in found] or [pytest.param(None, marks=skip)]
 
 
@@ -109,6 +122,11 @@ def run(case: Case, check: Callable[[Case], None]) -> None:
 def run_named(case: Case, checks: dict[str, Callable[[Case], None]]) -> None:
     """Runs the first check whose name begins the name of the function that the case is about."""
     run(case, next(check for start, check in checks.items() if case.params["function"].startswith(start)))
+
+
+def first_number(text: str) -> int:
+    """The first number that stands in a description, such as "first 12 inputs"."""
+    return int(re.findall(r"\d+", text)[0])
 
 
 def quirk(case: Case) -> str | None:

@@ -1,11 +1,12 @@
 """The sentence level of UScore's library: cosines, the contrastive loss, the mover distance on XLM-R, and the
 combination."""
 
+import string
 from typing import Any
 
 import numpy as np
 import pytest
-from goldens import Case, cases, encoder, language_model, run_named
+from goldens import Case, cases, encoder, first_number, language_model, run_named
 
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.matching.pairs import cosines
@@ -47,7 +48,8 @@ def check_loss(case: Case) -> None:
     from mtmetrics.training.sentence import contrastive_loss
 
     model = sentence_model(folder(case), "cpu").eval()
-    sides = [model.tokenizer(side[:8], padding=True, return_tensors="pt") for side in texts(case)]
+    batch = first_number(case.params["batch"])
+    sides = [model.tokenizer(side[:batch], padding=True, return_tensors="pt") for side in texts(case)]
     loss = contrastive_loss(*(model(dict(side))["sentence_embedding"] for side in sides), **loss_options(case))
     loss.backward()
     gradient = model[0].auto_model.get_input_embeddings().weight.grad.norm().item()
@@ -67,7 +69,14 @@ def check_loss_of_vectors(case: Case) -> None:
 def check_mover(case: Case) -> None:
     params = case.params
     model = encoder(folder(case), None)
-    source, prediction = (model.encode(side).ngrams(params["n_gram"]).normalized() for side in texts(case))
+    tokens = [model.encode(side) for side in texts(case)]
+    if params["suffix_filter"]:
+        # The published rule knows no pieces of SentencePiece but punctuation marks, so it is not our filter of words.
+        left_out = {*string.punctuation}
+        pieces = [model.tokenizer.convert_ids_to_tokens(side.token_ids.tolist()) for side in tokens]
+        kept = [np.array([piece not in left_out and "##" not in piece for piece in side]) for side in pieces]
+        tokens = [side.select(rows) for side, rows in zip(tokens, kept, strict=True)]
+    source, prediction = (side.ngrams(params["n_gram"]).normalized() for side in tokens)
     score = -word_mover_distances(source, prediction, "cosine", transport=RoundedPartialTransport(0.0))
     if params["lm_weights"]:
         weights = params["lm_weights"]

@@ -151,6 +151,28 @@ def test_sentsim_settings(encoder: TokenEncoder) -> None:
     assert "|vectors:unit|" in unit.signature
 
 
+def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
+    sentences = MeanPooledEncoder(encoder)
+    scores = {}
+    for weights in ({}, {"w1": 1, "w2": 0}, {"w1": 0.3, "w2": 0.9}):
+        result = SentSim(encoder, sentences, setting="mt-ref", **weights).score(REFERENCES, PREDICTIONS)
+        scores[tuple(weights.values())] = result.segments
+        assert ("|weights:" in result.signature) == bool(weights)
+    alone = SentSim(encoder, sentences, setting="mt-ref", parts="sss").score(REFERENCES, PREDICTIONS).segments
+    assert scores[1, 0] == pytest.approx(alone)
+    assert scores[0.3, 0.9] == pytest.approx(0.3 * alone + 0.9 * (2 * scores[()] - alone))
+    assert "|weights:0.3,0.9|norm:" in result.signature
+    blank = SentSim(encoder, sentences, setting="mt-ref", w1=0.3, w2=0.9).score([*REFERENCES, " "], [*PREDICTIONS, "x"])
+    assert blank.segments[-1] == pytest.approx(1.2)
+    for parts, weights, message in (
+        ("sss+wmd", {"w1": -1}, "w1 -1: must be at least 0"),
+        ("sss+wmd", {"w1": 0, "w2": 0}, "both 0"),
+        ("sss+wmd+bertscore", {"w2": 0.7}, "weigh two parts, not sss"),
+    ):
+        with pytest.raises(InputError, match=message):
+            SentSim(encoder, sentences, setting="mt-ref", parts=parts, **weights)
+
+
 def write_preset(folder: Path, text: str) -> str:
     (folder / "preset.toml").write_text(text)
     return str(folder)
@@ -174,6 +196,30 @@ def test_presets_that_know_references_only(tmp_path: Path, tiny_encoder: Path) -
         load_scorer("distilscore", preset=preset, against="source")
 
 
+def test_sentsim_chooses_its_models_by_language(tmp_path: Path, tiny_encoder: Path) -> None:
+    models = f'words = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
+    tables = f"[src-mt]\n{models}[mt-refs.en]\n{models}layer = 2\n[mt-ref]\n{models}layer = 1\n"
+    preset = write_preset(tmp_path, f"{tables}[bounds.mt-ref]\nsss = [0.0, 1.0]\nbertscore = [0.0, 1.0]\n")
+    references = {"preset": preset, "setting": "mt-ref"}
+    assert "|layer:2|" in load_scorer("sentsim", lang_pair="de-en", **references).signature
+    assert "|layer:1|" in load_scorer("sentsim", lang_pair="en-de", **references).signature
+    assert "|layer:3|" in load_scorer("sentsim", preset=preset, setting="src-mt").signature
+    own = {"words": f"{tiny_encoder}/../{tiny_encoder.name}", "lang_pair": "de-en"}
+    assert "|layer:3|" in load_scorer("sentsim", **own, **references).signature
+    for layer in (1, 2):
+        assert f"|layer:{layer}|" in load_scorer("sentsim", layer=layer, **own, **references).signature
+    with pytest.raises(InputError, match="lang_pair is missing; preset .* chooses its models by the target language"):
+        load_scorer("sentsim", **references)
+    fixed = {"normalize": "fixed", **references}
+    assert "|norm:fixed(0:1,0:1)|" in load_scorer("sentsim", lang_pair="en-de", **fixed).signature
+    with pytest.raises(InputError, match="no bounds for sss, bertscore"):
+        load_scorer("sentsim", lang_pair="de-en", **fixed)
+    only = write_preset(tmp_path, f"[mt-refs.en]\n{models}")
+    assert load_scorer("sentsim", preset=only, lang_pair="de-en").compares == "references"
+    with pytest.raises(ArtifactError, match=r"names no model 'words' in its \[mt-ref\] table"):
+        load_scorer("sentsim", preset=only, lang_pair="en-de")
+
+
 def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
     table = f'words = "{tiny_encoder}"\nlayer = 2\nsentences = "{tiny_encoder}"\n'
     bounds = "[bounds.src-mt]\nsss = [0.0, 1.0]\nbertscore = [0.0, 1.0]\n"
@@ -181,9 +227,10 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
     with pytest.raises(InputError, match="setting is missing"):
         load_scorer("sentsim", preset=both)
     assert "|norm:fixed(0:1,0:1)|" in load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed").signature
-    for option in ({"layer": 1}, {"normalize_vectors": True}):
+    for option in ({"layer": 1}, {"normalize_vectors": True}, {"words": "other"}):
         with pytest.raises(InputError, match="pass normalize='batch' too"):
             load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed", **option)
+    for option in ({"layer": 1}, {"normalize_vectors": True}, {"words": f"{tiny_encoder}/../{tiny_encoder.name}"}):
         assert load_scorer("sentsim", preset=both, setting="src-mt", **option).normalize == "batch"
     assert "|parts:sss+wmd|" in load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd").signature
     with pytest.raises(InputError, match="both say what is combined"):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.cli.options import add_metric_options
 from mtmetrics.errors import InputError
 from mtmetrics.layout import metric_names, metric_path
@@ -83,3 +84,11 @@ def test_compute_takes_every_option(name: str) -> None:
     taken = {argument.arg for argument in compute.args.args} - {"self", "predictions", "sources", "references"}
     options = {option for option in taken if not option.startswith("return_")}
     assert options == METRICS[name].options().keys() - {"preset", "pool"}
+
+
+@pytest.mark.parametrize("metric", ["xmoverscore", "uscore"])
+def test_paper_names_a_language_model_of_each_target_that_its_authors_had_one_for(metric: str) -> None:
+    models = load_preset(metric, "paper").settings["language_models"]
+    assert list(models) == ["en", "de", "zh", "ru"]  # evaluate.load prepares the first one
+    assert len({table["model"] for table in models.values()}) == 4
+    assert {table["start_token"] for table in models.values()} == {"short"}

@@ -159,6 +159,23 @@ def test_each_round_mines_with_the_map_of_the_one_before(folder, tmp_path):
     assert pairs[0] != pairs[1]
 
 
+def test_another_language_model_is_recorded(whole, folder, tiny_lm, tmp_path):
+    def language_model(out, **options):
+        made = produce(folder, tmp_path / out, without=BOTH, lang_pair="en-de", **options)
+        return tomllib.loads((made / "preset.toml").read_text()), json.loads((made / "config.json").read_text())
+
+    preset, config = language_model("own", lm=str(tiny_lm))
+    assert preset["language_models"] == {"de": {"model": "language_model"}}
+    assert preset["score"]["without"] == BOTH
+    assert config["preset"]["language_models.de"] == {"model": "language_model"}
+    assert (tmp_path / "own" / "language_model" / "model.safetensors").is_file()
+    preset, _ = language_model("none", lm="none")
+    assert preset["score"]["without"] == [*BOTH, "language_model"]
+    with pytest.raises(ArtifactError, match="my-gpt"):
+        produce(folder, tmp_path / "missing", lm="my-gpt")
+    assert not (tmp_path / "missing").exists()
+
+
 def test_a_second_call_repeats_nothing(whole, folder):
     before = logged(whole)
     produce(folder, whole, **MEASURED)

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -15,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 from mtmetrics import __version__
 from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
-from mtmetrics.artifacts.files import git_blob_file, sha256_file, sha256_unchanged, write_atomic
+from mtmetrics.artifacts.files import git_blob_file, sha256_unchanged
 from mtmetrics.artifacts.hub import hub_errors
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.layout import bundled_artifacts, metric_path, source_tree
@@ -255,19 +256,21 @@ def _tagged(api: "HfApi", publication: Publication, head: str) -> str:
 
 
 def space_publication(name: str, namespace: str, wheel: Path, scratch: Path) -> Publication:
-    """The Space of a metric, `mtmetrics` in its requirements taken from the wheel in it by its sha256; `scratch` must
-    stay until it is pushed."""
-    from huggingface_hub import constants
-
+    """The Space of a metric: its folder, and beside the demo, where Python finds it, the package as a wheel holds it;
+    `scratch` must stay until it is pushed."""
     if not (wheel.is_file() and wheel.name.startswith("mtmetrics-") and wheel.suffix == ".whl"):
         raise InputError(f"--wheel {wheel}: a wheel of this package, mtmetrics-VERSION-py3-none-any.whl, is needed")
     folder = Path(metric_path(name))
     check_space_card(folder)
-    url = f"{constants.ENDPOINT}/spaces/{namespace}/{name}/resolve/main/{wheel.name}#sha256={sha256_file(wheel)}"
-    requirements = scratch / f"{name}.requirements.txt"
-    write_atomic(requirements, f"mtmetrics[app] @ {url}\n")
-    made = {"requirements.txt": requirements, wheel.name: wheel}
-    return Publication(f"{namespace}/{name}", "space", published_files(folder) | made)
+    unpacked = scratch / wheel.stem
+    if not unpacked.exists():
+        try:
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(unpacked)
+        except (zipfile.BadZipFile, OSError) as error:
+            raise InputError(f"--wheel {wheel}: cannot be unpacked ({error})") from error
+    package = {f"mtmetrics/{path}": file for path, file in published_files(unpacked / "mtmetrics").items()}
+    return Publication(f"{namespace}/{name}", "space", published_files(folder) | package)
 
 
 def build_wheel(scratch: Path) -> Path:

@@ -22,6 +22,7 @@ _WEIGHTS = "xmoverscore: uniform, or a stored table of inverse document frequenc
 _FLAG = {"action": argparse.BooleanOptionalAction, "default": None}
 _OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "encoder": (_TABLE, {"metavar": "MODEL|TABLE"}),
+    "words": ("sentsim: another encoder of words", {"metavar": "MODEL"}),
     "layer": ("hidden state of the encoder, 0 = embeddings", {"type": int}),
     "similarity": ("mover (of words) or cosine (of sentence vectors)", {}),
     "variant": ("xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd", {}),
@@ -37,6 +38,8 @@ _OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "lm_weight": ("weight of the language model", {"type": float}),
     "weights": (_WEIGHTS, {"metavar": "uniform|FILE|NAME"}),
     "drop_rate": ("share of flows that partial transport drops", {"type": float}),
+    "w1": ("sentsim: weight of the sentence similarity, the first of two parts (default: 0.5)", {"type": float}),
+    "w2": ("sentsim: weight of the word similarity, the second (default: 0.5)", {"type": float}),
     "normalize": ("batch (by the extremes of the call) or fixed (by bounds of the preset)", {}),
     "normalize_vectors": ("word vectors of length 1 for Word and Sentence Mover's Distance", _FLAG),
     "special_tokens": ("count special tokens as word pieces", {"action": "store_true", "default": None}),

@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
         "push",
         help="publish Spaces",
         description="Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them. The Space "
-        "installs this package from a wheel that is uploaded with it. Without --execute it prints what would be done.",
+        "holds a copy of this package, taken from a wheel. Without --execute it prints what would be done.",
     )
     push.add_argument("names", nargs="+", metavar="NAME", help="metrics")
     push.add_argument("--wheel", metavar="FILE", help="wheel of mtmetrics (default: built from the checkout)")

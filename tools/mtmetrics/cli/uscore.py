@@ -39,6 +39,8 @@ def add_parser(subparsers: Any) -> None:
     to("--without", nargs="+", default=[], metavar="PART", help="do not make: sentences, translation")
     text = "translation model to start from; small makes one from the encoder"
     to("--translation-start", metavar="MODEL|small", help=text)
+    text = "language model of the target language, or none (default: the preset's, none where it has none)"
+    to("--lm", metavar="MODEL", help=text)
     settings = parser.add_argument_group("settings")
     settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
     settings.add_argument("--threads", type=int, help="solver threads (default: all cores)")
@@ -56,8 +58,13 @@ def run(args: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     material = Material(args.source_text, args.target_text, args.parallel, args.held_back, args.judged)
     config = UScoreConfig(**{field.name: getattr(args, field.name) for field in dataclasses.fields(UScoreConfig)})
-    options = {"without": args.without, "translation": args.translation_start, "config": config, "seed": args.seed}
-    options |= {"identify": not args.no_language_filter, "pool": model_pool(args), "progress": progress}
+    options = {"without": args.without, "translation": args.translation_start, "lm": args.lm, "config": config}
+    options |= {
+        "seed": args.seed,
+        "identify": not args.no_language_filter,
+        "pool": model_pool(args),
+        "progress": progress,
+    }
     threads = positive("threads", args.threads or os.cpu_count() or 1)
     print(produce_uscore(args.out, args.lp, material, args.preset, threads=threads, **options))
     return 0

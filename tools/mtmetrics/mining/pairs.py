@@ -1,4 +1,4 @@
-"""Which of the pairs that were found are kept (no copies, no sentence twice, the best ones), and their file."""
+"""Which of the pairs that were found are kept (no copies, the best ones), and their file."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -16,8 +16,8 @@ _LEAST_DIFFERENCE = 0.5
 
 @dataclass(frozen=True)
 class MinedPairs:
-    """Sentences taken for translations of each other, best first, no two targets equal: (P,) float64 scores, and counts
-    of what was searched, left out and kept."""
+    """Sentences taken for translations of each other, best first: (P,) float64 scores, and counts of what was searched,
+    left out and kept."""
 
     scores: np.ndarray
     sources: list[str]
@@ -49,9 +49,19 @@ def is_copy(source: str, target: str) -> bool:
 
 
 def select(
-    scores: np.ndarray, found: np.ndarray, sources: Sequence[str], targets: Sequence[str], limit: int
+    scores: np.ndarray,
+    found: np.ndarray,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    limit: int,
+    *,
+    once: bool = True,
 ) -> MinedPairs:
-    """The best `limit` pairs, each target in one only, of N sources, the (N,) targets found and scores (NaN: none)."""
+    """The best `limit` pairs of N sources, the (N,) targets found and scores (NaN: none).
+
+    With `once` each target is in one pair only: contrastive training needs that, and there alone the paper asks for it
+    (Sec. 4.2 of Belouadi and Eger, 2023).
+    """
     kept: list[int] = []
     used: set[int] = set()
     reasons = ("unmatched", "copies", "repeated targets", "beyond the limit")
@@ -62,7 +72,7 @@ def select(
             counts["unmatched"] += 1
         elif is_copy(sources[source], targets[target]):
             counts["copies"] += 1
-        elif target in used:
+        elif once and target in used:
             counts["repeated targets"] += 1
         elif len(kept) == limit:
             counts["beyond the limit"] += 1

@@ -121,7 +121,8 @@ def mine_words(
     threads: int = 1,
     wrap: Wrap = iter,
 ) -> MinedPairs:
-    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus it, 0 to -4.
+    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus it, 0 to -4. A
+    target may be in several of them.
 
     Args:
         sources: sentences of the source language.
@@ -142,7 +143,7 @@ def mine_words(
         raise InputError(f"share {share!r}: must be above 0 and at most 1")
     found = find_closest(sources, targets, remapping, k=k, threads=threads, wrap=wrap)
     limit = max(1, round(share * len(sources.texts)))
-    mined = select(-found.distances, found.targets, sources.texts, targets.texts, limit)
+    mined = select(-found.distances, found.targets, sources.texts, targets.texts, limit, once=False)
     return dataclasses.replace(mined, counts={**mined.counts, "solved": found.solved, "skipped": found.skipped})
 
 

@@ -73,10 +73,10 @@ class LanguageModel:
         described = f"language model {self.name}"
         # What pads a text stands behind it, where a causal model cannot see it; any token will do.
         self._runner = BatchRunner(described, replicate(described, network.eval(), devices), devices, batch_tokens)
-        self._start = network.config.bos_token_id
+        self._start = _inside(network.config, network.config.bos_token_id, self.tokenizer.cls_token_id)
         if self._start is None and start_token != "never":
             raise ArtifactError(f"{described}: its config names no bos_token_id; use start_token='never'")
-        self._end = network.config.eos_token_id
+        self._end = _inside(network.config, network.config.eos_token_id, self.tokenizer.sep_token_id)
         if self._end is None and end_token:
             raise ArtifactError(f"{described}: its config names no eos_token_id; leave end_token out")
         limit = getattr(network.config, "max_position_embeddings", None) or self.tokenizer.model_max_length
@@ -128,6 +128,12 @@ class LanguageModel:
         wanted = self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
         row = [self._start, *ids] if wanted else ids
         return [*row, self._end] if self.end_token and ids and len(row) < self.max_length else row[: self.max_length]
+
+
+def _inside(config: Any, number: int | None, other: int | None) -> int | None:
+    """A special token, or the other one: Chinese models with BERT's vocabulary frame texts by its tokens, while their
+    configurations keep numbers of GPT-2 that lie outside of it."""
+    return number if number is None or number < config.vocab_size else other
 
 
 def _log_likelihoods(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", power: float) -> np.ndarray:

@@ -119,12 +119,17 @@ class TokenWeights:
             texts: one document each; repeated ones count as often as they come.
             offset: 1 makes all weights positive, as transport needs; 0 gives those of BERTScore (Zhang et al., 2020,
                 Sec. 3), where a token that occurs in every text has none.
+
+        Raises:
+            InputError: there are no texts.
         """
         counts = np.zeros(len(encoder.tokenizer))
         total = 0
         for text in texts:
             counts[np.unique(encoder.tokenizer(text, truncation=True, max_length=encoder.max_length)["input_ids"])] += 1
             total += 1
+        if not total:
+            raise InputError("weights: no texts, so there is nothing to count")
         return cls((np.log((total + 1) / (counts + 1)) + offset).astype(np.float32))
 
     def save(self, path: str | Path) -> None:

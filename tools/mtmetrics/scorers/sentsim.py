@@ -8,7 +8,7 @@ import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import choice
+from mtmetrics.inputs import choice, number
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances
 from mtmetrics.matching.transport import euclidean_distances, word_mover_distances
@@ -54,6 +54,8 @@ PARTS: dict[str, Part] = {
 _MODELS = {"words", "words_revision", "layer", "sentences", "sentences_revision"}
 # Vectors are float32: what differs by less is equal.
 _NOISE = 1e-6
+# Of the first and the second part, as in the paper.
+_WEIGHT = 0.5
 # The two combinations that the paper recommends.
 VARIANTS = {"bertscore": "sss+bertscore", "wmd": "sss+wmd"}
 
@@ -65,34 +67,35 @@ def min_max(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 class SentSim(Scorer):
-    """The mean of ``exp`` of normalised parts: ``0.5 e^A + 0.5 e^B`` of sentence similarity A and word similarity B
-    (Sec. 3.4).
+    """``w1 e^A + w2 e^B`` of sentence similarity A and word similarity B, both normalised (Eq. 7 of the paper).
 
-    Each part is scaled to [0, 1], and a distance turned round, before that, so a score lies between 1 and e.
+    Each part is scaled to [0, 1], and a distance turned round, before that, so a score lies between 1 and e where the
+    weights sum to 1, as by default.
     ``normalize="batch"`` scales by the lowest and highest value of the call, as the published code does: the score of a
     segment then depends on its neighbours, and scores of two calls cannot be compared. ``"fixed"`` scales by bounds
-    that were stored with the preset. A segment with a blank side gets 1, the lowest score, and takes no part in the
-    scaling.
+    that were stored with the preset. A segment with a blank side gets the lowest score, and takes no part in that.
 
     Args:
         words: the encoder of tokens, opened at the layer to use.
         sentences: the encoder of one vector per text.
         bounds: for ``normalize="fixed"``, part -> its lowest and highest value.
-        parts: names of parts joined by ``+``, such as ``"sss+wmd"``; with a single one the score is its ``exp``.
+        parts: names of parts joined by ``+``, such as ``"sss+wmd"``; of one, or of more than two, the mean of ``exp``.
         setting: ``"src-mt"`` compares with the source, ``"mt-ref"`` with a reference.
         normalize: ``"batch"`` or ``"fixed"``.
         normalize_vectors: give token vectors length 1 before Word and Sentence Mover's Distance; the published code
             does not.
+        w1: weight of the first of two parts.
+        w2: weight of the second.
         lang_pair: recorded in the signature.
         threads: solver threads; None for all cores.
 
     Raises:
-        InputError: an unknown setting, or ``"fixed"`` without bounds for a part.
+        InputError: an unknown or impossible setting, or ``"fixed"`` without bounds for a part.
     """
 
     metric = "sentsim"
     tables: ClassVar = {
-        **dict.fromkeys(SETTINGS, _MODELS),
+        **dict.fromkeys((*SETTINGS, "mt-refs.*"), _MODELS),
         "score": {"variant", "normalize", "normalize_vectors"},
         "bounds.*": set(PARTS),
     }
@@ -107,6 +110,8 @@ class SentSim(Scorer):
         setting: Setting,
         normalize: Literal["batch", "fixed"] = "batch",
         normalize_vectors: bool = False,
+        w1: float = _WEIGHT,
+        w2: float = _WEIGHT,
         lang_pair: str | None = None,
         threads: int | None = None,
     ) -> None:
@@ -114,6 +119,7 @@ class SentSim(Scorer):
         self.parts = tuple(str(parts).split("+"))
         if not set(self.parts) <= PARTS.keys() or len(set(self.parts)) != len(self.parts):
             raise InputError(f"parts {parts!r}: must be some of {', '.join(PARTS)}, joined by '+'")
+        self.weights = self._checked_weights(w1, w2)
         self.setting: Setting = choice("setting", setting, tuple(SETTINGS))
         self.compares = SETTINGS[setting]
         self.normalize = choice("normalize", normalize, ("batch", "fixed"))
@@ -137,6 +143,7 @@ class SentSim(Scorer):
         lang_pair: str | None = None,
         pool: ModelPool | None = None,
         setting: Any = None,
+        words: str | None = None,
         variant: str | None = None,
         parts: str | None = None,
         layer: int | None = None,
@@ -148,13 +155,15 @@ class SentSim(Scorer):
 
         Args:
             preset: name of a preset, or a folder with a preset.toml.
-            lang_pair: such as ``"de-en"``; recorded in the signature.
+            lang_pair: such as ``"de-en"``; needed where the preset chooses its models by the target language.
             pool: loaded models to share.
             setting: see the class; not needed where a preset knows one only.
+            words: another encoder of tokens, at its last layer unless `layer` is given.
             variant: ``"bertscore"`` or ``"wmd"``, what the sentence similarity is combined with.
             parts: instead of `variant`, names among sss, bertscore, wmd and smd, joined by ``+``.
             layer: hidden state of the encoder of tokens.
-            normalize, normalize_vectors: see the class; the bounds of a preset belong to its layer and vectors.
+            normalize, normalize_vectors: see the class; the bounds of a preset belong to its encoder, layer and
+                vectors.
             **settings: of the class.
 
         Raises:
@@ -162,29 +171,46 @@ class SentSim(Scorer):
             ArtifactError: something that the preset names cannot be loaded.
         """
         bundle, pool = cls.open_preset(preset, pool)
-        languages(bundle, lang_pair)
+        pair = languages(bundle, lang_pair)
         chosen = _setting(bundle, setting)
-        table, score = bundle.settings[chosen], bundle.settings.get("score", {})
+        place, table = _models(bundle, chosen, pair)
+        score = bundle.settings.get("score", {})
         for key in ("words", "sentences"):
             if key not in table:
-                raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{chosen}] table")
+                raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{place}] table")
         if parts is None:
             parts = VARIANTS[choice("variant", variant or score.get("variant", "bertscore"), list(VARIANTS))]
         elif variant is not None:
             raise InputError(f"variant {variant!r} and parts {parts!r} both say what is combined; pass one of them")
         normalize = normalize or score.get("normalize", "batch")
-        used = {"layer": table.get("layer"), "normalize_vectors": score.get("normalize_vectors", False)}
-        for name, value in {"layer": layer, "normalize_vectors": normalize_vectors}.items():
-            if value is None:
-                continue
-            if normalize == "fixed" and value != used[name]:
-                why = f"the bounds of preset {bundle.name} belong to {name} {used[name]}; pass normalize='batch' too"
-                raise InputError(f"{name} {value!r}: {why}")
-            used[name] = value
-        models = _encoders(bundle, pool, table, used.pop("layer"))
-        bounds = bundle.settings.get("bounds", {}).get(chosen)
-        options = used | settings | {"setting": chosen, "normalize": normalize, "lang_pair": lang_pair}
+        used = {"words": table["words"], "layer": table.get("layer")}
+        used["normalize_vectors"] = score.get("normalize_vectors", False)
+        asked = {"words": words, "layer": layer, "normalize_vectors": normalize_vectors}
+        other = {name: value for name, value in asked.items() if value not in (None, used[name])}
+        if other and normalize == "fixed":
+            name, value = next(iter(other.items()))
+            why = f"the bounds of preset {bundle.name} belong to {name} {used[name]}; pass normalize='batch' too"
+            raise InputError(f"{name} {value!r}: {why}")
+        if "words" in other:  # which have layers and revisions of their own
+            table, used["layer"] = {**table, "words": words, "words_revision": None}, layer
+        used |= other
+        models = _encoders(bundle, pool, table, used["layer"])
+        bounds = bundle.settings.get("bounds", {}).get(place)
+        options = {"setting": chosen, "normalize": normalize, "normalize_vectors": used["normalize_vectors"]}
+        options |= {"lang_pair": lang_pair, **settings}
         return cls(*models, bounds, parts=parts, **options)
+
+    def _checked_weights(self, *weights: float) -> list[float]:
+        for name, weight in zip(("w1", "w2"), weights, strict=True):
+            if number(name, weight) < 0:
+                raise InputError(f"{name} {weight!r}: must be at least 0")
+        if len(self.parts) == len(weights):
+            if not any(weights):
+                raise InputError("w1 and w2 are both 0; one of them must be above")
+            return list(weights)
+        if set(weights) != {_WEIGHT}:
+            raise InputError(f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out")
+        return [1 / len(self.parts)] * len(self.parts)
 
     @property
     def signature(self) -> str:
@@ -194,6 +220,8 @@ class SentSim(Scorer):
         fields: dict[str, Any] = {"lp": self.lang_pair, "set": self.setting, "parts": "+".join(self.parts)}
         fields |= {"enc": model_name(words), "layer": words and words.layer}
         fields["sent"] = model_name(self.sentences) if "sss" in self.parts else None
+        plain = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
+        fields["weights"] = None if plain else ",".join(f"{weight:g}" for weight in self.weights)
         fields["norm"] = f"fixed({scale})" if scale else self.normalize
         fields |= {"vectors": "unit" if self.normalize_vectors else None, "dtype": dtype_name(self.words.dtype)}
         return signature(self.metric, fields)
@@ -217,13 +245,13 @@ class SentSim(Scorer):
             bounds[name] = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
             if PARTS[name].floor is None:
                 values[result.empty] = bounds[name][1]
-        segments = np.where(result.empty, 1.0, self._combine(parts, bounds))
+        segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
         return dataclasses.replace(result, segments=segments, parts=parts)
 
     def _combine(self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]) -> np.ndarray:
         scaled = {name: min_max(values, *bounds[name]) for name, values in parts.items()}
         good = [1.0 - values if PARTS[name].falls else values for name, values in scaled.items()]
-        return np.mean(np.exp(good), axis=0)
+        return np.array(sum(weight * np.exp(values) for weight, values in zip(self.weights, good, strict=True)))
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         columns = [others, *systems]
@@ -240,7 +268,8 @@ class SentSim(Scorer):
                 segments = self._combine(parts, self.bounds)
             else:
                 # The bounds of a call are known at its end; until then the plain values choose among references.
-                segments = np.sum([-values if PARTS[name].falls else values for name, values in parts.items()], axis=0)
+                signed = [-values if PARTS[name].falls else values for name, values in parts.items()]
+                segments = np.array(self.weights) @ signed
             results.append(ChunkScores(segments, parts, truncated, empty))
         return results
 
@@ -278,11 +307,12 @@ class SentSim(Scorer):
         floors = {name: PARTS[name].floor for name in self.parts}
         if self.normalize == "batch":  # put right when the call is over
             return -np.inf, {name: value or 0.0 for name, value in floors.items()}
-        return 1.0, {name: self.bounds[name][1] if value is None else value for name, value in floors.items()}
+        worst = {name: self.bounds[name][1] if value is None else value for name, value in floors.items()}
+        return sum(self.weights), worst
 
 
 def _setting(bundle: Preset, setting: Any) -> Setting:
-    known = [name for name in SETTINGS if name in bundle.settings]
+    known = [name for name in SETTINGS if name in bundle.settings or f"{name}s" in bundle.settings]
     if not known:
         raise ArtifactError(f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table")
     if setting is None and len(known) > 1:
@@ -292,6 +322,17 @@ def _setting(bundle: Preset, setting: Any) -> Setting:
     if chosen not in known:
         raise InputError(f"setting {chosen!r}: preset {bundle.name} has models for {known[0]!r} only")
     return chosen
+
+
+def _models(bundle: Preset, setting: Setting, pair: tuple[str, str] | None) -> tuple[str, dict[str, Any]]:
+    """The table of the models and its name: ``[mt-refs.LANGUAGE]`` of the target, where there is one, else that of the
+    setting."""
+    by_language = bundle.settings.get(f"{setting}s", {})
+    if by_language and pair is None:
+        raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its models by the target language")
+    if by_language and pair[1] in by_language:
+        return f"{setting}s.{pair[1]}", by_language[pair[1]]
+    return setting, bundle.settings.get(setting, {})
 
 
 def _encoders(bundle: Preset, pool: ModelPool, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:

@@ -29,11 +29,13 @@ def read_start(
     lang_pair: str,
     without: Sequence[str],
     translation: str | None = None,
+    lm: str | None = None,
     *,
     local_files_only: bool = False,
 ) -> Start:
-    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``, fetched where
-    they are not there yet; one of ``[start]`` is a name, or a table with ``model`` and ``revision``."""
+    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``, or the user's
+    own translation model and language model, fetched where they are not there yet; one of ``[start]`` is a name, or a
+    table with ``model`` and ``revision``."""
     for name in without:
         choice("--without", name, _MADE)
     bundle = load_preset("uscore", preset, local_files_only=local_files_only)
@@ -59,8 +61,11 @@ def read_start(
             needed = "must be a name, or a table of model and revision"
             raise ArtifactError(f"preset {preset}: {name} in [start] {needed}")
         models[name] = SMALL if table["model"] == SMALL else folder(table)
-    lm = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
-    tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in (encoder, lm)]
+    language_model = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
+    if lm is not None:
+        language_model = {} if lm == "none" else {"model": lm}
+    own = (encoder, language_model)
+    tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in own]
     return Start(str(preset), tables[0], start.get("aligner_layer"), tables[1], folder(encoder), **models)
 
 

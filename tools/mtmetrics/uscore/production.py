@@ -58,6 +58,7 @@ def produce_uscore(
     *,
     without: Sequence[str] = (),
     translation: str | None = None,
+    lm: str | None = None,
     config: UScoreConfig | None = None,
     seed: int = 1,
     identify: bool = True,
@@ -77,6 +78,7 @@ def produce_uscore(
         preset: preset of uscore whose models the production starts from.
         without: what is not made: ``"sentences"``, ``"translation"``.
         translation: translation model to start from instead of the preset's, or ``"small"``.
+        lm: language model of the target language instead of the preset's, or ``"none"``.
         config: settings.
         seed: of everything random.
         identify: leave out sentences that seem to be of another language.
@@ -96,7 +98,7 @@ def produce_uscore(
         require_extra("train", "training UScore's models")
     _check_material(material, lang_pair)
     pool = pool or ModelPool()
-    start = read_start(preset, lang_pair, without, translation, local_files_only=pool.local_files_only)
+    start = read_start(preset, lang_pair, without, translation, lm, local_files_only=pool.local_files_only)
     check_models(start, lang_pair, pool)
     held_back = _pairs(material.held_back)[:_HELD_BACK] if material.held_back else []
     files = [path for path in (material.source_text, material.target_text, material.parallel) if path]
