@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from mtmetrics import __version__
 from mtmetrics.errors import InputError, MTMetricsError
 
-_COMMANDS = "score compare explain evaluate plot probe data mine remap uscore train artifacts space install demo doctor"
+_COMMANDS = (
+    "score compare explain evaluate plot probe data filter rerank mine remap uscore train artifacts space install demo "
+    "doctor"
+)
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _MIB = 2**20

@@ -156,3 +156,27 @@ def add_settings(settings: Any, config: type) -> None:
         kind = type(field.default)
         metavar, text = "NAME" if kind is str else "N", f"{text} (default: %(default)s)"
         settings.add_argument(flag, type=kind, default=field.default, metavar=metavar, help=text)
+
+
+def add_mix_option(parser: argparse.ArgumentParser, others: str = "") -> None:
+    """Adds the weights of the sum of several scores; `others` says what else than a metric may have one."""
+    text = f"weight of a metric, as it was named with --metric{others}, in the sum that decides; repeatable (default: "
+    text += "1 for each metric)"
+    parser.add_argument("--mix", action="append", metavar="NAME=WEIGHT", help=text)
+
+
+def mix_weights(args: argparse.Namespace) -> dict[str, float]:
+    """The weights that --mix gives; `InputError` where one is not NAME=WEIGHT, or a name comes twice."""
+    weights: dict[str, float] = {}
+    for text in args.mix or []:
+        name, _, value = text.rpartition("=")
+        try:
+            weight = float(value)
+        except ValueError:
+            weight = None
+        if not name or weight is None or name in weights:
+            raise InputError(
+                f"--mix {text}: NAME=WEIGHT is needed, once for each name, such as {USUAL_METRIC}:mini=0.5"
+            )
+        weights[name] = weight
+    return weights
