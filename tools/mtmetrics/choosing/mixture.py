@@ -44,7 +44,6 @@ class Mixture:
         pool: ModelPool,
         lang_pair: str | None,
         weights: Mapping[str, float] | None = None,
-        others: Iterable[str] = (),
     ) -> "Mixture":
         """The metrics, each of which compares with one of the `given` columns; errors name the metric."""
         scorers = {}
@@ -52,8 +51,8 @@ class Mixture:
             try:
                 scorers[name] = spec.load_for(given, pool, lang_pair)
             except InputError as error:
-                raise InputError(f"--metric {name}: {error}") from None
-        return cls(scorers, weights, others)
+                raise InputError(f"metric {name}: {error}") from None
+        return cls(scorers, weights)
 
     def score(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[str]) -> np.ndarray:
         """(k, n) scores of n translations by k metrics, each of which picks the column that it compares with; texts

@@ -4,7 +4,7 @@ risk."""
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from mtmetrics.inputs import as_texts, number
 from mtmetrics.models.packed import distinct
 from mtmetrics.scorers.base import CHUNK_LINES, Scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import find_metric
 
 # Weights that are tried, in units of the spread of a score within the lists of candidates.
 _STEPS = np.concatenate([[0.0], np.geomspace(0.02, 50.0, 35)])
@@ -110,6 +111,26 @@ class Reranker:
             raise InputError("all weights are 0; there is nothing to choose by")
         self.mbr = mbr
         self.counts = Counter[str]()
+
+    @classmethod
+    def load(
+        cls,
+        specs: Mapping[str, MetricSpec],
+        given: Collection[str],
+        pool: ModelPool,
+        lang_pair: str | None,
+        weights: Mapping[str, float] | None = None,
+        *,
+        mbr: bool = False,
+        model_scores: Iterable[str] = (),
+    ) -> "Reranker":
+        """With metrics by name, for lists that hold the `given` columns, of ``sources`` and ``references``."""
+        for name, spec in specs.items() if mbr else ():
+            if "references" not in find_metric(spec.metric).values:
+                why = f"{spec.metric} compares with sources; expected utility (mbr) needs a metric that compares with "
+                raise InputError(f"metric {name}: {why}references, such as chrf or sentsim:mini")
+        mixture = Mixture.load(specs, ["references"] if mbr else given, pool, lang_pair)
+        return cls(mixture.scorers, weights, mbr=mbr, model_scores=model_scores)
 
     def __call__(
         self,
@@ -379,7 +400,6 @@ def rerank(
     names = [metric] if isinstance(metric, str) else list(metric)
     specs = {name: MetricSpec.parse(name).filled(preset, {}) for name in names}
     columns = {"sources": sources, "references": references}
-    given = ["references"] if mbr else [name for name, values in columns.items() if values is not None]
-    mixture = Mixture.load(specs, given, ModelPool(**options), lang_pair)
-    reranker = Reranker(mixture.scorers, weights, mbr=mbr, model_scores=scores or ())
+    given = [name for name, values in columns.items() if values is not None]
+    reranker = Reranker.load(specs, given, ModelPool(**options), lang_pair, weights, mbr=mbr, model_scores=scores or ())
     return reranker(candidates, sources, references=references, scores=scores)
