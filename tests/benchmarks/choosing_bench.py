@@ -83,7 +83,10 @@ def measure_filter(root: Path, count: int, seed: int) -> Iterator[Table]:
         for name in ("fluency:mini", *_METRICS):
             mixture = Mixture.load({name: MetricSpec.parse(name)}, ["sources"], pool, lang_pair)
             ways[name] = scan(pairs, nothing, mixture).scores
-        ways |= {f"checks, {name}": np.where(passed, ways[name], -np.inf) for name in ("length ratio", "fluency:mini", *_METRICS)}
+        ways |= {
+            f"checks, {name}": np.where(passed, ways[name], -np.inf)
+            for name in ("length ratio", "fluency:mini", *_METRICS)
+        }
         table: Table = [[lang_pair, "precision, half", "recall, half", "precision, all", "recall, all", *_KINDS]]
         for name, scores in {"checks": np.where(passed, 0.0, -np.inf), **ways}.items():
             best = np.argsort(-scores, kind="stable")[: np.isfinite(scores).sum()]

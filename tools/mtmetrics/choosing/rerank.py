@@ -380,7 +380,7 @@ def rerank(
         weights: name of a metric, as it is written in `metric` (1 by default), or of a model score (0 by default) ->
             weight in the sum that decides.
         lang_pair: such as ``"de-en"``.
-        **options: how models are run, see `mtmetrics.scorers.pool.ModelPool`.
+        **options: how models are run, see `mtmetrics.scorers.pool.ModelPool`; `dtype` is ``"auto"`` here.
 
     Returns:
         m `Choice`, with index, text and score of the chosen candidate. Blank candidates, ties and repeated ones are
@@ -401,5 +401,6 @@ def rerank(
     specs = {name: MetricSpec.parse(name).filled(preset, {}) for name in names}
     columns = {"sources": sources, "references": references}
     given = [name for name, values in columns.items() if values is not None]
-    reranker = Reranker.load(specs, given, ModelPool(**options), lang_pair, weights, mbr=mbr, model_scores=scores or ())
+    pool = ModelPool(**{"dtype": "auto"} | options)
+    reranker = Reranker.load(specs, given, pool, lang_pair, weights, mbr=mbr, model_scores=scores or ())
     return reranker(candidates, sources, references=references, scores=scores)

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     with _rereadable(args) as (read, columns):
         if args.column in columns:
             raise InputError(f"the input has a column {args.column!r} already; name that of the scores with --column")
-        mixture = Mixture.load(specs, ["sources"], model_pool(args), args.lp, weights)
+        mixture = Mixture.load(specs, ["sources"], model_pool(args, dtype="auto"), args.lp, weights)
         pairs = ((row["source"], row[columns[1]]) for row in progress(read(), unit=" pairs", desc="scoring"))
         found = scan(pairs, checks, mixture, count_tokens=args.tokens is not None)
         mask = selection.mask(found.scores, found.tokens)

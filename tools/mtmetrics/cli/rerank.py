@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
     columns = {"sources": first[1].source, "references": first[1].references}
     given = [name for name, value in columns.items() if value is not None]
-    pool = model_pool(args)
+    pool = model_pool(args, dtype="auto")
     reranker = Reranker.load(specs, given, pool, args.lp, weights, mbr=args.mbr, model_scores=first[1].scores)
     report: dict[str, Any] = {}
     if args.tune:
