@@ -3,7 +3,7 @@ counted."""
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -175,12 +175,50 @@ def test_a_long_file_is_scored_in_chunks_and_twice_the_same(run: Run) -> None:
 
 def test_a_real_metric_keeps_the_scores_of_the_scorer(mtmetrics: Run, tiny_preset: Path, tmp_path: Path) -> None:
     path = write(tmp_path / "pairs.tsv", "".join(f"{source}\t{target}\n" for source, target in ROWS))
-    code, out, _ = mtmetrics("filter", "--preset", tiny_preset, "--lp", "de-en", path, "--top", "1")
+    code, out, _ = mtmetrics(
+        "filter", "--preset", tiny_preset, "--lp", "de-en", path, "--top", "1", "--dtype", "float32"
+    )
     kept = [line.split("\t") for line in out.splitlines()]
     scorer = load_scorer("xmoverscore", str(tiny_preset), lang_pair="de-en")
     scores = scorer.score([row[0] for row in kept], [row[1] for row in kept]).segments
     assert code == 0
     assert [float(row[2]) for row in kept] == pytest.approx(scores.tolist(), abs=1e-6)
+
+
+def in_process(make_worker: Callable, path: str, out: str, *, block_rows: int, **_: object) -> Iterator[dict]:
+    """Does what the engine does with a JSON Lines file, without a cluster; the last block is finished first."""
+    worker = make_worker()
+    rows = [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+    Path(out).mkdir(parents=True, exist_ok=True)
+    for first in reversed(range(0, len(rows), block_rows)):
+        block = [row | {"file": path, "segment": number + 1} for number, row in enumerate(rows)][first:][:block_rows]
+        table, summary = worker(pyarrow.Table.from_pylist(block))
+        parquet.write_table(table, f"{out}/part-00000-{first:012}.parquet")
+        yield summary | {"file": 0, "first": first, "bad": 0}
+
+
+def test_blocks_of_an_engine_give_what_one_process_gives(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtmetrics.integrations.engine.map_blocks", in_process)
+    monkeypatch.setattr("mtmetrics.integrations.engine.column_names", lambda path: ["id", "source", "target"])
+    more = ["--metric", "source_length", "--report", "report.json", "pairs.jsonl"]
+    for criterion in (["--top", "0.5"], ["--threshold", "-60"], ["--tokens", "12"]):
+        assert run(*criterion, *more, "--out", "kept.jsonl")[0] == 0
+        expected = [json.loads(line) for line in Path("kept.jsonl").read_text("utf-8").splitlines()]
+        whole = json.loads(Path("report.json").read_text("utf-8"))
+        # The near duplicate and its twin are in different blocks.
+        assert run(*criterion, *more, "--engine", "ray", "--block-rows", "3", "--out", "kept")[0] == 0
+        rows = parquet.read_table("kept").to_pylist()
+        assert [row.pop("segment") - 1 for row in rows] == [row["id"] for row in rows]
+        assert [row.pop("file") for row in rows] == ["pairs.jsonl"] * len(rows)
+        assert rows == expected
+        report = json.loads(Path("report.json").read_text("utf-8"))
+        assert report.pop("bad") == 0
+        for entry in (report["below"], *report["removed"].values()):
+            assert all(example.pop("file") == "pairs.jsonl" for example in entry["examples"])
+        # The cluster scores near duplicates, which are found when all blocks are there.
+        for about in (*report["metrics"].values(), *whole["metrics"].values()):
+            del about["report"]
+        assert report == whole
 
 
 @pytest.mark.parametrize(
@@ -191,7 +229,7 @@ def test_a_real_metric_keeps_the_scores_of_the_scorer(mtmetrics: Run, tiny_prese
         (["pairs.tsv", "--top", "1.5"], "top 1.5: must be above 0 and at most 1"),
         (["--top", "1"], "nothing to filter: pass one FILE"),
         (["none.tsv", "--top", "1"], "none.tsv: no such file"),
-        (["empty.tsv", "--top", "1"], "there is not a single pair"),
+        (["empty.tsv", "--top", "1"], "empty.tsv: empty; there is nothing to filter"),
         (["-", "--top", "1"], "standard input, line 2: 1 column(s), but source TAB target are needed"),
         (["pairs.tsv", "--top", "1", "--out", "kept.txt"], "must end in one of .tsv, .jsonl, .parquet"),
         (["pairs.tsv", "--top", "1", "--out", "no/kept.tsv"], "there is no folder no"),

@@ -146,7 +146,7 @@ def test_refusals() -> None:
 
 
 def test_from_python(tiny_preset: Path) -> None:
-    options = {"metric": "xmoverscore", "preset": str(tiny_preset), "lang_pair": "de-en", "device": "cpu"}
+    options = {"metric": "xmoverscore", "preset": str(tiny_preset), "lang_pair": "de-en", "dtype": "float32"}
     found = package.rerank(LISTS[:2], SOURCES[:2], **options)
     scorer = load_scorer("xmoverscore", str(tiny_preset), lang_pair="de-en")
     for source, texts, choice in zip(SOURCES, LISTS, found, strict=False):

@@ -91,12 +91,17 @@ class Checks:
         return False
 
     def _repeated(self, *texts: str) -> bool:
-        bare = "\0".join(_NO_LETTERS.sub("", unicodedata.normalize("NFKD", text).casefold()) for text in texts)
-        key = hashlib.blake2b(bare.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        key = self.near_key(*texts)
         if key in self._seen:
             return True
         self._seen.add(key)
         return False
+
+    @staticmethod
+    def near_key(source: str, target: str) -> bytes:
+        """Eight bytes that near duplicates share."""
+        bare = (_NO_LETTERS.sub("", unicodedata.normalize("NFKD", text).casefold()) for text in (source, target))
+        return hashlib.blake2b("\0".join(bare).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def _language_ranks(languages: tuple[str, str] | None) -> Callable[[str], list[tuple[str, float]]]:
@@ -207,11 +212,7 @@ class Scan(NamedTuple):
 
 
 def scan(pairs: Iterable[tuple[str, str]], checks: Checks, mixture: Mixture, *, count_tokens: bool = False) -> Scan:
-    """Checks and scores pairs that arrive one by one; of what passes, numbers alone are kept.
-
-    Raises:
-        InputError: there is not a single pair.
-    """
+    """Checks and scores pairs that arrive one by one; of what passes, numbers alone are kept."""
     removed: dict[str, dict[str, Any]] = {name: {"pairs": 0, "examples": []} for name in checks.names}
     read = 0
 
@@ -233,15 +234,13 @@ def scan(pairs: Iterable[tuple[str, str]], checks: Checks, mixture: Mixture, *, 
         values.append(mixture.score({"sources": sources}, targets))
         counts = [len(words_and_marks(text)) for text in targets] if count_tokens else [0] * len(targets)
         tokens.append(np.array(counts, dtype=np.int64))
-    if not read:
-        raise InputError("there is not a single pair; nothing to filter")
     none = np.zeros(0, dtype=np.int64)
     scored = np.concatenate([np.zeros((len(mixture.scorers), 0)), *values], axis=1)
     report = {"pairs": read, "removed": removed, "scored": scored.shape[1]}
     return Scan(np.concatenate([none, *rows]), mixture.sum(scored), scored, np.concatenate([none, *tokens]), report)
 
 
-def add_example(entry: dict[str, Any], row: int, source: str, target: str, **more: float) -> None:
+def add_example(entry: dict[str, Any], row: int, source: str, target: str, **more: Any) -> None:
     """Keeps the first pairs of an entry of the report; rows count from 1."""
     if len(entry["examples"]) < _EXAMPLES:
         entry["examples"].append({"row": row, "source": source, "target": target, **more})

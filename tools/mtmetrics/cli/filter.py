@@ -2,7 +2,10 @@
 
 import argparse
 import contextlib
+import dataclasses
+import functools
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -10,7 +13,16 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli.options import add_metric_options, add_mix_option, metric_specs, mix_weights, model_pool, progress
+from mtmetrics.cli.engine import add_engine_options
+from mtmetrics.cli.options import (
+    add_metric_options,
+    add_mix_option,
+    metric_specs,
+    mix_weights,
+    model_pool,
+    pool_options,
+    progress,
+)
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import language_pair
 from mtmetrics.textio import iter_parallel, iter_rows, table_keys
@@ -18,7 +30,8 @@ from mtmetrics.textio import iter_parallel, iter_rows, table_keys
 if TYPE_CHECKING:
     import numpy as np
 
-    from mtmetrics.choosing.filter import Scan
+    from mtmetrics.choosing.filter import Checks, Scan, Selection
+    from mtmetrics.evaluation.run import MetricSpec
 
 _FORMATS = ("tsv", "jsonl", "parquet")
 
@@ -54,48 +67,125 @@ def add_parser(subparsers: Any) -> None:
     add("--length-ratio", type=float, default=3.0, metavar="RATIO", help=text)
     add_metric_options(parser, several=True)
     add_mix_option(parser)
-    parser.set_defaults(run=run)
+    add_engine_options(parser)
+    parser.set_defaults(run=run, references=None, format=None)
 
 
 def run(args: argparse.Namespace) -> int:
     """Checks, scores, and writes what is kept."""
-    from mtmetrics.choosing.filter import Checks, Selection, scan
-    from mtmetrics.choosing.mixture import Mixture
+    from mtmetrics.choosing.filter import Checks, Selection
 
     selection = Selection(args.threshold, args.top, args.tokens)
     checks = Checks(args.lp and language_pair(args.lp), skip=args.skip, length_ratio=args.length_ratio)
-    specs, weights, write = metric_specs(args), mix_weights(args), _writer(args.out)
-    for name in (args.out, args.report):
+    specs, weights = metric_specs(args), mix_weights(args)
+    write = _writer(None if args.engine else args.out)
+    for name in (None if args.engine else args.out, args.report):
         if name and not Path(name).parent.is_dir():
             raise InputError(f"{name}: there is no folder {Path(name).parent}")
-    with _rereadable(args) as (read, columns):
-        if args.column in columns:
-            raise InputError(f"the input has a column {args.column!r} already; name that of the scores with --column")
-        mixture = Mixture.load(specs, ["sources"], model_pool(args, dtype="auto"), args.lp, weights)
-        pairs = ((row["source"], row[columns[1]]) for row in progress(read(), unit=" pairs", desc="scoring"))
-        found = scan(pairs, checks, mixture, count_tokens=args.tokens is not None)
-        mask = selection.mask(found.scores, found.tokens)
-        below: dict[str, Any] = {"pairs": int((~mask).sum()), "examples": []}
-        names = [args.column, *(specs if len(specs) > 1 else ())]
-        write(_kept(read(), found, mask, names, columns[1], below))
-    kept = found.scores[mask]
-    kept_report: dict[str, Any] = {"pairs": len(kept)}
-    if args.tokens is not None:
-        kept_report["tokens"] = int(found.tokens[mask].sum())
-    if len(kept):
-        kept_report |= {"lowest_score": float(kept.min()), "mean_score": float(kept.mean())}
+    names = [args.column, *(specs if len(specs) > 1 else ())]
+    if args.engine is not None:
+        report, scores = _on_engine(args, selection, specs, weights, names)
+    else:
+        report, scores = _here(args, selection, checks, specs, weights, names, write)
+    if not report["pairs"]:
+        raise InputError(f"{args.file or args.sources}: empty; there is nothing to filter")
+    kept = {"pairs": len(scores), "tokens": report.pop("tokens")}
+    if len(scores):
+        kept |= {"lowest_score": float(scores.min()), "mean_score": float(scores.mean())}
+    if args.tokens is None:
+        del kept["tokens"]
     asked = {name: value for name, value in vars(selection).items() if value is not None}
     settings = {**asked, "lang_pair": args.lp, "checks": checks.names, "length_ratio": args.length_ratio}
-    report = {**found.report, "below": below, "kept": kept_report, "metrics": mixture.about(), "settings": settings}
+    report |= {"kept": kept, "settings": settings}
     if args.report:
         from mtmetrics.artifacts.files import write_atomic
 
         write_atomic(args.report, json.dumps(report, ensure_ascii=False, indent=1) + "\n")
     removed = "".join(f", {entry['pairs']} {name}" for name, entry in report["removed"].items() if entry["pairs"])
-    lowest = f" (lowest score {kept.min():.6g})" if len(kept) else ""
-    text = f"{report['pairs']} pairs{removed}, {report['scored']} scored, {len(kept)} kept{lowest}"
+    lowest = f" (lowest score {scores.min():.6g})" if len(scores) else ""
+    text = f"{report['pairs']} pairs{removed}, {report['scored']} scored, {len(scores)} kept{lowest}"
     print(f"mtmetrics: {text}", file=sys.stderr)
     return 0
+
+
+def _here(
+    args: argparse.Namespace,
+    selection: "Selection",
+    checks: "Checks",
+    specs: "dict[str, MetricSpec]",
+    weights: dict[str, float],
+    names: list[str],
+    write: Callable[[Iterable[dict[str, Any]]], None],
+) -> "tuple[dict[str, Any], np.ndarray]":
+    """Filters in this process: the report, and the scores of what is kept."""
+    from mtmetrics.choosing.filter import scan
+    from mtmetrics.choosing.mixture import Mixture
+
+    with _rereadable(args) as (read, columns):
+        _refuse_column(args.column, columns)
+        mixture = Mixture.load(specs, ["sources"], model_pool(args, dtype="auto"), args.lp, weights)
+        pairs = ((row["source"], row[columns[1]]) for row in progress(read(), unit=" pairs", desc="scoring"))
+        found = scan(pairs, checks, mixture, count_tokens=args.tokens is not None)
+        mask = selection.mask(found.scores, found.tokens)
+        below: dict[str, Any] = {"pairs": int((~mask).sum()), "examples": []}
+        if found.report["pairs"]:
+            write(_kept(read(), found, mask, names, columns[1], below))
+    report = found.report | {"below": below, "metrics": mixture.about(), "tokens": int(found.tokens[mask].sum())}
+    return report, found.scores[mask]
+
+
+def _on_engine(
+    args: argparse.Namespace,
+    selection: "Selection",
+    specs: "dict[str, MetricSpec]",
+    weights: dict[str, float],
+    names: list[str],
+) -> "tuple[dict[str, Any], np.ndarray]":
+    """Filters on the cluster: scored blocks are kept in OUT/_scored, so that another choice costs no scoring."""
+    from mtmetrics.cli.engine import chosen_engine
+    from mtmetrics.integrations.engine import column_names, map_blocks
+    from mtmetrics.integrations.filtering import FilterWorker, choose, merged
+
+    engine = chosen_engine(args)
+    known = column_names(args.file)
+    columns = ("source", "target" if "target" in known else "translation")
+    _refuse_column(args.column, known)
+    pool, languages = pool_options(args, dtype="auto"), args.lp and language_pair(args.lp)
+    # Paths that hold in the working folder of another process too.
+    pool["embedding_cache"] = pool["embedding_cache"] and os.path.abspath(pool["embedding_cache"])
+    for name, spec in specs.items():
+        if spec.preset and os.path.exists(spec.preset):
+            specs[name] = dataclasses.replace(spec, preset=os.path.abspath(spec.preset))
+    counted = args.tokens is not None
+    options = (languages, args.skip, args.length_ratio, counted)
+    settings = {
+        "metrics": [*map(str, specs.values())],
+        "weights": weights,
+        "names": names,
+        "pool": pool,
+        "checks": list(options),
+    }
+    scored = f"{args.out}/_scored"
+    blocks = map_blocks(
+        functools.partial(FilterWorker, columns, names, specs, weights, pool, *options),
+        args.file,
+        scored,
+        engine=engine,
+        texts=columns,
+        settings=settings,
+        block_rows=args.block_rows,
+        keep_errors=args.on_error == "keep",
+    )
+    report = merged(list(progress(blocks, unit=" blocks", desc="scoring")))
+    scores, repeated, below, tokens = choose(scored, args.out, selection, columns, names, args.skip)
+    if "repeated" not in args.skip:
+        report["removed"]["repeated"] = repeated
+    return report | {"below": below, "tokens": tokens, "scored": len(scores) + below["pairs"]}, scores
+
+
+def _refuse_column(name: str, columns: list[str]) -> None:
+    if name in columns:
+        raise InputError(f"the input has a column {name!r} already; name that of the scores with --column")
 
 
 @contextlib.contextmanager
