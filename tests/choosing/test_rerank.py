@@ -127,7 +127,7 @@ def refusal(call: Callable[[], object]) -> str:
 def test_refusals() -> None:
     reranker = Reranker(SHORTEST, {"model": 1.0}, model_scores=["model"])
     assert refusal(lambda: reranker([["a"]], ["x"])) == (
-        "list 1: no model score 'model', which has a weight; it has: none"
+        "list 1: no model score 'model', which has a weight; it has: []"
     )
     assert "list 1: no source, which length compares with" in refusal(lambda: Reranker(SHORTEST)([["a"]]))
     assert "list 0: candidates: empty" in refusal(lambda: reranker([[]], ["x"]))

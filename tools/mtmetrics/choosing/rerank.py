@@ -215,7 +215,7 @@ class Reranker:
     def _check(self, item: NBest, row: int) -> None:
         for name in self._model_scores():
             if self.mixture.weights[name] and name not in item.scores:
-                raise InputError(f"list {row}: no model score {name!r}, which has a weight; it has: {_listed(item)}")
+                raise InputError(f"list {row}: no model score {name!r}, which has a weight; it has: {[*item.scores]}")
         for name, scorer in () if self.mbr else self.mixture.scorers.items():
             column = "source" if scorer.compares == "sources" else "references"
             if getattr(item, column) is None:
@@ -260,9 +260,8 @@ class Reranker:
     def tune(self, lists: Sequence[NBest], objective: Scorer | None = None) -> dict[str, float]:
         """Sets the weights that choose the best candidates on a development set, and returns them.
 
-        The mean quality of the chosen candidates is climbed along one weight after the other, from each score alone and
-        from all together (as minimum error rate training does; Och, 2003, with steps instead of his exact search).
-        Weights are not negative; metrics and the model scores that all lists hold take part.
+        The mean quality of what is chosen is climbed along one weight after the other, from each score alone and from
+        all together: minimum error rate training (Och, 2003) in steps. Weights are not negative.
 
         Args:
             lists: with human judgements, which are the quality then; else with references.
@@ -279,8 +278,7 @@ class Reranker:
         owners = np.repeat(np.arange(len(lists)), sizes)
         usable = np.array([bool(text.strip()) for item in lists for text in item.candidates])
         features = np.where(usable, np.concatenate(blocks, axis=1), 0.0)
-        means = np.array([np.bincount(owners, row) for row in features])
-        means /= np.maximum(np.bincount(owners, usable), 1)
+        means = np.array([np.bincount(owners, row) for row in features]) / np.maximum(np.bincount(owners, usable), 1)
         spread = np.sqrt(np.mean(np.square((features - means[:, owners])[:, usable]), axis=1))
         names = np.array([*self.mixture.weights])
         moving = spread > 0
@@ -348,10 +346,6 @@ class _Development:
             if value > best_value + 1e-12:
                 best, best_value = weights, value
         return best / best.sum()
-
-
-def _listed(item: NBest) -> str:
-    return ", ".join(item.scores) or "none"
 
 
 def rerank(

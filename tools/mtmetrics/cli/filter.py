@@ -61,8 +61,8 @@ def add_parser(subparsers: Any) -> None:
     add("--top", type=float, metavar="SHARE", help="the best share of them, such as 0.5")
     add("--tokens", type=int, metavar="NUMBER", help="the best ones, of so many tokens on the target side")
     add = parser.add_argument_group("checks").add_argument
-    text = "leave out checks: any of blank, length, copy, language, numbers, repeated"
-    add("--skip", nargs="+", default=[], metavar="CHECK", help=text)
+    text = "leave out checks: some of blank, length, copy, language, numbers and repeated, joined by +"
+    add("--skip", type=lambda text: text.split("+"), default=[], metavar="CHECK+CHECK", help=text)
     text = "how many times as long one side may be as the other (default: %(default)s)"
     add("--length-ratio", type=float, default=3.0, metavar="RATIO", help=text)
     add_metric_options(parser, several=True)
