@@ -8,14 +8,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.inputs import positive
 from mtmetrics.integrations.row_files import Reader, absolute, list_files, read_schema, readable, resolve, write_file
 from mtmetrics.textio import shown
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow
 
     Worker = Callable[[pyarrow.Table], tuple[pyarrow.Table, Mapping[str, Any]]]
@@ -131,8 +130,9 @@ def column_names(path: str) -> list[str]:
     return read_schema(list_files(path)[0][0], (), BLOCK_ROWS).names
 
 
-def written(out: str, column: str) -> np.ndarray:
+def written(out: str, column: str) -> "np.ndarray":
     """(n,) values of a column that was written, in the order of the input."""
+    import numpy as np
     from pyarrow import parquet
 
     system, inner = resolve(out)
