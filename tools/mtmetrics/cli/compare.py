@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.cli.io import Systems, read_systems
 from mtmetrics.cli.options import add_metric_options, add_row_options, metric_specs, model_pool, progress
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.registry import METRICS
 
 if TYPE_CHECKING:
     from mtmetrics.evaluation.run import MetricSpec
@@ -74,19 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _loaded(name: str, spec: "MetricSpec", args: argparse.Namespace, systems: Systems, pool: "ModelPool") -> "Scorer":
-    """A metric that compares with a column that is there."""
-    comparison = METRICS.get(spec.metric)
-    given = list(systems.others)
     try:
-        # Where both columns are there, the preset knows which one it is made for.
-        if comparison is not None and len(given) == 1:
-            spec = spec.having(**comparison.choose(given, dict(spec.options).get(comparison.option or ""))[1])
-        scorer = spec.load(pool, args.lp)
+        return spec.load_for(list(systems.others), pool, args.lp)
     except InputError as error:
         raise InputError(f"--metric {name}: {error}") from None
-    if not scorer.independent:
-        raise InputError(
-            f"--metric {name}: scores depend on the other segments of the same system here, so the means of systems "
-            "cannot be compared; use normalize=fixed, with a preset that has bounds (sentsim: mini, minilm)"
-        )
-    return scorer

@@ -89,7 +89,10 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("models")
     text = "auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1 (default: %(default)s)"
     group.add_argument("--device", default="auto", metavar="NAME,...", help=text)
-    group.add_argument("--dtype", default="float32", help="float32, bfloat16 or float16 (default: %(default)s)")
+    text = (
+        "float32, bfloat16, float16, or auto: bfloat16 where the device computes it natively, else float32 (default: "
+    )
+    group.add_argument("--dtype", help=text + "float32; auto in filter and rerank, and with --engine ray)")
     text = "padded tokens per encoder batch (default: %(default)s)"
     group.add_argument("--batch-tokens", type=int, default=4096, help=text)
     text = "keep encoded texts in this folder, for later runs with the same encoder"
@@ -134,12 +137,17 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     return {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}
 
 
-def model_pool(args: argparse.Namespace) -> "ModelPool":
-    """The pool of models as the arguments ask for it."""
+def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Any]:
+    """How models are run, for `mtmetrics.scorers.pool.ModelPool`; `dtype` is the usual number format."""
+    names = ("device", "batch_tokens", "embedding_cache", "local_files_only")
+    return {name: getattr(args, name) for name in names} | {"dtype": args.dtype or dtype}
+
+
+def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPool":
+    """The pool of models as the arguments ask for it; `dtype` is the usual number format."""
     from mtmetrics.scorers.pool import ModelPool
 
-    names = ("device", "dtype", "batch_tokens", "embedding_cache", "local_files_only")
-    return ModelPool(**{name: getattr(args, name) for name in names})
+    return ModelPool(**pool_options(args, dtype=dtype))
 
 
 def progress(iterable: Any, **options: Any) -> Any:
@@ -160,3 +168,27 @@ def add_settings(settings: Any, config: type) -> None:
         kind = type(field.default)
         metavar, text = "NAME" if kind is str else "N", f"{text} (default: %(default)s)"
         settings.add_argument(flag, type=kind, default=field.default, metavar=metavar, help=text)
+
+
+def add_mix_option(parser: argparse.ArgumentParser, others: str = "") -> None:
+    """Adds the weights of the sum of several scores; `others` says what else than a metric may have one."""
+    text = f"weight of a metric, as it was named with --metric{others}, in the sum that decides; repeatable (default: "
+    text += "1 for each metric)"
+    parser.add_argument("--mix", action="append", metavar="NAME=WEIGHT", help=text)
+
+
+def mix_weights(args: argparse.Namespace) -> dict[str, float]:
+    """The weights that --mix gives; `InputError` where one is not NAME=WEIGHT, or a name comes twice."""
+    weights: dict[str, float] = {}
+    for text in args.mix or []:
+        name, _, value = text.rpartition("=")
+        try:
+            weight = float(value)
+        except ValueError:
+            weight = None
+        if not name or weight is None or name in weights:
+            raise InputError(
+                f"--mix {text}: NAME=WEIGHT is needed, once for each name, such as {USUAL_METRIC}:mini=0.5"
+            )
+        weights[name] = weight
+    return weights

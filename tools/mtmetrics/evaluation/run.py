@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class MetricSpec:
         """The same metric with other options."""
         return dataclasses.replace(self, options=tuple((dict(self.options) | options).items()))
 
-    def load(self, pool: ModelPool, lang_pair: str) -> Scorer:
+    def load(self, pool: ModelPool, lang_pair: str | None) -> Scorer:
         """The scorer of the metric for a language pair; a preset of a metric that has none is refused."""
         if self.preset is not None and not has_presets(self.metric):
             without = dataclasses.replace(self, preset=None)
@@ -84,6 +84,24 @@ class MetricSpec:
         # One folder for each language pair, as `mtmetrics uscore` makes them.
         preset = {} if self.preset is None else {"preset": self.preset.replace("{lp}", lang_pair)}
         return load_scorer(self.metric, pool=pool, lang_pair=lang_pair, **preset, **dict(self.options))
+
+    def load_for(self, given: Collection[str], pool: ModelPool, lang_pair: str | None) -> Scorer:
+        """The scorer that compares with one of the `given` columns, `sources` and `references`.
+
+        Raises:
+            InputError: it compares with neither, or as `load`; or a score depends on other segments than its own.
+        """
+        spec, comparison = self, METRICS.get(self.metric)
+        # Where both columns are there, the preset knows which one it is made for.
+        if comparison is not None and len(given) == 1:
+            spec = self.having(**comparison.choose(given, dict(self.options).get(comparison.option or ""))[1])
+        scorer = spec.load(pool, lang_pair)
+        if not scorer.independent:
+            raise InputError(
+                "scores depend on the other segments of the same system here, so they cannot be compared; use "
+                "normalize=fixed, with a preset that has bounds (sentsim: mini, minilm)"
+            )
+        return scorer
 
 
 def _value(text: str) -> Any:

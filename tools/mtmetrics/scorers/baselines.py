@@ -156,13 +156,28 @@ def _overlap(metric: str, lang_pair: str | None = None) -> Baseline:
     made.sentence_score("", [""])  # sacrebleu knows its signature only then
     fields = dict(field.split(":", 1) for field in str(made.get_signature()).split("|"))
     fields |= {"sacrebleu": fields.pop("version"), "system": "mean-of-segments"}
+    value = _chrf(made) if kind.name == "CHRF" else lambda *texts: made.sentence_score(texts[1], [texts[0]]).score
     return Baseline(
         metric,
-        lambda reference, text: kind.scale * made.sentence_score(text, [reference]).score,
+        lambda reference, text: kind.scale * value(reference, text),
         compares="references",
         floor=kind.floor,
         fields=fields,
     )
+
+
+def _chrf(made: Any) -> Callable[[str, str], float]:
+    """chrF of a reference and a translation, with the n-grams of a text taken once, not in each of its comparisons."""
+
+    @functools.lru_cache(maxsize=512)
+    def ngrams(text: str) -> list[Any]:
+        return made._extract_reference_info([text])["ref_ngrams"][0]
+
+    def value(reference: str, text: str) -> float:
+        orders = zip(ngrams(text), ngrams(reference), strict=True)
+        return made._compute_f_score([count for order in orders for count in made._get_match_statistics(*order)])
+
+    return value
 
 
 source_length, prediction_length = (functools.partial(_length, side) for side in (0, 1))

@@ -1,0 +1,76 @@
+"""Several metrics as one number: a weighted sum."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.run import MetricSpec
+from mtmetrics.inputs import InputReport, number
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.pool import ModelPool
+
+
+class Mixture:
+    """A weighted sum of metrics, as they are, without scaling.
+
+    Args:
+        scorers: by the names that weights are given to.
+        weights: name -> weight; a metric that is not named has 1.
+        others: names of further numbers that may have a weight; one that is not named has 0.
+
+    Raises:
+        InputError: a weight of something unknown, or one that is no finite number.
+    """
+
+    def __init__(
+        self, scorers: Mapping[str, Scorer], weights: Mapping[str, float] | None = None, others: Iterable[str] = ()
+    ) -> None:
+        self.scorers = dict(scorers)
+        self.weights = dict.fromkeys(scorers, 1.0) | dict.fromkeys(others, 0.0)
+        for name, value in (weights or {}).items():
+            if name not in self.weights:
+                known = ", ".join(self.weights) or "nothing"
+                raise InputError(f"weight of {name!r}: there is no such score; weights can be given to: {known}")
+            self.weights[name] = number(f"weight of {name!r}:", value)
+        self.reports = {name: InputReport() for name in scorers}
+
+    @classmethod
+    def load(
+        cls,
+        specs: Mapping[str, MetricSpec],
+        given: Collection[str],
+        pool: ModelPool,
+        lang_pair: str | None,
+        weights: Mapping[str, float] | None = None,
+    ) -> "Mixture":
+        """The metrics, each of which compares with one of the `given` columns; errors name the metric."""
+        scorers = {}
+        for name, spec in specs.items():
+            try:
+                scorers[name] = spec.load_for(given, pool, lang_pair)
+            except InputError as error:
+                raise InputError(f"metric {name}: {error}") from None
+        return cls(scorers, weights)
+
+    def score(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[str]) -> np.ndarray:
+        """(k, n) scores of n translations by k metrics, each of which picks the column that it compares with; texts
+        that are equal are encoded once."""
+        rows = [np.zeros((0, len(predictions)))]
+        for name, scorer in self.scorers.items():
+            [[result]] = scorer.score_chunks([[list(columns[scorer.compares]), list(predictions)]])
+            self.reports[name].add(result.report)
+            rows.append(result.segments[None])
+        return np.concatenate(rows)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """(n,) weighted sums of (k, n) values in the order of the weights."""
+        return np.array([*self.weights.values()]) @ values
+
+    def about(self) -> dict[str, Any]:
+        """What reports say of each metric: its weight, its signature, and the counts of unusual segments."""
+        return {
+            name: {"weight": self.weights[name], "signature": scorer.signature, "report": self.reports[name].as_dict()}
+            for name, scorer in self.scorers.items()
+        }

@@ -1,0 +1,308 @@
+"""``mtmetrics filter``: keeps the good sentence pairs of parallel text."""
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtmetrics.cli.engine import add_engine_options
+from mtmetrics.cli.options import (
+    add_metric_options,
+    add_mix_option,
+    metric_specs,
+    mix_weights,
+    model_pool,
+    pool_options,
+    progress,
+)
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.inputs import language_pair
+from mtmetrics.textio import iter_parallel, iter_rows, table_keys
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mtmetrics.choosing.filter import Checks, Scan, Selection
+    from mtmetrics.evaluation.run import MetricSpec
+
+_FORMATS = ("tsv", "jsonl", "parquet")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser = subparsers.add_parser(
+        "filter",
+        help="keep the good sentence pairs of parallel text",
+        description="Drops sentence pairs that are blank, copied, of very unequal length, in a wrong language, with "
+        "different numbers, or near duplicates of an earlier pair (mtmetrics.choosing.filter.Checks says what each "
+        "means); scores the rest with one or several metrics that need no reference; and keeps the best, in their "
+        "order, with all columns and their score. The input is read twice; memory holds a few numbers per pair.",
+    )
+    add = parser.add_argument
+    text = "source TAB target, further columns are kept; or .jsonl or .parquet with source, and target or translation; "
+    add("file", nargs="?", metavar="FILE", help=text + "- reads TSV from standard input")
+    add("-s", "--sources", metavar="FILE", help="one source segment per line")
+    add("-t", "--predictions", metavar="FILE", help="its translation, one per line")
+    add("--lp", metavar="XX-YY", help="language pair, such as de-en")
+    text = "write there: .tsv, .jsonl or .parquet, appears when all is done (default: TSV on standard output)"
+    add("--out", metavar="FILE", help=text)
+    add("--report", metavar="FILE", help="write what was dropped and kept, with examples, there as JSON")
+    add("--column", default="score", help="name of the column of scores (default: %(default)s)")
+    add = parser.add_argument_group("what is kept of the pairs that pass the checks (one of these)").add_argument
+    add("--threshold", type=float, metavar="SCORE", help="pairs with at least this score")
+    add("--top", type=float, metavar="SHARE", help="the best share of them, such as 0.5")
+    add("--tokens", type=int, metavar="NUMBER", help="the best ones, of so many tokens on the target side")
+    add = parser.add_argument_group("checks").add_argument
+    text = "leave out checks: some of blank, length, copy, language, numbers and repeated, joined by +"
+    add("--skip", type=lambda text: text.split("+"), default=[], metavar="CHECK+CHECK", help=text)
+    text = "how many times as long one side may be as the other (default: %(default)s)"
+    add("--length-ratio", type=float, default=3.0, metavar="RATIO", help=text)
+    add_metric_options(parser, several=True)
+    add_mix_option(parser)
+    add_engine_options(parser)
+    parser.set_defaults(run=run, references=None, format=None)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Checks, scores, and writes what is kept."""
+    from mtmetrics.choosing.filter import Checks, Selection
+
+    selection = Selection(args.threshold, args.top, args.tokens)
+    checks = Checks(args.lp and language_pair(args.lp), skip=args.skip, length_ratio=args.length_ratio)
+    specs, weights = metric_specs(args), mix_weights(args)
+    write = _writer(None if args.engine else args.out)
+    for name in (None if args.engine else args.out, args.report):
+        if name and not Path(name).parent.is_dir():
+            raise InputError(f"{name}: there is no folder {Path(name).parent}")
+    names = [args.column, *(specs if len(specs) > 1 else ())]
+    if args.engine is not None:
+        report, scores = _on_engine(args, selection, specs, weights, names)
+    else:
+        report, scores = _here(args, selection, checks, specs, weights, names, write)
+    if not report["pairs"]:
+        raise InputError(f"{args.file or args.sources}: empty; there is nothing to filter")
+    kept = {"pairs": len(scores), "tokens": report.pop("tokens")}
+    if len(scores):
+        kept |= {"lowest_score": float(scores.min()), "mean_score": float(scores.mean())}
+    if args.tokens is None:
+        del kept["tokens"]
+    asked = {name: value for name, value in vars(selection).items() if value is not None}
+    settings = {**asked, "lang_pair": args.lp, "checks": checks.names, "length_ratio": args.length_ratio}
+    report |= {"kept": kept, "settings": settings}
+    if args.report:
+        from mtmetrics.artifacts.files import write_atomic
+
+        write_atomic(args.report, json.dumps(report, ensure_ascii=False, indent=1) + "\n")
+    removed = "".join(f", {entry['pairs']} {name}" for name, entry in report["removed"].items() if entry["pairs"])
+    lowest = f" (lowest score {scores.min():.6g})" if len(scores) else ""
+    text = f"{report['pairs']} pairs{removed}, {report['scored']} scored, {len(scores)} kept{lowest}"
+    print(f"mtmetrics: {text}", file=sys.stderr)
+    return 0
+
+
+def _here(
+    args: argparse.Namespace,
+    selection: "Selection",
+    checks: "Checks",
+    specs: "dict[str, MetricSpec]",
+    weights: dict[str, float],
+    names: list[str],
+    write: Callable[[Iterable[dict[str, Any]]], None],
+) -> "tuple[dict[str, Any], np.ndarray]":
+    """Filters in this process: the report, and the scores of what is kept."""
+    from mtmetrics.choosing.filter import scan
+    from mtmetrics.choosing.mixture import Mixture
+
+    with _rereadable(args) as (read, columns):
+        _refuse_column(args.column, columns)
+        mixture = Mixture.load(specs, ["sources"], model_pool(args, dtype="auto"), args.lp, weights)
+        pairs = ((row["source"], row[columns[1]]) for row in progress(read(), unit=" pairs", desc="scoring"))
+        found = scan(pairs, checks, mixture, count_tokens=args.tokens is not None)
+        mask = selection.mask(found.scores, found.tokens)
+        below: dict[str, Any] = {"pairs": int((~mask).sum()), "examples": []}
+        if found.report["pairs"]:
+            write(_kept(read(), found, mask, names, columns[1], below))
+    report = found.report | {"below": below, "metrics": mixture.about(), "tokens": int(found.tokens[mask].sum())}
+    return report, found.scores[mask]
+
+
+def _on_engine(
+    args: argparse.Namespace,
+    selection: "Selection",
+    specs: "dict[str, MetricSpec]",
+    weights: dict[str, float],
+    names: list[str],
+) -> "tuple[dict[str, Any], np.ndarray]":
+    """Filters on the cluster: scored blocks are kept in OUT/_scored, so that another choice costs no scoring."""
+    from mtmetrics.cli.engine import chosen_engine
+    from mtmetrics.integrations.engine import column_names, map_blocks
+    from mtmetrics.integrations.filtering import FilterWorker, choose, merged
+
+    engine = chosen_engine(args)
+    known = column_names(args.file)
+    columns = ("source", "target" if "target" in known else "translation")
+    _refuse_column(args.column, known)
+    pool, languages = pool_options(args, dtype="auto"), args.lp and language_pair(args.lp)
+    # Paths that hold in the working folder of another process too.
+    pool["embedding_cache"] = pool["embedding_cache"] and os.path.abspath(pool["embedding_cache"])
+    for name, spec in specs.items():
+        if spec.preset and os.path.exists(spec.preset):
+            specs[name] = dataclasses.replace(spec, preset=os.path.abspath(spec.preset))
+    counted = args.tokens is not None
+    options = (languages, args.skip, args.length_ratio, counted)
+    settings = {
+        "metrics": [*map(str, specs.values())],
+        "weights": weights,
+        "names": names,
+        "pool": pool,
+        "checks": list(options),
+    }
+    scored = f"{args.out}/_scored"
+    blocks = map_blocks(
+        functools.partial(FilterWorker, columns, names, specs, weights, pool, *options),
+        args.file,
+        scored,
+        engine=engine,
+        texts=columns,
+        settings=settings,
+        block_rows=args.block_rows,
+        keep_errors=args.on_error == "keep",
+    )
+    report = merged(list(progress(blocks, unit=" blocks", desc="scoring")))
+    scores, repeated, below, tokens = choose(scored, args.out, selection, columns, names, args.skip)
+    if "repeated" not in args.skip:
+        report["removed"]["repeated"] = repeated
+    return report | {"below": below, "tokens": tokens, "scored": len(scores) + below["pairs"]}, scores
+
+
+def _refuse_column(name: str, columns: list[str]) -> None:
+    if name in columns:
+        raise InputError(f"the input has a column {name!r} already; name that of the scores with --column")
+
+
+@contextlib.contextmanager
+def _rereadable(args: argparse.Namespace) -> Iterator[tuple[Callable[[], Iterator[dict[str, Any]]], list[str]]]:
+    """A function that reads the rows from the beginning, and the names of the columns, source and target first.
+
+    What cannot be read twice, such as standard input, is copied to a temporary file.
+    """
+    given = [args.file] if args.file is not None else [args.sources, args.predictions]
+    if None in given or (args.file is not None and (args.sources or args.predictions)):
+        raise InputError("nothing to filter: pass one FILE of pairs, or - for standard input, or -s and -t")
+    with contextlib.ExitStack() as stack:
+        paths = [stack.enter_context(_regular(path)) for path in given]
+        try:
+            yield _reader(paths)
+        except InputError as error:
+            # Whoever reads the message knows the copy by the name of what was copied.
+            text = str(error)
+            for path, name in zip(paths, given, strict=True):
+                text = text.replace(path, "standard input" if name == "-" else name)
+            raise InputError(text) from error
+
+
+def _reader(paths: list[str]) -> tuple[Callable[[], Iterator[dict[str, Any]]], list[str]]:
+    if len(paths) == 2:
+        sides = ["source", "target"]
+        return lambda: (dict(zip(sides, row, strict=True)) for row in iter_parallel(paths)), sides
+    keys = table_keys(paths[0])
+    target = "translation" if keys is not None and "translation" in keys and "target" not in keys else "target"
+    columns = list(dict.fromkeys(["source", target, *(keys or [])]))
+    return lambda: iter_rows(paths[0], columns[:2]), columns
+
+
+@contextlib.contextmanager
+def _regular(path: str) -> Iterator[str]:
+    if Path(path).is_file() or (path != "-" and not Path(path).exists()):
+        yield path
+        return
+    with tempfile.NamedTemporaryFile(suffix="".join(Path(path).suffixes)) as copy:
+        if path == "-":
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        else:
+            with open(path, "rb") as source:
+                shutil.copyfileobj(source, copy)
+        copy.flush()
+        yield copy.name
+
+
+def _kept(
+    rows: Iterable[dict[str, Any]],
+    found: "Scan",
+    mask: "np.ndarray",
+    names: list[str],
+    target: str,
+    below: dict[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """The rows that are kept, with their scores; of the others, examples."""
+    from mtmetrics.choosing.filter import add_example
+
+    numbered = enumerate(rows)
+    for place, number in enumerate(found.rows.tolist()):
+        row = next((row for other, row in numbered if other == number), None)
+        if row is None:
+            raise MTMetricsError("the input became shorter while it was read; run again when it is complete")
+        score = float(found.scores[place])
+        if mask[place]:
+            yield row | dict(zip(names, [score, *found.values[:, place].tolist()], strict=False))
+        else:
+            add_example(below, number + 1, row["source"], row[target], score=score)
+
+
+def _writer(out: str | None) -> Callable[[Iterable[dict[str, Any]]], None]:
+    """Writes rows to a file, which appears when all are written, or to standard output."""
+    form = Path(out).suffix.removeprefix(".") if out else "tsv"
+    if form not in _FORMATS:
+        raise InputError(f"--out {out}: must end in one of {', '.join('.' + known for known in _FORMATS)}")
+    if out is None:
+        return lambda rows: sys.stdout.writelines(map(_tsv, rows))
+
+    def write(rows: Iterable[dict[str, Any]]) -> None:
+        from mtmetrics.artifacts.files import atomic_path
+
+        with atomic_path(out) as temporary:
+            if form == "parquet":
+                _write_parquet(temporary, rows)
+                return
+            line = _tsv if form == "tsv" else lambda row: json.dumps(row, ensure_ascii=False) + "\n"
+            with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
+                stream.writelines(map(line, rows))
+
+    return write
+
+
+def _tsv(row: dict[str, Any]) -> str:
+    cells = ["" if value is None else value if isinstance(value, str) else repr(value) for value in row.values()]
+    for cell in cells:
+        if "\t" in cell or "\n" in cell:
+            raise InputError(f"{cell[:60]!r} holds a tab or a line break, which TSV cannot; write .jsonl or .parquet")
+    return "\t".join(cells) + "\n"
+
+
+def _write_parquet(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    import itertools
+
+    import pyarrow
+    import pyarrow.parquet
+
+    rows, schema = iter(rows), None
+    with contextlib.ExitStack() as stack:
+        while (block := list(itertools.islice(rows, 10_000))) or schema is None:
+            try:
+                table = pyarrow.Table.from_pylist(block, schema=schema)
+            except pyarrow.ArrowException as error:
+                raise MTMetricsError(
+                    f"the columns do not fit into one Parquet table ({error}); write .jsonl"
+                ) from error
+            if schema is None:
+                schema = table.schema
+                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(path, schema))
+            writer.write_table(table)

@@ -1,0 +1,211 @@
+"""``mtmetrics rerank``: takes the best of several translations of each source."""
+
+import argparse
+import contextlib
+import itertools
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from mtmetrics.cli.options import add_metric_options, add_mix_option, metric_specs, mix_weights, model_pool, progress
+from mtmetrics.errors import InputError
+from mtmetrics.inputs import positive
+from mtmetrics.textio import iter_jsonl, iter_lines, iter_parallel
+
+if TYPE_CHECKING:
+    from mtmetrics.choosing.rerank import Choice, NBest, Reranker
+
+# Name of the translation model's score where the input gives it none.
+_MODEL = "model"
+# A line of n-best lists as Moses and Marian write them: number, text, features, score.
+_NUMBERED = re.compile(r"(\d+) \|\|\| (.*?) \|\|\| .*?(\S+)\s*", re.DOTALL)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser = subparsers.add_parser(
+        "rerank",
+        help="take the best of several translations of each source",
+        description="Chooses among the candidate translations of each source: by a metric, by a weighted sum of "
+        "metrics and of the translation model's own scores, or by expected utility (--mbr). A blank candidate is "
+        "chosen only where all are blank; of equal scores the first candidate wins. Writes a row per source with "
+        "translation, index (from 0), score, and the scores of all candidates (null for blank ones).",
+    )
+    add = parser.add_argument
+    text = "JSON Lines with candidates (a list), and where there are any source, references (a list), scores (a list, "
+    text += "called model, or an object of lists; higher is better); - reads it from standard input"
+    add("file", nargs="?", metavar="FILE", help=text)
+    add("-s", "--sources", metavar="FILE", help="one source segment per line")
+    text = "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them (NUMBER ||| TEXT ||| "
+    text += "FEATURES ||| SCORE); of several files each gives candidates of the same sources"
+    add("-t", "--predictions", metavar="FILE", nargs="+", help=text)
+    text = "lines per source in each file of -t (default: 1 where there are several files)"
+    add("--nbest", type=int, metavar="N", help=text)
+    add("--lp", metavar="XX-YY", help="language pair, such as de-en")
+    add("--out", metavar="FILE", help="write there instead of to standard output; appears when all is done")
+    text = "jsonl, or text: the chosen translations alone (default: jsonl, or text where --out does not end in .jsonl)"
+    add("--format", choices=("jsonl", "text"), help=text)
+    add("--report", metavar="FILE", help="write counts, weights and signatures there as JSON")
+    text = "minimum Bayes risk: the candidate that is on average most like all candidates, by metrics that compare "
+    add("--mbr", action="store_true", help=text + "with references (--metric; default: chrf)")
+    add_metric_options(parser, several=True)
+    add_mix_option(parser, ", or of a model score (default: 0)")
+    text = "choose the weights on this development set first: JSON Lines as FILE, with human (judgements of all "
+    add("--tune", metavar="FILE", help=text + "candidates) or references")
+    text = "metric that tuning makes high where the set has references but no judgements (default: %(default)s)"
+    add("--objective", default="chrf", metavar="NAME[:PRESET[:OPTION=VALUE,...]]", help=text)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Chooses, and writes a row per source."""
+    specs = metric_specs(args, usual=["chrf"] if args.mbr else ["xmoverscore"])
+    weights = mix_weights(args)
+    if args.tune and weights:
+        raise InputError("--tune and --mix: the weights are either given or chosen; leave one out")
+    for name in (args.out, args.report):
+        if name and not Path(name).parent.is_dir():
+            raise InputError(f"{name}: there is no folder {Path(name).parent}")
+    rows = _rows(args)
+    first = next(rows, None)
+    if first is None:
+        raise InputError(f"{args.file or args.predictions[0]}: empty; there is nothing to choose from")
+    development = [item for _, item in _jsonl(args.tune)] if args.tune else []
+    from mtmetrics.choosing.rerank import Reranker
+
+    columns = {"sources": first[1].source, "references": first[1].references}
+    given = [name for name, value in columns.items() if value is not None]
+    pool = model_pool(args, dtype="auto")
+    reranker = Reranker.load(specs, given, pool, args.lp, weights, mbr=args.mbr, model_scores=first[1].scores)
+    report: dict[str, Any] = {}
+    if args.tune:
+        from mtmetrics.evaluation.run import MetricSpec
+
+        judged = all(item.human is not None for item in development)
+        spec = MetricSpec.parse(args.objective).filled(args.preset, {})
+        objective = None if judged else spec.load_for(["references"], pool, args.lp)
+        reranker.tune(development, objective)
+        report["tuned_on"] = {"file": args.tune, "lists": len(development), "objective": "human"}
+        if objective is not None:
+            report["tuned_on"]["objective"] = objective.signature
+    with _output(args.out) as stream:
+        plain = args.format == "text" or (args.format is None and args.out and not args.out.endswith(".jsonl"))
+        for row, choice in _chosen(reranker, itertools.chain([first], progress(rows, unit=" lists", desc="choosing"))):
+            stream.write((choice.text if plain else json.dumps(row | _shown(choice), ensure_ascii=False)) + "\n")
+    report |= {**reranker.counts, "mbr": args.mbr, "weights": reranker.mixture.weights}
+    report["metrics"] = reranker.mixture.about()
+    if args.report:
+        from mtmetrics.artifacts.files import write_atomic
+
+        write_atomic(args.report, json.dumps(report, ensure_ascii=False, indent=1) + "\n")
+    counts = reranker.counts
+    found = "".join(f", {counts[name]} {name}" for name in ("blank", "repeated") if counts[name])
+    text = f"{counts['sources']} sources with {counts['candidates']} candidates{found}; {counts['changed']} times not "
+    text += f"the first one is chosen, {counts['tied']} times several are best"
+    weighed = ", ".join(f"{name}={weight:g}" for name, weight in reranker.mixture.weights.items())
+    print(f"mtmetrics: {text}; weights {weighed}", file=sys.stderr)
+    return 0
+
+
+def _chosen(
+    reranker: "Reranker", rows: Iterable[tuple[dict[str, Any], "NBest"]]
+) -> Iterator[tuple[dict[str, Any], "Choice"]]:
+    kept, lists = itertools.tee(rows)
+    chosen = reranker.choose(item for _, item in lists)
+    return ((row, choice) for (row, _), choice in zip(kept, chosen, strict=True))
+
+
+def _shown(choice: "Choice") -> dict[str, Any]:
+    numbers = [None if score != score else score for score in (choice.score, *choice.scores)]
+    return {"translation": choice.text, "index": choice.index, "score": numbers[0], "scores": numbers[1:]}
+
+
+def _rows(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], "NBest"]]:
+    """For each source what its row of the output keeps of the input, and its candidates."""
+    if (args.file is None) == (args.predictions is None) or (args.file and (args.sources or args.nbest)):
+        raise InputError("nothing to choose from: pass one FILE of JSON Lines (or -), or -t with -s and --nbest")
+    if args.file is not None:
+        return _jsonl(args.file)
+    numbered = len(args.predictions) == 1 and args.nbest is None
+    lists = _numbered(args.predictions[0]) if numbered else _by_lines(args.predictions, args.nbest or 1)
+    return lists if args.sources is None else _with_sources(lists, args)
+
+
+def _jsonl(path: str) -> Iterator[tuple[dict[str, Any], "NBest"]]:
+    from mtmetrics.choosing.rerank import NBest
+
+    if path != "-" and not path.removesuffix(".gz").endswith(".jsonl"):
+        raise InputError(f"{path}: JSON Lines are needed (.jsonl); files of lines are passed with -t")
+    for number, row in iter_jsonl(path):
+        if not isinstance(row.get("candidates"), list):
+            raise InputError(f"{path}, line {number}: 'candidates' must be a list of strings")
+        scores = row.get("scores") or {}
+        named = scores if isinstance(scores, dict) else {_MODEL: scores}
+        try:
+            item = NBest(row["candidates"], row.get("source"), row.get("references"), named, row.get("human"))
+        except InputError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+        yield {name: value for name, value in row.items() if name != "candidates"}, item
+
+
+def _by_lines(paths: list[str], count: int) -> Iterator[tuple[dict[str, Any], "NBest"]]:
+    """Every `count` lines of each of parallel files."""
+    from mtmetrics.choosing.rerank import NBest
+
+    lines = iter_parallel(paths)
+    for number in itertools.count(1):
+        block = list(itertools.islice(lines, positive("--nbest", count)))
+        if not block:
+            return
+        if len(block) < count:
+            raise InputError(
+                f"{paths[0]}: its lines are not a multiple of --nbest {count}; source {number} has {len(block)}"
+            )
+        yield {}, NBest([text for column in zip(*block, strict=True) for text in column])
+
+
+def _numbered(path: str) -> Iterator[tuple[dict[str, Any], "NBest"]]:
+    """Lines with the number of their source, from 0; their last field ends in the model's score."""
+    from mtmetrics.choosing.rerank import NBest
+
+    def fields() -> Iterator[tuple[int, str, float]]:
+        for number, line in enumerate(iter_lines(path), 1):
+            found = _NUMBERED.fullmatch(line)
+            try:
+                yield int(found[1]), found[2], float(found[3])  # type: ignore[index]
+            except (TypeError, ValueError):
+                what = "NUMBER ||| TEXT ||| FEATURES ||| SCORE is needed; for plain lines pass --nbest N"
+                raise InputError(f"{path}, line {number}: {what}") from None
+
+    for expected, (number, group) in enumerate(itertools.groupby(fields(), key=lambda entry: entry[0])):
+        if number != expected:
+            raise InputError(
+                f"{path}: candidates of source {number} stand where those of {expected} should (from 0 up)"
+            )
+        _, texts, scores = map(list, zip(*group, strict=True))
+        yield {}, NBest(texts, scores={_MODEL: scores})
+
+
+def _with_sources(
+    lists: Iterator[tuple[dict[str, Any], "NBest"]], args: argparse.Namespace
+) -> Iterator[tuple[dict[str, Any], "NBest"]]:
+    for number, (source, found) in enumerate(itertools.zip_longest(iter_lines(args.sources), lists), 1):
+        if source is None or found is None:
+            shorter, longer = (args.sources, args.predictions[0])[:: 1 if source is None else -1]
+            raise InputError(f"{shorter} ends after {number - 1} sources, but {longer} goes on")
+        found[1].source = source
+        yield {"source": source}, found[1]
+
+
+@contextlib.contextmanager
+def _output(out: str | None) -> Iterator[TextIO]:
+    from mtmetrics.artifacts.files import atomic_path
+
+    if out is None:
+        yield sys.stdout
+        return
+    with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as stream:
+        yield stream
