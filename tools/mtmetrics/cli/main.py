@@ -12,8 +12,8 @@ from mtmetrics import __version__
 from mtmetrics.errors import InputError, MTMetricsError
 
 _COMMANDS = (
-    "score compare explain evaluate plot probe data filter rerank mine remap idf uscore train artifacts space install demo "
-    "doctor"
+    "score compare explain evaluate plot probe data filter rerank mine remap idf uscore train artifacts space install "
+    "demo doctor"
 )
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
