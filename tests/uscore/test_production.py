@@ -230,7 +230,7 @@ def test_a_card_of_the_users_stays_and_trainings_run_where_models_do(folder, tmp
     assert devices == ["cpu"]
     card = out / "README.md"
     first = card.read_text()
-    settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 1, "remap_share": 0.25})
+    settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 1, "remap_share": 0.1})
     produce(folder, out, settings, **options)
     assert card.read_text() != first  # our own is replaced
     card.write_text("mine")

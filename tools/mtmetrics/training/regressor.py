@@ -66,6 +66,8 @@ def train_regressor(
         InputError: files or settings cannot be used.
         ArtifactError: the encoder cannot be found or loaded.
     """
+    if run.processes > 1:
+        raise InputError("several processes cannot share the training of a regressor; call it without torchrun")
     data = TrainingData(run, judged, encoder, valid, seeds, vectors, curve, config or RegressorConfig())
     return _train_members(run, data, seeds) if curve is None else _train_curve(run, data, seeds, curve)
 

@@ -279,6 +279,8 @@ def trainer_settings(
         logging_steps=50,
         report_to=[],
         remove_unused_columns=False,
+        # It multiplies the loss of models that average over their own tokens, as MBart does, by the processes.
+        average_tokens_across_devices=False,
         dataloader_pin_memory=False,
     )
     # Else the trainer would make a step as many times larger as there are cards, or lose all batches but the first.
