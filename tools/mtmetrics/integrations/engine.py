@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,7 @@ def map_blocks(
     schema = read_schema(files[0][0], texts, block_rows)
     sizes = [[name.removeprefix(path).lstrip("/") or name, size] for name, size in files]
     _claim(out, {"files": sizes, "block_rows": block_rows, "settings": dict(settings)})
+    _sweep(out)
     known = _finished(out)
     yield from known
     done = _by_file(known, len(files))
@@ -192,6 +194,16 @@ def _finished(out: str) -> list[dict[str, Any]]:
         with readable(f"{out}/{name}"), system.open_input_file(f"{inner}/{name}") as stream:
             blocks.append(json.loads(parquet.read_schema(stream).metadata[_KEY]))
     return blocks
+
+
+def _sweep(out: str) -> None:
+    """Deletes what processes left that were killed while they wrote."""
+    from pyarrow import fs
+
+    system, inner = resolve(out)
+    for info in system.get_file_info(fs.FileSelector(inner, recursive=True)):
+        if info.base_name.startswith("."):
+            system.delete_file(info.path)
 
 
 def _by_file(blocks: Sequence[Mapping[str, Any]], files: int) -> list[list[Mapping[str, Any]]]:
@@ -286,8 +298,10 @@ def _cluster(engine: Engine) -> Iterator[tuple[int, int, int]]:
     if engine.address is None or host in ("127.0.0.1", "localhost"):
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # so named; Ray then stays on loopback
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # on standard error; the files of Ray's logs say more
     import ray
 
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     joined = ray.is_initialized()
     if not joined:
         options = {"address": engine.address or "local", "log_to_driver": False, "logging_level": "ERROR"}
