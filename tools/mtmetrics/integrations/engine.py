@@ -35,7 +35,7 @@ class Engine:
 
     Attributes:
         address: of a running cluster, or ``"auto"`` for the one that this machine belongs to; None starts one on this
-            machine alone.
+            machine alone. Where this process has joined one already, that is taken.
         cpus_per_worker: CPUs that a worker takes.
         gpus: whether workers take a GPU each where there are any.
     """
@@ -202,7 +202,7 @@ def _sweep(out: str) -> None:
 
     system, inner = resolve(out)
     for info in system.get_file_info(fs.FileSelector(inner, recursive=True)):
-        if info.base_name.startswith("."):
+        if info.is_file and info.base_name.startswith("."):
             system.delete_file(info.path)
 
 
@@ -255,6 +255,7 @@ def _run(
     with _cluster(engine) as (workers, readers, gpus):
         import ray.data
 
+        logging.getLogger("ray.data").setLevel(logging.ERROR)  # after the import, which sets it
         context = ray.data.DataContext.get_current()
         context.target_max_block_size = 1  # what the reader yields is passed on at once, not gathered
         context.enable_progress_bars = context.print_on_execution_start = False
@@ -303,14 +304,13 @@ def _cluster(engine: Engine) -> Iterator[tuple[int, int, int]]:
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # on standard error; the files of Ray's logs say more
     import ray
 
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
     joined = ray.is_initialized()
     if not joined:
         options = {"address": engine.address or "local", "log_to_driver": False, "logging_level": "ERROR"}
         options |= {} if engine.address else {"include_dashboard": False}
         try:
             ray.init(**options)
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
             where = f"at {engine.address}" if engine.address else "on this machine"
             raise MTMetricsError(f"no Ray cluster {where}: {str(error).splitlines()[0]}") from error
     try:
