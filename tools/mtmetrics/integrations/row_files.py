@@ -245,6 +245,8 @@ class Reader:
     ) -> Block:
         """A block of the rows of a table that hold strings where they must, `numbers` counting from the first of the
         block; `bad` are the numbers of those that did not get that far."""
+        import pyarrow
+
         for name in self.texts:
             for number, value in zip(numbers, table[name], strict=True):
                 try:
@@ -257,8 +259,9 @@ class Reader:
         if bad and not self.keep_errors:
             raise InputError(bad[min(bad)])
         kept = [place for place, number in enumerate(numbers) if number not in bad]
-        table = table.take(kept)
-        table = table.append_column("file", [[path] * len(kept)])
-        table = table.append_column("segment", [[first + numbers[place] + 1 for place in kept]])
+        table = table.take(pyarrow.array(kept, pyarrow.int64()))
+        segments = [first + numbers[place] + 1 for place in kept]
+        table = table.append_column("file", pyarrow.array([path] * len(kept), pyarrow.string()))
+        table = table.append_column("segment", pyarrow.array(segments, pyarrow.int64()))
         errors = [{"file": path, "segment": first + number + 1, "error": bad[number]} for number in sorted(bad)]
         return Block(first, rows, table, errors)
