@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 8192
 _READER_CPUS = 0.5  # not a whole number, else Ray would make one step of reading and working: a file per worker
-_RETRIES = 3  # of a block whose process died; without a bound, one that kills every process would keep the run forever
 _PLAN = "_run.json"  # what begins with _ or . is no data to those who read a folder of Parquet
 _KEY = b"mtmetrics"
 
@@ -67,7 +66,7 @@ def map_blocks(
     """Runs a worker over all blocks of rows, and writes what it returns to a folder of Parquet, a file per block.
 
     A block is on disk whole or not at all. Called again after the driver died, only the missing blocks are computed; a
-    block whose process died is repeated, at most three times. Blocks stream: a few per worker are in memory.
+    block whose process died is repeated on a new one. Blocks stream: a few per worker are in memory.
 
     Args:
         make_worker: makes the worker, once per process of the cluster; it is pickled, so take a class or function of a
@@ -270,8 +269,6 @@ def _run(
                 compute=ray.data.ActorPoolStrategy(size=workers),
                 num_cpus=engine.cpus_per_worker,
                 num_gpus=gpus,
-                max_restarts=-1,
-                max_task_retries=_RETRIES,
             )
         )
         try:
