@@ -254,7 +254,9 @@ def _run(
     with _cluster(engine) as (workers, readers, gpus):
         import ray.data
 
-        logging.getLogger("ray.data").setLevel(logging.ERROR)  # after the import, which sets it
+        logging.getLogger("ray.data").setLevel(
+            logging.CRITICAL
+        )  # its errors are raised too; after the import, which sets it
         context = ray.data.DataContext.get_current()
         context.target_max_block_size = 1  # what the reader yields is passed on at once, not gathered
         context.enable_progress_bars = context.print_on_execution_start = False
