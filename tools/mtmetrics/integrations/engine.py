@@ -285,7 +285,8 @@ def _reason(error: BaseException) -> MTMetricsError:
     seen: list[BaseException] = []
     found: BaseException | None = error
     while found is not None and found not in seen:
-        if isinstance(found, MTMetricsError):
+        # What Ray raises is of the class of its cause as well, but holds the text of a traceback.
+        if isinstance(found, MTMetricsError) and not getattr(found, "cause", None):
             return type(found)(*found.args)
         seen.append(found)
         found = getattr(found, "cause", None) or found.__cause__
