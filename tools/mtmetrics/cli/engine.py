@@ -49,7 +49,8 @@ def score(args: argparse.Namespace) -> int:
     names = column_names(args.file)
     column, compared = comparison.choose([f"{name}s" for name in ("source", "reference") if name in names], asked)
     options, pool = metric_options(args) | compared, pool_options(args, dtype="auto")
-    settings = {name: value for name, value in (options | pool).items() if value is not None}
+    settings = options | {"dtype": pool["dtype"]}
+    settings = {name: value for name, value in settings.items() if value is not None and name != "threads"}
     columns = (column.removesuffix("s"), "translation")
     blocks = map_blocks(
         functools.partial(_worker, columns, _absolute(options), _absolute(pool), engine.cpus_per_worker),

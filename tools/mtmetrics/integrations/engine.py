@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ class Engine:
 
     Attributes:
         address: of a running cluster, or ``"auto"`` for the one that this machine belongs to; None starts one on this
-            machine alone.
+            machine alone. Where this process has joined one already, that is taken.
         cpus_per_worker: CPUs that a worker takes.
         gpus: whether workers take a GPU each where there are any.
     """
@@ -64,8 +65,7 @@ def map_blocks(
     """Runs a worker over all blocks of rows, and writes what it returns to a folder of Parquet, a file per block.
 
     A block is on disk whole or not at all. Called again after the driver died, only the missing blocks are computed; a
-    block whose process died is repeated on another one. Blocks stream: of the data, a few blocks per worker are in
-    memory.
+    block whose process died is repeated on a new one. Blocks stream: a few per worker are in memory.
 
     Args:
         make_worker: makes the worker, once per process of the cluster; it is pickled, so take a class or function of a
@@ -100,6 +100,7 @@ def map_blocks(
     schema = read_schema(files[0][0], texts, block_rows)
     sizes = [[name.removeprefix(path).lstrip("/") or name, size] for name, size in files]
     _claim(out, {"files": sizes, "block_rows": block_rows, "settings": dict(settings)})
+    _sweep(out)
     known = _finished(out)
     yield from known
     done = _by_file(known, len(files))
@@ -194,6 +195,16 @@ def _finished(out: str) -> list[dict[str, Any]]:
     return blocks
 
 
+def _sweep(out: str) -> None:
+    """Deletes what processes left that were killed while they wrote."""
+    from pyarrow import fs
+
+    system, inner = resolve(out)
+    for info in system.get_file_info(fs.FileSelector(inner, recursive=True)):
+        if info.is_file and info.base_name.startswith("."):
+            system.delete_file(info.path)
+
+
 def _by_file(blocks: Sequence[Mapping[str, Any]], files: int) -> list[list[Mapping[str, Any]]]:
     """The blocks of each file, in order."""
     grouped: list[list[Mapping[str, Any]]] = [[] for _ in range(files)]
@@ -243,6 +254,9 @@ def _run(
     with _cluster(engine) as (workers, readers, gpus):
         import ray.data
 
+        logging.getLogger("ray.data").setLevel(
+            logging.CRITICAL
+        )  # its errors are raised too; after the import, which sets it
         context = ray.data.DataContext.get_current()
         context.target_max_block_size = 1  # what the reader yields is passed on at once, not gathered
         context.enable_progress_bars = context.print_on_execution_start = False
@@ -271,7 +285,8 @@ def _reason(error: BaseException) -> MTMetricsError:
     seen: list[BaseException] = []
     found: BaseException | None = error
     while found is not None and found not in seen:
-        if isinstance(found, MTMetricsError):
+        # What Ray raises is of the class of its cause as well, but holds the text of a traceback.
+        if isinstance(found, MTMetricsError) and not getattr(found, "cause", None):
             return type(found)(*found.args)
         seen.append(found)
         found = getattr(found, "cause", None) or found.__cause__
@@ -286,6 +301,7 @@ def _cluster(engine: Engine) -> Iterator[tuple[int, int, int]]:
     if engine.address is None or host in ("127.0.0.1", "localhost"):
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # so named; Ray then stays on loopback
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # on standard error; the files of Ray's logs say more
     import ray
 
     joined = ray.is_initialized()
@@ -294,7 +310,7 @@ def _cluster(engine: Engine) -> Iterator[tuple[int, int, int]]:
         options |= {} if engine.address else {"include_dashboard": False}
         try:
             ray.init(**options)
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
             where = f"at {engine.address}" if engine.address else "on this machine"
             raise MTMetricsError(f"no Ray cluster {where}: {str(error).splitlines()[0]}") from error
     try:

@@ -77,9 +77,8 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
             first = [row for _, row in itertools.islice(_json_rows(path), count) if isinstance(row, dict)]
             names = [name for name in texts if any(name in row for row in first)]
             others = [{name: value for name, value in row.items() if name not in names} for row in first]
-            schema = pyarrow.unify_schemas(
-                [pyarrow.schema([(name, pyarrow.string()) for name in names]), pyarrow.Table.from_pylist(others).schema]
-            )
+            given = pyarrow.schema([(name, pyarrow.string()) for name in names])
+            schema = pyarrow.unify_schemas([given, _consistent(others)])
     # A column of nulls has no type of its own, and would not fit beside that of another block.
     fields = [pyarrow.field(f.name, pyarrow.string()) if f.type == pyarrow.null() else f for f in schema]
     schema = pyarrow.schema(fields)
@@ -92,13 +91,25 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
     return schema
 
 
+def _consistent(rows: list[dict[str, Any]]) -> "pyarrow.Schema":
+    """The columns of the first rows, as many of them as do not contradict each other; the others are bad rows then."""
+    import pyarrow
+
+    try:
+        return pyarrow.Table.from_pylist(rows).schema
+    except (pyarrow.ArrowException, UnicodeError, OverflowError):
+        if len(rows) == 1:
+            raise
+        return _consistent(rows[: len(rows) // 2])
+
+
 @contextlib.contextmanager
 def readable(path: str) -> Iterator[None]:
     import pyarrow
 
     try:
         yield
-    except (OSError, EOFError, pyarrow.ArrowException) as error:
+    except (OSError, EOFError, UnicodeError, OverflowError, pyarrow.ArrowException) as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
 
 
@@ -234,6 +245,8 @@ class Reader:
     ) -> Block:
         """A block of the rows of a table that hold strings where they must, `numbers` counting from the first of the
         block; `bad` are the numbers of those that did not get that far."""
+        import pyarrow
+
         for name in self.texts:
             for number, value in zip(numbers, table[name], strict=True):
                 try:
@@ -246,8 +259,9 @@ class Reader:
         if bad and not self.keep_errors:
             raise InputError(bad[min(bad)])
         kept = [place for place, number in enumerate(numbers) if number not in bad]
-        table = table.take(kept)
-        table = table.append_column("file", [[path] * len(kept)])
-        table = table.append_column("segment", [[first + numbers[place] + 1 for place in kept]])
+        table = table.take(pyarrow.array(kept, pyarrow.int64()))
+        segments = [first + numbers[place] + 1 for place in kept]
+        table = table.append_column("file", pyarrow.array([path] * len(kept), pyarrow.string()))
+        table = table.append_column("segment", pyarrow.array(segments, pyarrow.int64()))
         errors = [{"file": path, "segment": first + number + 1, "error": bad[number]} for number in sorted(bad)]
         return Block(first, rows, table, errors)

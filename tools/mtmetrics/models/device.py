@@ -59,7 +59,7 @@ def pick_dtype(name: str, device: Devices) -> str:
     Raises:
         InputError: an unknown name, or as `pick_devices`.
     """
-    if choice("dtype", name, ("auto", *DTYPES)) != "auto":
+    if choice("dtype", name, (*DTYPES, "auto")) != "auto":
         return name
     return "bfloat16" if all(map(_computes_bfloat16, pick_devices(device))) else "float32"
 
