@@ -20,7 +20,8 @@ from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.transport import centroids
 from mtmetrics.mining import neighbours, words
 from mtmetrics.mining.neighbours import nearest
-from mtmetrics.mining.words import closest, encode_side, mine_words
+from mtmetrics.mining.sides import encode_side
+from mtmetrics.mining.words import closest, mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.textio import iter_lines
 

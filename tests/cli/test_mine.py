@@ -9,7 +9,8 @@ import pytest
 from mtmetrics.cli.main import main
 from mtmetrics.maps.files import map_file_name, map_meta
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.mining.words import encode_side, mine_words
+from mtmetrics.mining.sides import encode_side
+from mtmetrics.mining.words import mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import read_pairs
 

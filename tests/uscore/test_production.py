@@ -16,7 +16,8 @@ from mtmetrics.artifacts.cards import check_model_card
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.maps.files import load_map
-from mtmetrics.mining.words import encode_side, mine_words
+from mtmetrics.mining.sides import encode_side
+from mtmetrics.mining.words import mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.pool import ModelPool

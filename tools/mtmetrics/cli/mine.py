@@ -3,6 +3,7 @@
 import argparse
 import functools
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.inputs import choice, language_pair, positive
+
+# Vectors of either side take at most a third of the memory; the rest is for models, texts and one block.
+_SIDES, _LEAST_MEMORY = 3, 2 * 2**30
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,7 +31,8 @@ def add_parser(subparsers: Any) -> None:
     add("--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line")
     add("--target-text", required=True, metavar="FILE", help="sentences of the target language")
     add("--out", required=True, metavar="FILE", help="the pairs, as JSON Lines")
-    add("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
+    text = "folder, bundled artifact or Hub repository (default: %(default)s)"
+    add("--encoder", default="mini-encoder", metavar="MODEL", help=text)
     add("--layer", type=int, help="hidden state of the encoder (default: last)")
     add("--level", choices=("word", "sentence"), default="word", help="what is compared (default: %(default)s)")
     add("--k", type=int, help="nearest neighbours to look at (default: 20 with word, 5 with sentence)")
@@ -35,6 +40,9 @@ def add_parser(subparsers: Any) -> None:
     add("--limit", type=int, help="sentence: pairs to keep (default: 100000)")
     add("--map", help="word: map of the source side, clp or umd (default: none)")
     add("--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact")
+    text = "stay below it, such as 4G; vectors that need more go to files beside --out, and are mined block by block "
+    text += "(default: %(default)s)"
+    add("--memory", type=_size, default="12G", metavar="SIZE", help=text)
     add = parser.add_argument_group("text").add_argument
     add("--sentences", type=int, default=40_000, help="sentences to draw from each file (default: %(default)s)")
     add("--seed", type=int, default=1, help="of the draw (default: %(default)s)")
@@ -42,6 +50,15 @@ def add_parser(subparsers: Any) -> None:
     add("--no-language-filter", action="store_true", help="keep sentences that seem to be of another language")
     add_model_options(parser)
     parser.set_defaults(run=run)
+
+
+def _size(text: str) -> int:
+    """Bytes of a size such as 4G or 1500M."""
+    found = re.fullmatch(r"([0-9.]+)([MGT])i?B?", text, re.IGNORECASE)
+    size = int(float(found[1]) * 2 ** {"M": 20, "G": 30, "T": 40}[found[2].upper()]) if found else 0
+    if size < _LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"{text!r}: give at least 2G, for models and one block, such as 4G")
+    return size
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,20 +107,21 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
 def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     from mtmetrics.maps.files import load_map
     from mtmetrics.mining.sentences import mine_sentences
-    from mtmetrics.mining.words import encode_side, mine_words
+    from mtmetrics.mining.sides import encode_side
+    from mtmetrics.mining.words import mine_words
 
     pool = model_pool(args)
     given = {name: value for name in ("k", "share", "limit") if (value := getattr(args, name)) is not None}
     encoding, mining = (functools.partial(progress, desc=name, unit=" blocks") for name in ("encoding", "mining"))
     if args.level == "sentence":
-        sentences = pool.sentence_encoder(args.encoder, layer=args.layer)
-        return lambda *sides: mine_sentences(*sides, sentences, **given, wrap=encoding)
-    words = pool.encoder(args.encoder, layer=args.layer)
-    remapping = None
-    if args.maps is not None:
-        remapping = load_map(args.maps, args.lp, args.map, words, local_files_only=args.local_files_only)
-    encode = functools.partial(encode_side, encoder=words, wrap=encoding)
-    return lambda *sides: mine_words(*map(encode, sides), remapping, **given, wrap=mining)
+        encoder, mine = pool.sentence_encoder(args.encoder, layer=args.layer), mine_sentences
+    else:
+        encoder, mine = pool.encoder(args.encoder, layer=args.layer), mine_words
+        if args.maps is not None:
+            given["remapping"] = load_map(args.maps, args.lp, args.map, encoder, local_files_only=args.local_files_only)
+    room = {"memory_bytes": args.memory // _SIDES, "folder": Path(args.out).parent}
+    encode = functools.partial(encode_side, encoder=encoder, wrap=encoding, **room)
+    return lambda *sides: mine(*map(encode, sides), **given, wrap=mining)
 
 
 def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list[str], dict[str, int]]:
