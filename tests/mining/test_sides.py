@@ -115,7 +115,7 @@ def test_rows_are_those_of_one_array(tmp_path):
     whole = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float16)
     np.save(tmp_path / "part.npy", whole[4:4])
     np.save(tmp_path / "more.npy", whole[4:15])
-    rows = Rows([whole[:4], tmp_path / "part.npy", tmp_path / "more.npy", whole[15:]])
+    rows = Rows([whole[:4], *(str(tmp_path / f"{name}.npy") for name in ("part", "more")), whole[15:]])
     assert rows.shape == (20, 3)
     for wanted in (slice(None), slice(2, 17), slice(1, 19, 4), slice(7, 7), np.array([0, 3, 4, 14, 15, 19])):
         assert rows[wanted].tolist() == whole[wanted].tolist()

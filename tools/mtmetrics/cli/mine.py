@@ -1,9 +1,11 @@
 """``mtmetrics mine``: finds sentences that translate each other in two monolingual files."""
 
 import argparse
+import dataclasses
 import functools
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +15,7 @@ from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.inputs import choice, language_pair, positive
 
-# Vectors of either side take at most a third of the memory; the rest is for models, texts and one block.
-_SIDES, _LEAST_MEMORY = 3, 2 * 2**30
+_MEMORY, _LEAST_MEMORY = 12 * 2**30, 2 * 2**30
 
 
 def add_parser(subparsers: Any) -> None:
@@ -41,8 +42,12 @@ def add_parser(subparsers: Any) -> None:
     add("--map", help="word: map of the source side, clp or umd (default: none)")
     add("--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact")
     text = "stay below it, such as 4G; vectors that need more go to files beside --out, and are mined block by block "
-    text += "(default: %(default)s)"
-    add("--memory", type=_size, default="12G", metavar="SIZE", help=text)
+    text += "(default: 12G)"
+    add("--memory", type=_size, metavar="SIZE", help=text)
+    text = "ray, or ray=ADDRESS of a cluster: blocks are its tasks; --out must be on a disk that all nodes share"
+    add("--engine", metavar="ray[=ADDRESS]", help=text)
+    text = "with --engine on nodes without GPUs: CPUs that a task takes (default: %(default)s)"
+    add("--cpus-per-worker", type=int, default=1, metavar="N", help=text)
     add = parser.add_argument_group("text").add_argument
     add("--sentences", type=int, default=40_000, help="sentences to draw from each file (default: %(default)s)")
     add("--seed", type=int, default=1, help="of the draw (default: %(default)s)")
@@ -54,7 +59,7 @@ def add_parser(subparsers: Any) -> None:
 
 def _size(text: str) -> int:
     """Bytes of a size such as 4G or 1500M."""
-    found = re.fullmatch(r"([0-9.]+)([MGT])i?B?", text, re.IGNORECASE)
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
     size = int(float(found[1]) * 2 ** {"M": 20, "G": 30, "T": 40}[found[2].upper()]) if found else 0
     if size < _LEAST_MEMORY:
         raise argparse.ArgumentTypeError(f"{text!r}: give at least 2G, for models and one block, such as 4G")
@@ -71,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
         sides.append(sentences)
     mined = mine(*sides)
     mined.write(args.out)
+    if args.engine is not None:
+        shutil.rmtree(_work(args))
     json.dump({**counts, "mined": mined.counts}, sys.stdout, indent=1)
     print()
     return 0
@@ -99,9 +106,35 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
             positive(f"--{option}", getattr(args, option))
     if args.share is not None and not 0 < args.share <= 1:
         raise InputError(f"--share {args.share}: must be above 0 and at most 1")
+    if args.engine is not None and args.memory is not None:
+        raise InputError("--memory has no effect with --engine, whose tasks hold one block each; leave it out")
+    if args.engine is None and args.cpus_per_worker != 1:
+        raise InputError("--cpus-per-worker has no effect without --engine; leave it out")
     if not Path(args.out).parent.is_dir():
         raise InputError(f"--out {args.out}: there is no such folder")
     return languages
+
+
+class _Encoder:
+    """The encoder that the arguments name; each process of a cluster loads its own when it needs it."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+
+    @functools.cached_property
+    def loaded(self) -> Any:
+        pool = model_pool(self._args)
+        load = pool.encoder if self._args.level == "word" else pool.sentence_encoder
+        return load(self._args.encoder, layer=self._args.layer)
+
+    def encode(self, texts: list[str]) -> Any:
+        return self.loaded.encode(texts)
+
+
+class _WordEncoder(_Encoder):
+    @property
+    def word_table(self) -> Any:
+        return self.loaded.word_table
 
 
 def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
@@ -110,18 +143,41 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     from mtmetrics.mining.sides import encode_side
     from mtmetrics.mining.words import mine_words
 
-    pool = model_pool(args)
+    make, mine = (_WordEncoder, mine_words) if args.level == "word" else (_Encoder, mine_sentences)
     given = {name: value for name in ("k", "share", "limit") if (value := getattr(args, name)) is not None}
+    encoder = make(args).loaded  # before the texts are prepared, which takes longer
+    if args.maps is not None:
+        known = {"local_files_only": args.local_files_only}
+        given["remapping"] = load_map(args.maps, args.lp, args.map, encoder, **known)
     encoding, mining = (functools.partial(progress, desc=name, unit=" blocks") for name in ("encoding", "mining"))
-    if args.level == "sentence":
-        encoder, mine = pool.sentence_encoder(args.encoder, layer=args.layer), mine_sentences
-    else:
-        encoder, mine = pool.encoder(args.encoder, layer=args.layer), mine_words
-        if args.maps is not None:
-            given["remapping"] = load_map(args.maps, args.lp, args.map, encoder, local_files_only=args.local_files_only)
-    room = {"memory_bytes": args.memory // _SIDES, "folder": Path(args.out).parent}
-    encode = functools.partial(encode_side, encoder=encoder, wrap=encoding, **room)
-    return lambda *sides: mine(*map(encode, sides), **given, wrap=mining)
+    if args.engine is None:
+        # Vectors of either side take at most a third of the memory; the rest is for models, texts and one block.
+        room = {"memory_bytes": (args.memory or _MEMORY) // 3, "folder": Path(args.out).parent}
+        encode = functools.partial(encode_side, encoder=encoder, wrap=encoding, **room)
+        return lambda *sides: mine(*map(encode, sides), **given, wrap=mining)
+
+    from mtmetrics.integrations.engine import Engine
+    from mtmetrics.integrations.tasks import TaskMap
+
+    engine = Engine.parse(args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto")
+    settings = {
+        "encoder": encoder.fingerprint,
+        **{name: getattr(args, name) for name in ("level", "layer", "dtype", "k")},
+    }
+    settings["map"] = given["remapping"].fingerprint if "remapping" in given else None
+    folder = _work(args)
+    run = TaskMap(engine, folder / "encoded", settings, encoding)
+    encode = functools.partial(encode_side, encoder=make(args), memory_bytes=None, run=run)
+    run = TaskMap(dataclasses.replace(engine, gpus=False), folder / "mined", settings, mining)
+    if args.level == "word":
+        given["threads"] = args.cpus_per_worker
+    encoders = [functools.partial(encode, folder=folder / name) for name in ("source", "target")]
+    return lambda *sides: mine(*(encode(side) for encode, side in zip(encoders, sides, strict=True)), **given, run=run)
+
+
+def _work(args: argparse.Namespace) -> Path:
+    """Where a run on a cluster keeps vectors and results until it is done."""
+    return Path(args.out).absolute().with_suffix(".work")
 
 
 def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list[str], dict[str, int]]:

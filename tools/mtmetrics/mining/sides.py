@@ -8,7 +8,6 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -35,7 +34,7 @@ class Rows:
     """(n, d) float32 rows that lie in arrays, or in another number format in ``.npy`` files; to be indexed by a slice,
     or by ascending numbers, of which alone are read. `folder` is for more files that belong to them."""
 
-    def __init__(self, parts: Sequence[np.ndarray | Path], folder: Path | None = None) -> None:
+    def __init__(self, parts: Sequence[np.ndarray | str], folder: Path | None = None) -> None:
         self._parts, self.folder = parts, folder
         shapes = [_opened(part).shape for part in parts]
         self._starts = np.cumsum([0, *(rows for rows, _ in shapes)])
@@ -54,8 +53,8 @@ class Rows:
         return found
 
 
-def _opened(part: np.ndarray | Path) -> np.ndarray:
-    return np.load(part, mmap_mode="r", allow_pickle=False) if isinstance(part, Path) else part
+def _opened(part: np.ndarray | str) -> np.ndarray:
+    return np.load(part, mmap_mode="r", allow_pickle=False) if isinstance(part, str) else part
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,7 +93,7 @@ def encode_side(
     texts: Iterable[str],
     encoder: Encoder,
     *,
-    memory_bytes: int = _MEMORY_BYTES,
+    memory_bytes: int | None = _MEMORY_BYTES,
     folder: str | Path | None = None,
     wrap: Wrap = iter,
     run: Run = map,
@@ -104,8 +103,9 @@ def encode_side(
     Args:
         texts: sentences; blank ones are left out.
         encoder: of words, at the layer to use (punctuation and word continuations are left out), or of sentences.
-        memory_bytes: vectors that take more are all kept in files, in float16; where it is 0, each task writes its own.
-        folder: where the folder of these files lies; None takes the system's folder for temporary files.
+        memory_bytes: vectors that take more are all kept in files, in float16, and in a folder that vanishes with the
+            side; None has each task write its files into `folder` itself, where they stay.
+        folder: where the files lie; None takes the system's folder for temporary files.
         wrap: wraps the iteration over blocks of sentences, for a progress bar.
         run: does the tasks, as `map` does.
 
@@ -114,49 +114,23 @@ def encode_side(
         MTMetricsError: the disk is full.
     """
     distinct = distinct_sentences(texts)
-    place = Path(folder or tempfile.gettempdir(), f".vectors-{uuid.uuid4().hex}.tmp")
-    encode = functools.partial(_encoded, encoder, None if memory_bytes else place)
+    place = Path(folder or tempfile.gettempdir())
     tasks = enumerate(distinct[block] for block in blocks(len(distinct), SENTENCES_PER_BLOCK, wrap))
-    found: list[_Block] = []
-    try:
-        for block in run(encode, tasks):
-            found.append(block)
-            memory_bytes -= block.size
-            if memory_bytes < 0:
-                found = [block.kept(place, number) for number, block in enumerate(found)]
-    except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        raise
+    if memory_bytes is None:
+        found = list(run(functools.partial(_encoded, encoder, place), tasks))
+    else:
+        place = place / f".vectors-{uuid.uuid4().hex}.tmp"
+        found = _bounded(run(functools.partial(_encoded, encoder, None), tasks), memory_bytes, place)
     lengths, means, words = zip(*found, strict=True)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     side = Side(distinct, offsets, Rows(means, place), Rows(words, place))
-    weakref.finalize(side, shutil.rmtree, place, ignore_errors=True)
+    if memory_bytes is not None:
+        weakref.finalize(side, shutil.rmtree, place, ignore_errors=True)
     return side
 
 
-class _Block(NamedTuple):
-    """Of up to 4,096 sentences the (S,) lengths, and (S, d) centroids and (T, d) words or the files that hold them."""
-
-    lengths: np.ndarray
-    centroids: np.ndarray | Path
-    words: np.ndarray | Path
-
-    @property
-    def size(self) -> int:
-        return sum(part.nbytes for part in self[1:] if isinstance(part, np.ndarray))
-
-    def kept(self, place: Path, number: int) -> "_Block":
-        if isinstance(self.words, Path):
-            return self
-        files = place / f"centroids-{number:06}.npy", place / f"words-{number:06}.npy"
-        try:
-            place.mkdir(exist_ok=True)
-            for file, rows in zip(files, self[1:], strict=True):
-                np.save(file, rows.astype(np.float16))
-        except OSError as error:
-            reason = f"{error.strerror or error}; free disk space there"
-            raise MTMetricsError(f"cannot keep vectors in {place.parent}: {reason}") from error
-        return _Block(self.lengths, *files)
+# Of up to 4,096 sentences the (S,) lengths, and (S, d) centroids and (T, d) words or the files that hold them.
+_Block = tuple[np.ndarray, np.ndarray | str, np.ndarray | str]
 
 
 def _encoded(encoder: Encoder, place: Path | None, task: tuple[int, list[str]]) -> _Block:
@@ -164,7 +138,36 @@ def _encoded(encoder: Encoder, place: Path | None, task: tuple[int, list[str]]) 
     tokens = encoder.encode(texts)
     if hasattr(encoder, "word_table"):
         tokens = tokens.select(encoder.word_table[tokens.token_ids]).normalized()
-        block = _Block(tokens.lengths, centroids(tokens), tokens.vectors)
+        block = tokens.lengths, centroids(tokens), tokens.vectors
     else:
-        block = _Block(np.zeros_like(tokens.lengths), tokens.vectors, tokens.vectors[:0])
-    return block if place is None else block.kept(place, number)
+        block = np.zeros_like(tokens.lengths), tokens.vectors, tokens.vectors[:0]
+    return block if place is None else _filed(block, place, number)
+
+
+def _bounded(found: Iterable[_Block], memory_bytes: int, place: Path) -> list[_Block]:
+    kept: list[_Block] = []
+    filed = 0
+    try:
+        for block in found:
+            kept.append(block)
+            memory_bytes -= sum(rows.nbytes for rows in block[1:])
+            if memory_bytes < 0:
+                kept[filed:] = [_filed(kept[number], place, number) for number in range(filed, len(kept))]
+                filed = len(kept)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    return kept
+
+
+def _filed(block: _Block, place: Path, number: int) -> _Block:
+    lengths, *arrays = block
+    files = [str(place / f"{name}-{number:06}.npy") for name in ("centroids", "words")]
+    try:
+        place.mkdir(exist_ok=True)
+        for file, rows in zip(files, arrays, strict=True):
+            np.save(file, rows.astype(np.float16))
+    except OSError as error:
+        reason = f"{error.strerror or error}; free disk space there"
+        raise MTMetricsError(f"cannot keep vectors in {place.parent}: {reason}") from error
+    return lengths, *files
