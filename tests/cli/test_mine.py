@@ -10,7 +10,7 @@ from mtmetrics.cli import mine
 from mtmetrics.cli.main import main
 from mtmetrics.maps.files import map_file_name, map_meta
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.mining import sentences, sides, words
+from mtmetrics.mining import sides, words
 from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.words import mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
@@ -60,19 +60,18 @@ def test_sentences_of_prepared_text(tiny_encoder, texts, tmp_path, capsys):
     assert len(out.read_text(encoding="utf-8").splitlines()) == 2
 
 
-@pytest.mark.parametrize("level", ["word", "sentence"])
-def test_a_cluster_finds_what_one_process_finds(tiny_encoder, texts, tmp_path, capsys, monkeypatch, level):
+def test_a_cluster_finds_what_one_process_finds(tiny_encoder, texts, tmp_path, capsys, monkeypatch):
     """Both keep vectors in half precision: the bound of memory is lowered for the one process."""
     monkeypatch.setattr(mine, "_MEMORY", 3)
-    for module in (words, sentences, sides):
+    for module in (words, sides):
         monkeypatch.setattr(module, "SENTENCES_PER_BLOCK", 3)
     one, several = tmp_path / "one.jsonl", tmp_path / "several.jsonl"
-    assert call(tiny_encoder, texts, one, "--level", level) == 0
+    assert call(tiny_encoder, texts, one) == 0
     printed = capsys.readouterr().out
     ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
     ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
-        assert call(tiny_encoder, texts, several, "--level", level, "--engine", "ray") == 0
+        assert call(tiny_encoder, texts, several, "--engine", "ray") == 0
     finally:
         ray.shutdown()
     assert several.read_text(encoding="utf-8") == one.read_text(encoding="utf-8")

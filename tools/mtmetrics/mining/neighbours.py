@@ -17,7 +17,7 @@ from mtmetrics.mining.sides import Rows, Run, blocks
 VectorDistance = Literal["euclidean", "cosine"]
 _BLOCK, _ADDED_AT_ONCE = 512, 2**16
 _FLAT_LIMIT = 200_000
-_SHARD = 2**20
+SHARD = 2**20
 # More than k rows are proposed, so that the rounding of the proposal does not decide which k they are.
 _SPARE = 8
 
@@ -54,7 +54,7 @@ class Index:
         *,
         measure: VectorDistance = "euclidean",
         flat_limit: int = _FLAT_LIMIT,
-        shard: int = _SHARD,
+        shard: int = SHARD,
         run: Run = map,
     ) -> None:
         self._base = base if isinstance(base, Rows) else Rows([base])
@@ -135,7 +135,7 @@ def nearest(
     *,
     measure: VectorDistance = "euclidean",
     flat_limit: int = _FLAT_LIMIT,
-    shard: int = _SHARD,
+    shard: int = SHARD,
 ) -> Neighbours:
     """The k nearest rows of (M, d) `base` for each of (N, d) `queries`; options and errors as of `Index`."""
     return Index(base, measure=measure, flat_limit=flat_limit, shard=shard).nearest(queries, k)
