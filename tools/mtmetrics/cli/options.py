@@ -85,7 +85,10 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("models")
     text = "auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1 (default: %(default)s)"
     group.add_argument("--device", default="auto", metavar="NAME,...", help=text)
-    group.add_argument("--dtype", default="float32", help="float32, bfloat16 or float16 (default: %(default)s)")
+    text = (
+        "float32, bfloat16, float16, or auto: bfloat16 where the device computes it natively, else float32 (default: "
+    )
+    group.add_argument("--dtype", help=text + "float32; auto with --engine ray)")
     text = "padded tokens per encoder batch (default: %(default)s)"
     group.add_argument("--batch-tokens", type=int, default=4096, help=text)
     text = "keep encoded texts in this folder, for later runs with the same encoder"
@@ -130,12 +133,17 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     return {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}
 
 
-def model_pool(args: argparse.Namespace) -> "ModelPool":
-    """The pool of models as the arguments ask for it."""
+def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Any]:
+    """How models are run, for `mtmetrics.scorers.pool.ModelPool`; `dtype` is the usual number format."""
+    names = ("device", "batch_tokens", "embedding_cache", "local_files_only")
+    return {name: getattr(args, name) for name in names} | {"dtype": args.dtype or dtype}
+
+
+def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPool":
+    """The pool of models as the arguments ask for it; `dtype` is the usual number format."""
     from mtmetrics.scorers.pool import ModelPool
 
-    names = ("device", "dtype", "batch_tokens", "embedding_cache", "local_files_only")
-    return ModelPool(**{name: getattr(args, name) for name in names})
+    return ModelPool(**pool_options(args, dtype=dtype))
 
 
 def progress(iterable: Any, **options: Any) -> Any:

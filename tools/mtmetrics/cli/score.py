@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from mtmetrics.cli.engine import add_engine_options
+from mtmetrics.cli.engine import score as score_on_engine
 from mtmetrics.cli.io import FORMATS, input_rows, open_writer, pick_format
 from mtmetrics.cli.options import add_metric_options, add_row_options, metric_options, model_pool, progress
 
@@ -28,11 +30,14 @@ def add_parser(subparsers: Any) -> None:
         help="95 %% bootstrap interval of the system score (1,000 resamples of the segments)",
     )
     add_metric_options(parser)
+    add_engine_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Scores and prints."""
+    if args.engine is not None:
+        return score_on_engine(args)
     form = pick_format(args.format, args.out)
     names, rows, compared = input_rows(args)
     from mtmetrics.scorers.base import chunked, joined, total_report

@@ -53,7 +53,8 @@ class MetricModule(evaluate.Metric):
     LOAD_ARGUMENTS: ClassVar[str] = """\
     device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several,
         such as `"cuda:0,cuda:1"` or `[0, 1]`, share the work.
-    dtype (`str`): `"float32"` (default), `"bfloat16"` or `"float16"`, for encoders.
+    dtype (`str`): `"float32"` (default), `"bfloat16"`, `"float16"`, or `"auto"` (bfloat16 where the device computes it
+        natively, else float32), for encoders.
     batch_tokens (`int`): padded tokens per encoder batch, 4096 by default; fewer where memory runs out.
     embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; none
         by default.

@@ -52,6 +52,29 @@ def pick_device(device: int | str) -> "torch.device":
     return chosen
 
 
+def pick_dtype(name: str, device: Devices) -> str:
+    """The number format of that name; of ``"auto"`` what suits the devices: ``"bfloat16"`` where all of them compute it
+    natively (CUDA from Ampere, CPUs with AMX or AVX512-BF16), else ``"float32"``.
+
+    Raises:
+        InputError: an unknown name, or as `pick_devices`.
+    """
+    if choice("dtype", name, (*DTYPES, "auto")) != "auto":
+        return name
+    return "bfloat16" if all(map(_computes_bfloat16, pick_devices(device))) else "float32"
+
+
+def _computes_bfloat16(device: "torch.device") -> bool:
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    if device.type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):  # as before torch 2.10
+        return False
+    able = torch.cpu.get_capabilities()
+    return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
+
+
 def torch_dtype(name: str) -> "torch.dtype":
     """The torch number format that one of `DTYPES` names."""
     import torch

@@ -9,7 +9,7 @@ import numpy as np
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, sentence_model
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.cache import TextCache
-from mtmetrics.models.device import Devices, pick_devices, torch_dtype
+from mtmetrics.models.device import Devices, pick_devices, pick_dtype
 from mtmetrics.models.packed import PackedTokens, distinct
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
 
@@ -82,11 +82,11 @@ class SentenceTransformerEncoder:
         dtype: str = "float32",
         local_files_only: bool = False,
     ) -> None:
-        self.name, self.label, self.dtype = str(model), model_label(model), dtype
+        self.name, self.label = str(model), model_label(model)
+        self.dtype = pick_dtype(dtype, device)  # refuses unknown names before anything is loaded
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = model_fingerprint(folder)
-        torch_dtype(dtype)  # refuses unknown names before anything is loaded
-        self._model = sentence_model(folder, str(pick_devices(device)[0]), dtype)
+        self._model = sentence_model(folder, str(pick_devices(device)[0]), self.dtype)
         self._model.eval()
         self.dim: int = self._model.get_embedding_dimension()
         self._recent = TextCache(_CACHE_BYTES, lambda encoded: encoded[0].nbytes)

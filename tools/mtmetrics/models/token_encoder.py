@@ -13,7 +13,7 @@ from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_la
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import positive
 from mtmetrics.models.cache import EmbeddingCache, EncodedText, TextCache
-from mtmetrics.models.device import Devices, pick_devices, torch_dtype
+from mtmetrics.models.device import Devices, pick_devices, pick_dtype, torch_dtype
 from mtmetrics.models.packed import PackedTokens, distinct
 from mtmetrics.models.runner import BatchRunner, replicate
 from mtmetrics.models.words import text_words, word_table
@@ -48,7 +48,8 @@ class TokenEncoder:
         revision: Hub revision.
         device: ``"auto"`` (CUDA, then MPS, then CPU), a device, or several of them, see
             `mtmetrics.models.device.pick_devices`; each gets a copy of the model and its share of the batches.
-        dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``, whatever the weights are stored in.
+        dtype: ``"float32"``, ``"bfloat16"``, ``"float16"`` or ``"auto"``, see `mtmetrics.models.device.pick_dtype`;
+            whatever the weights are stored in.
         batch_tokens: padded tokens per batch; fewer where memory runs out.
         cache_bytes: bound of the cache of encoded texts in memory.
         embedding_cache: folder where encoded texts are kept for later runs (`mtmetrics.models.cache.EmbeddingCache`).
@@ -76,13 +77,13 @@ class TokenEncoder:
         local_files_only: bool = False,
     ) -> None:
         positive("batch_tokens", batch_tokens)
-        self.dtype = dtype
+        self.dtype = pick_dtype(dtype, device)
         devices = pick_devices(device)
         self.name = str(model)
         self.label = model_label(model)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = model_fingerprint(folder)
-        self.tokenizer, network = pretrained("AutoModel", folder, torch_dtype(dtype))
+        self.tokenizer, network = pretrained("AutoModel", folder, torch_dtype(self.dtype))
         depth: int = network.config.num_hidden_layers
         self.depth: int | None = depth
         self.layer = depth if layer is None else layer

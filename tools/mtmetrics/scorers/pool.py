@@ -8,6 +8,7 @@ import numpy as np
 
 from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_size
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.device import pick_dtype
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.token_encoder import TokenEncoder
 
@@ -26,7 +27,7 @@ class ModelPool:
 
     Args:
         device: ``"auto"``, a device, or several of them, see `mtmetrics.models.device.pick_devices`.
-        dtype: number format of the encoders.
+        dtype: number format of the encoders, see `mtmetrics.models.device.pick_dtype`.
         batch_tokens: padded tokens per encoder batch; fewer where memory runs out.
         embedding_cache: folder where encoded texts are kept for later runs; None keeps none.
         local_files_only: never ask the Hub.
@@ -42,7 +43,8 @@ class ModelPool:
         local_files_only: bool = False,
     ) -> None:
         self.device = device
-        self.dtype = dtype
+        # Here too, since stages of a production are found again by it.
+        self.dtype = dtype if dtype != "auto" else pick_dtype(dtype, device)
         self.batch_tokens = batch_tokens
         self.embedding_cache = embedding_cache
         self.local_files_only = local_files_only
