@@ -123,7 +123,7 @@ class _Encoder:
 
     @functools.cached_property
     def loaded(self) -> Any:
-        pool = model_pool(self._args)
+        pool = model_pool(self._args, dtype="auto" if self._args.engine else "float32")
         load = pool.encoder if self._args.level == "word" else pool.sentence_encoder
         return load(self._args.encoder, layer=self._args.layer)
 

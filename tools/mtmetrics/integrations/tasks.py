@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path, make_folder, sha256_file
-from mtmetrics.integrations.engine import Engine, map_blocks
+from mtmetrics.integrations.engine import Engine, map_blocks, written
 
 if TYPE_CHECKING:
     import pyarrow
@@ -39,8 +39,6 @@ class TaskMap:
         self, function: Callable[[Any], tuple[Any, ...] | None], tasks: Iterable[Task]
     ) -> Iterator[tuple[Any, ...]]:
         """Yields the results in the order of the tasks, when all are there; raises what `map_blocks` does."""
-        from pyarrow import parquet
-
         place = self._folder / str(self._calls)
         self._calls += 1
         make_folder(place)
@@ -56,9 +54,8 @@ class TaskMap:
         done = map_blocks(worker, str(file), str(results), engine=self._engine, settings=settings, block_rows=1)
         for _ in self._wrap(done, total=count):
             pass
-        for number in range(count):
-            [row] = parquet.read_table(results / f"part-00000-{number:012}.parquet")["result"].to_pylist()
-            with np.load(io.BytesIO(row), allow_pickle=False) as stored:
+        for result in written(str(results), "result"):
+            with np.load(io.BytesIO(result), allow_pickle=False) as stored:
                 values = [stored[name] for name in stored.files]
             yield tuple(value if value.ndim else value.item() for value in values)
 
