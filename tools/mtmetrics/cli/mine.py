@@ -106,9 +106,11 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
             positive(f"--{option}", getattr(args, option))
     if args.share is not None and not 0 < args.share <= 1:
         raise InputError(f"--share {args.share}: must be above 0 and at most 1")
-    if args.engine is not None and args.memory is not None:
-        raise InputError("--memory has no effect with --engine, whose tasks hold one block each; leave it out")
-    if args.engine is None and args.cpus_per_worker != 1:
+    if args.engine is not None:
+        require_extra("ray", "--engine ray")
+        if args.memory is not None:
+            raise InputError("--memory has no effect with --engine, whose tasks hold one block each; leave it out")
+    elif args.cpus_per_worker != 1:
         raise InputError("--cpus-per-worker has no effect without --engine; leave it out")
     if not Path(args.out).parent.is_dir():
         raise InputError(f"--out {args.out}: there is no such folder")
@@ -156,18 +158,19 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
         encode = functools.partial(encode_side, encoder=encoder, wrap=encoding, **room)
         return lambda *sides: mine(*map(encode, sides), **given, wrap=mining)
 
+    from mtmetrics.cli.engine import absolute_paths
     from mtmetrics.integrations.engine import Engine
     from mtmetrics.integrations.tasks import TaskMap
 
     engine = Engine.parse(args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto")
-    settings = {
-        "encoder": encoder.fingerprint,
-        **{name: getattr(args, name) for name in ("level", "layer", "dtype", "k")},
-    }
-    settings["map"] = given["remapping"].fingerprint if "remapping" in given else None
+    fingerprint = given["remapping"].fingerprint if "remapping" in given else None
+    settings = {name: getattr(args, name) for name in ("level", "layer", "dtype", "k")}
+    settings |= {"encoder": encoder.fingerprint, "map": fingerprint}
     folder = _work(args)
     run = TaskMap(engine, folder / "encoded", settings, encoding)
-    encode = functools.partial(encode_side, encoder=make(args), memory_bytes=None, run=run)
+    paths = absolute_paths({name: getattr(args, name) for name in ("encoder", "embedding_cache")})
+    lazy = make(argparse.Namespace(**vars(args) | paths))
+    encode = functools.partial(encode_side, encoder=lazy, memory_bytes=None, run=run)
     run = TaskMap(dataclasses.replace(engine, gpus=False), folder / "mined", settings, mining)
     if args.level == "word":
         given["threads"] = args.cpus_per_worker
