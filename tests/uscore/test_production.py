@@ -8,6 +8,7 @@ import tomllib
 import unittest.mock
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers import write
 from transformers import AutoTokenizer
@@ -22,7 +23,7 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.uscore import UScoreConfig
+from mtmetrics.uscore import UScoreConfig, report
 from mtmetrics.uscore.production import Material, produce_uscore
 
 pytest.importorskip("faiss", reason="needs the extra 'mining'")
@@ -243,6 +244,18 @@ def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, option
     with pytest.raises((InputError, ArtifactError), match=message):
         produce(folder, tmp_path / "out", **options)
     assert not (tmp_path / "out" / "log.jsonl").exists()
+
+
+def test_a_sentence_without_words_matches_none(tmp_path, monkeypatch):
+    """Not the last target, whose place a number of -1 would name."""
+    job = unittest.mock.Mock(maps=[], start=unittest.mock.Mock(sentences=None))
+    job.stages.run = lambda name, measure, **options: measure(tmp_path)
+    job.settings.return_value = job.word_settings.return_value = {}
+    monkeypatch.setattr(report, "encode_side", lambda texts, encoder: unittest.mock.Mock(texts=texts))
+    found = unittest.mock.Mock(targets=np.array([0, -1]))
+    monkeypatch.setattr(report, "find_closest", lambda *sides, k, threads: found)
+    report.precision(job, [("das haus", "the house"), ("?", "!")])
+    assert json.loads((tmp_path / "measured.json").read_text())["words"] == {"start": 0.5}
 
 
 def test_a_missing_package_is_told_before_the_work(folder, tmp_path, monkeypatch):
