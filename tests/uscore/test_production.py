@@ -248,7 +248,7 @@ def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, option
 
 def test_a_sentence_without_words_matches_none(tmp_path, monkeypatch):
     """Not the last target, whose place a number of -1 would name."""
-    job = unittest.mock.Mock(maps=[], start=unittest.mock.Mock(sentences=None))
+    job = unittest.mock.Mock(maps=[], models=[], start=unittest.mock.Mock(sentences=None))
     job.stages.run = lambda name, measure, **options: measure(tmp_path)
     job.settings.return_value = job.word_settings.return_value = {}
     monkeypatch.setattr(report, "encode_side", lambda texts, encoder: unittest.mock.Mock(texts=texts))
