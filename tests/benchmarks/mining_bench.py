@@ -1,8 +1,9 @@
 """Measures mining by Word Mover's Distance: ``mining_bench.py [--source-text FILE --target-text FILE] [--sizes N,N]
 [--json OUT]``.
 
-Each size runs in a process of its own with the bundled encoder: 20 candidates per source, the best 5 % of pairs, after
-one remapping where a map is given. Seconds are those of the processor. The files hold one prepared sentence per line;
+Each size runs in a process of its own with the bundled encoder, once with all vectors in memory and once with all in
+files: 20 candidates per source, the best 5 % of pairs, after one remapping where a map is given. Seconds are those of
+the processor. The files hold one prepared sentence per line;
 without files the sentences are made up, of which no two resemble each other, so that bounds rule out less. Exit code 0
 whatever the numbers say: a busy machine is no failure.
 """
@@ -14,23 +15,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from measure import Report, machine, options, probe
 from workload import made_sentences
 
 from mtmetrics.layout import bundled_artifacts
-from mtmetrics.mining.neighbours import inverted_file_size
+from mtmetrics.mining.neighbours import SHARD, inverted_file_size
 
 _LARGE = 4_000_000
 
 
-def measure(report: Report, size: int, found: dict[str, Any]) -> None:
-    """One size."""
-    what, seconds, counts = f"{size} x {size}", found["seconds"], found["counts"]
+def measure(report: Report, what: str, found: dict[str, Any]) -> None:
+    """One run."""
+    seconds, counts = found["seconds"], found["counts"]
     report.add(f"{what}: encoding", seconds["encoding"], "s")
     report.add(f"{what}: mining", seconds["mining"], "s")
     report.add(f"{what}: of it, candidates", seconds["candidates"], "s")
     report.add(f"{what}: of it, bounds and transport", seconds["transport"], "s")
-    report.add(f"{what}: share of the neighbours that an inverted file finds", found["recall"])
+    if "recall" in found:
+        report.add(f"{what}: share of the neighbours that an inverted file finds", found["recall"])
+        report.add(f"{what}: building an inverted file", seconds["inverted file, building"], "s")
+        report.add(f"{what}: searching in it", seconds["inverted file, search"], "s")
     report.add(f"{what}: peak memory", found["peak"], "MiB")
     above = found["peak"] - found["before"]
     report.add(f"{what}: peak memory above the models / word vectors", above / _vectors_mib(found), "x")
@@ -47,16 +52,13 @@ def _vectors_mib(found: dict[str, Any]) -> float:
     return found["tokens"] * 256 * 4 / 2**20
 
 
-def growth(report: Report, found: dict[int, dict[str, Any]]) -> None:
+def estimate(report: Report, found: dict[int, dict[str, Any]]) -> None:
     """How time grows between the smallest and the largest size, and what that means for the paper's four million."""
     small, large = min(found), max(found)
-    steps = math.log(large / small)
     total = {size: row["seconds"]["encoding"] + row["seconds"]["mining"] for size, row in found.items()}
-    for what, value in (
-        ("encoding and mining", math.log(total[large] / total[small])),
-        ("candidates", math.log(found[large]["seconds"]["candidates"] / found[small]["seconds"]["candidates"])),
-    ):
-        report.add(f"growth exponent of {what}, {small} to {large}", value / steps)
+    if small < large:
+        exponent = math.log(total[large] / total[small]) / math.log(large / small)
+        report.add(f"growth exponent of encoding and mining, {small} to {large}", exponent)
     seconds = found[large]["seconds"]
     hours = {
         "encoding": seconds["encoding"] * _LARGE / large / 3600,
@@ -64,19 +66,21 @@ def growth(report: Report, found: dict[int, dict[str, Any]]) -> None:
         "candidates by inverted file": _inverted_seconds(seconds, large) / 3600,
     }
     for what, value in {**hours, "together": sum(hours.values())}.items():
-        report.add(f"estimate for {_LARGE} x {_LARGE}: {what}", value, "h")
-    vectors = _vectors_mib(found[large]) * _LARGE / large / 1024
-    report.add(f"estimate for {_LARGE}: word vectors of both sides", vectors, "GiB")
+        report.add(f"estimate for {_LARGE} x {_LARGE}: {what}", value, "h on one core")
+    vectors = _vectors_mib(found[large]) * _LARGE / large / 2048
+    report.add(f"estimate for {_LARGE}: files of both sides", vectors, "GiB")
 
 
 def _inverted_seconds(seconds: dict[str, float], size: int) -> float:
-    """Seconds of an inverted file at the large size, which grow with the comparisons of two vectors."""
+    """Seconds of inverted files at the large size, which grow with the comparisons of two vectors."""
 
-    def comparisons(rows: int) -> tuple[float, float]:
-        lists, probes = inverted_file_size(rows)
-        return lists * min(rows, 64 * lists), rows * (lists + probes * rows / lists)
+    def comparisons(rows: int) -> np.ndarray:
+        shards = math.ceil(rows / SHARD)
+        shard = rows / shards
+        lists, probes = inverted_file_size(round(shard))
+        return shards * np.array([lists * min(shard, 64 * lists), rows * (lists + probes * shard / lists)])
 
-    steps = [large / small for large, small in zip(comparisons(_LARGE), comparisons(size), strict=True)]
+    steps = comparisons(_LARGE) / comparisons(size)
     return steps[0] * seconds["inverted file, building"] + steps[1] * seconds["inverted file, search"]
 
 
@@ -100,13 +104,17 @@ def main(argv: Sequence[str] | None = None) -> int:
                 Path(paths[side]).write_text("\n".join(made_sentences(sizes[-1], seed=side)), encoding="utf-8")
         for size in sizes:
             arguments = [*paths, size, bundled_artifacts() / "mini-encoder", *(["--map", args.map] if args.map else [])]
-            row = probe("mining_probe.py", *arguments, *(["--unpruned"] if size == sizes[0] else []))
-            if row is None:  # the sizes before it are not lost
+            others = ["--unpruned", "--inverted"] if size == sizes[0] else ["--inverted"]
+            runs = [probe("mining_probe.py", *arguments, *options) for options in (others, ["--files"])]
+            if None in runs:  # the sizes before it are not lost
                 break
-            found[size] = row
-            measure(report, size, row)
-    if len(found) > 1:
-        growth(report, found)
+            found[size] = runs[0]
+            for what, run in zip((f"{size} x {size}", f"{size} x {size} in files"), runs, strict=True):
+                measure(report, what, run)
+            same = len(set(map(tuple, runs[0]["pairs"])) & set(map(tuple, runs[1]["pairs"])))
+            report.add(f"{size} x {size}: pairs that both find", same / len(runs[0]["pairs"]))
+    if found:
+        estimate(report, found)
     report.finish(args.json, source=args.source_text, target=args.target_text, map=args.map)
     return 0
 

@@ -1,5 +1,5 @@
 """Mines by Word Mover's Distance and prints what it took as JSON: ``mining_probe.py SOURCES TARGETS COUNT ENCODER
-[--map FILE]``.
+[--map FILE] [--unpruned] [--inverted] [--files]``.
 
 Seconds are those of the processor, all threads together, since other programs may run beside this one.
 """
@@ -17,10 +17,10 @@ from memory_probe import peak_mib
 
 from mtmetrics.cli.main import return_large_blocks
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.matching.transport import centroids
 from mtmetrics.mining import neighbours, words
-from mtmetrics.mining.neighbours import nearest
-from mtmetrics.mining.words import closest, encode_side, mine_words
+from mtmetrics.mining.neighbours import Index, nearest
+from mtmetrics.mining.sides import encode_side
+from mtmetrics.mining.words import closest, mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.textio import iter_lines
 
@@ -57,6 +57,8 @@ def main() -> None:
     parser.add_argument("encoder")
     parser.add_argument("--map")
     parser.add_argument("--unpruned", action="store_true", help="solve all candidates too, and compare the pairs")
+    parser.add_argument("--inverted", action="store_true", help="look for neighbours by an inverted file too")
+    parser.add_argument("--files", action="store_true", help="keep all vectors in files")
     args = parser.parse_args()
     return_large_blocks()
     encoder = TokenEncoder(args.encoder, cache_bytes=0)
@@ -64,9 +66,10 @@ def main() -> None:
     texts = [first_lines(path, args.count) for path in (args.sources, args.targets)]
     mine_words(*(encode_side(side[-50:], encoder) for side in texts), remapping)  # loads the libraries
     encoded, before, clock = encoder.counts.computed, peak_mib(), Clock()
-    sides = [clock.timed("encoding", encode_side)(side, encoder) for side in texts]
+    bound = 0 if args.files else 2**40
+    sides = [clock.timed("encoding", encode_side)(side, encoder, memory_bytes=bound) for side in texts]
     with (
-        mock.patch.object(words, "nearest", clock.timed("candidates", nearest)),
+        mock.patch.object(Index, "nearest", clock.timed("candidates", Index.nearest)),
         mock.patch.object(words, "closest", clock.timed("transport", closest)),
     ):
         start = time.process_time()
@@ -76,9 +79,10 @@ def main() -> None:
         "seconds": clock.seconds,
         "before": before,
         "peak": peak_mib(),
-        "tokens": sum(len(side.tokens.vectors) for side in sides),
+        "tokens": sum(len(side.words) for side in sides),
         "encoded": encoder.counts.computed - encoded,
         "counts": mined.counts,
+        "pairs": mined.pairs(),
     }
     if args.unpruned:
         with (
@@ -86,14 +90,15 @@ def main() -> None:
             mock.patch.object(words, "relaxed_distances", lambda cost, source, target, starts: np.zeros(len(starts))),
         ):
             found["same_pairs"] = mine_words(*sides, remapping).pairs() == mined.pairs()
-    means = [centroids(side.tokens) for side in sides]
-    flat = nearest(*means, 20).rows
-    with (
-        mock.patch.object(neighbours, "_index", clock.timed("inverted file, building", neighbours._index)),
-        mock.patch.object(neighbours, "_propose", clock.timed("inverted file, search", neighbours._propose)),
-    ):
-        inverted = nearest(*means, 20, flat_limit=0).rows
-    found["recall"] = float(np.mean([np.isin(one, two).mean() for one, two in zip(flat, inverted, strict=True)]))
+    if args.inverted:
+        queries = sides[0].centroids[:]
+        flat = nearest(queries, sides[1].centroids, 20).rows
+        with (
+            mock.patch.object(Index, "_make", clock.timed("inverted file, building", Index._make)),
+            mock.patch.object(neighbours, "_propose", clock.timed("inverted file, search", neighbours._propose)),
+        ):
+            inverted = nearest(queries, sides[1].centroids, 20, flat_limit=0).rows
+        found["recall"] = float(np.mean([np.isin(one, two).mean() for one, two in zip(flat, inverted, strict=True)]))
     print(json.dumps(found))
 
 

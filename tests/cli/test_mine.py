@@ -6,10 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mtmetrics.cli import mine
 from mtmetrics.cli.main import main
 from mtmetrics.maps.files import map_file_name, map_meta
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.mining.words import encode_side, mine_words
+from mtmetrics.mining import sides, words
+from mtmetrics.mining.sides import encode_side
+from mtmetrics.mining.words import mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import read_pairs
 
@@ -22,8 +25,8 @@ ENGLISH += ["the house is very large today", "a tree is standing there by the ho
 @pytest.fixture
 def texts(tmp_path: Path) -> list[str]:
     paths = [tmp_path / "de.txt", tmp_path / "en.txt"]
-    for path, sentences in zip(paths, (GERMAN, ENGLISH), strict=True):
-        path.write_text("\n".join([*sentences, sentences[0], "", "1 2", ""]), encoding="utf-8")
+    for path, lines in zip(paths, (GERMAN, ENGLISH), strict=True):
+        path.write_text("\n".join([*lines, lines[0], "", "1 2", ""]), encoding="utf-8")
     return ["--source-text", str(paths[0]), "--target-text", str(paths[1])]
 
 
@@ -57,6 +60,28 @@ def test_sentences_of_prepared_text(tiny_encoder, texts, tmp_path, capsys):
     assert len(out.read_text(encoding="utf-8").splitlines()) == 2
 
 
+def test_a_cluster_finds_what_one_process_finds(tiny_encoder, texts, tmp_path, capsys, monkeypatch):
+    """Both keep vectors in half precision: the bound of memory is lowered for the one process."""
+    monkeypatch.setattr(mine, "_MEMORY", 3)
+    for module in (words, sides):
+        monkeypatch.setattr(module, "SENTENCES_PER_BLOCK", 3)
+    one, several = tmp_path / "one.jsonl", tmp_path / "several.jsonl"
+    assert call(tiny_encoder, texts, one) == 0
+    printed = capsys.readouterr().out
+    # Ray reads these when it is imported: loopback alone, and processes that are not the last to be served.
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
+    ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        assert call(tiny_encoder, texts, several, "--engine", "ray", "--dtype", "float32") == 0
+    finally:
+        ray.shutdown()
+    assert several.read_text(encoding="utf-8") == one.read_text(encoding="utf-8")
+    assert capsys.readouterr().out == printed
+    assert {path.name for path in tmp_path.iterdir()} == {"de.txt", "en.txt", "one.jsonl", "several.jsonl"}
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -71,6 +96,10 @@ def test_sentences_of_prepared_text(tiny_encoder, texts, tmp_path, capsys):
         (["--prepared", "--source-text", "EMPTY"], "empty.txt: empty; there are no sentences"),
         (["--sentences", "0"], "--sentences 0"),
         (["--k", "0"], "--k 0"),
+        (["--memory", "1G"], "'1G': give at least 2G"),
+        (["--memory", "much"], "'much': give at least 2G"),
+        (["--memory", "4G", "--engine", "ray"], "--memory has no effect with --engine"),
+        (["--cpus-per-worker", "2"], "--cpus-per-worker has no effect without --engine"),
         (["--share", "2"], "--share 2.0: must be above 0 and at most 1"),
         (["--source-text", "-", "--target-text", "-"], "--source-text and --target-text: both are -"),
         (["--encoder", "none"], "none"),

@@ -1,10 +1,13 @@
 """Nearest neighbours: by hand, against plain sorting, and the same whatever the index and the shards."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.mining.neighbours import nearest
+from mtmetrics.mining.neighbours import Index, nearest
+from mtmetrics.mining.sides import Rows
 
 
 def points(rows: int, seed: int, dim: int = 8) -> np.ndarray:
@@ -68,3 +71,14 @@ def test_few_rows_and_wrong_settings() -> None:
         nearest(points(3, 1), points(2, 2), 0)
     with pytest.raises(InputError, match="measure 'manhattan'"):
         nearest(points(3, 1), points(2, 2), 1, measure="manhattan")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_inverted_files_lie_with_the_rows_and_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, queries = Rows([points(300, 1)], tmp_path), points(5, 2)
+    found = Index(rows, flat_limit=10, shard=150).nearest(queries, 3)
+    assert {path.name for path in tmp_path.iterdir()} == {"inverted-0-150.faiss", "inverted-150-300.faiss"}
+    monkeypatch.setattr("faiss.index_factory", None)
+    again = Index(rows, flat_limit=10, shard=150).nearest(queries, 3)
+    assert again.rows.tolist() == found.rows.tolist()
+    assert found.values == pytest.approx(np.linalg.norm(queries[:, None] - rows[:][found.rows], axis=2), abs=1e-6)

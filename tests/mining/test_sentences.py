@@ -7,6 +7,7 @@ import pytest
 
 from mtmetrics.errors import InputError
 from mtmetrics.mining.sentences import mine_sentences, ratio_margins
+from mtmetrics.mining.sides import encode_side
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 
@@ -45,18 +46,13 @@ def test_mines_distinct_sentences(tiny_encoder: Path) -> None:
     encoder = MeanPooledEncoder(TokenEncoder(tiny_encoder))
     sources = ["der hund schläft nicht", "ich sehe die katze", " ", "der hund schläft nicht", "das haus ist groß"]
     targets = ["i see the cat", "the dog sleeps", "", "a large tree", "i see the cat"]
-    mined = mine_sentences(sources, targets, encoder, k=3)
+    sides = encode_side(sources, encoder), encode_side(targets, encoder)
+    mined = mine_sentences(*sides, k=3)
     assert mined.counts["sources"] == 3
     assert mined.counts["targets"] == 3
     assert len(set(mined.targets)) == len(mined.targets)
     assert (np.diff(mined.scores) <= 0).all()
-    assert mine_sentences(sources, targets, encoder, k=99).counts["kept"] >= 1
-    assert len(mine_sentences(sources, targets, encoder, k=3, limit=1).pairs()) == 1
-
-
-def test_empty_sides_and_wrong_settings(tiny_encoder: Path) -> None:
-    encoder = MeanPooledEncoder(TokenEncoder(tiny_encoder))
-    with pytest.raises(InputError, match="there are no sentences to mine"):
-        mine_sentences(["das haus"], ["", " "], encoder)
+    assert mine_sentences(*sides, k=99).counts["kept"] >= 1
+    assert len(mine_sentences(*sides, k=3, limit=1).pairs()) == 1
     with pytest.raises(InputError, match="limit 0"):
-        mine_sentences(["das haus"], ["the house"], encoder, limit=0)
+        mine_sentences(*sides, limit=0)

@@ -1,7 +1,6 @@
 """The word level: pruning changes nothing, sentences are encoded once, what comes out is the best; aligned words."""
 
 import dataclasses
-import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.errors import InputError
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.align import align_words
 from mtmetrics.matching.transport import word_mover_distances
 from mtmetrics.mining import words
-from mtmetrics.mining.words import closest, encode_side, find_closest, mine_words
+from mtmetrics.mining.sides import Rows, encode_side
+from mtmetrics.mining.words import closest, find_closest, mine_words
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
 
@@ -76,23 +76,19 @@ def test_threads_change_nothing():
     assert one.skipped > one.solved
 
 
-def test_finds_the_lowest_distance_of_all_where_k_covers_all(encoder, monkeypatch):
+def test_finds_the_lowest_distance_of_all_where_k_covers_all(encoder):
     x, y = encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder)
-    found = find_closest(x, y, k=99)
+    found, targets = find_closest(x, y, k=99), y.take(slice(None))
     for source in range(len(GERMAN)):
-        values = word_mover_distances(dataclasses.replace(x.tokens, index=np.full(len(ENGLISH), source)), y.tokens)
-        assert found.distances[source] == pytest.approx(values.min(), abs=1e-6)
-    monkeypatch.setattr(words, "_COMPARED_AT_ONCE", 2)
-    in_blocks = find_closest(x, y, k=99)
-    assert in_blocks.targets.tolist() == found.targets.tolist()
-    assert in_blocks.distances == pytest.approx(found.distances, abs=1e-6)
+        one = dataclasses.replace(x.take(slice(None)), index=np.full(len(ENGLISH), source))
+        assert found.distances[source] == pytest.approx(word_mover_distances(one, targets).min(), abs=1e-6)
 
 
 def test_a_map_is_applied_to_the_sources_alone(encoder):
     sides = encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder)
     direction = np.random.default_rng(0).normal(size=encoder.dim)
     remapping = Remapping("umd", (direction / np.linalg.norm(direction),))
-    mapped = dataclasses.replace(sides[0], tokens=sides[0].tokens.with_vectors(remapping.apply).normalized())
+    mapped = dataclasses.replace(sides[0], words=Rows([sides[0].take(slice(None), remapping).vectors]))
     found, expected = find_closest(*sides, remapping, k=3), find_closest(mapped, sides[1], k=3)
     assert found.distances == pytest.approx(expected.distances, abs=1e-6)
     assert found.distances != pytest.approx(find_closest(*sides, k=3).distances, abs=1e-3)
@@ -108,23 +104,6 @@ def test_every_sentence_is_encoded_once(encoder):
     # A target may stand in several pairs, as in the paper.
     assert len(mined.targets) == len(GERMAN) > len(set(mined.targets))
     assert [len(mine_words(*sides, k=4, share=share).scores) for share in (0.2, 0.01)] == [1, 1]
-
-
-def test_vectors_beyond_the_bound_go_to_a_file(encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(words, "_ENCODED_AT_ONCE", 7)
-    texts = [f"{first} {second}" for first in GERMAN for second in GERMAN]
-    memory, disk = encode_side(texts, encoder), encode_side(texts, encoder, memory_bytes=0, folder=tmp_path)
-    assert isinstance(disk.tokens.vectors, np.memmap)
-    assert np.array_equal(memory.tokens.vectors, disk.tokens.vectors)
-    other = encode_side(ENGLISH, encoder)
-    assert find_closest(disk, other, k=2).distances.tolist() == find_closest(memory, other, k=2).distances.tolist()
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(MTMetricsError, match="cannot keep word vectors in .*none: No such file"):
-        encode_side(texts, encoder, memory_bytes=0, folder=tmp_path / "none")
-    full = unittest.mock.Mock(side_effect=OSError(28, "No space left on device"))
-    monkeypatch.setattr("tempfile.TemporaryFile", full)
-    with pytest.raises(MTMetricsError, match="No space left on device; free disk space there"):
-        encode_side(GERMAN, encoder, memory_bytes=0)
 
 
 def test_refusals(encoder):

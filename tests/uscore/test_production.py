@@ -22,13 +22,14 @@ from mtmetrics.artifacts.convert import convert_model
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.maps.files import load_map
-from mtmetrics.mining.words import encode_side, mine_words
+from mtmetrics.mining.sides import encode_side
+from mtmetrics.mining.words import mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.training.run import Run
-from mtmetrics.uscore import UScoreConfig, production
+from mtmetrics.uscore import UScoreConfig, production, report
 from mtmetrics.uscore.production import Material, produce_uscore
 
 pytest.importorskip("faiss", reason="needs the extra 'mining'")
@@ -333,6 +334,18 @@ def test_what_would_fail_later_is_refused_before_the_work(
     with pytest.raises(MTMetricsError, match=message):
         produce(folder, tmp_path / "out", preset=tmp_path / "preset")
     assert not (tmp_path / "out" / "log.jsonl").exists()
+
+
+def test_a_sentence_without_words_matches_none(tmp_path, monkeypatch):
+    """Not the last target, whose place a number of -1 would name."""
+    job = unittest.mock.Mock(maps=[], models=[], start=unittest.mock.Mock(sentences=None))
+    job.stages.run = lambda name, measure, **options: measure(tmp_path)
+    job.settings.return_value = job.word_settings.return_value = {}
+    monkeypatch.setattr(report, "encode_side", lambda texts, encoder: unittest.mock.Mock(texts=texts))
+    found = unittest.mock.Mock(targets=np.array([0, -1]))
+    monkeypatch.setattr(report, "find_closest", lambda *sides, k, threads: found)
+    report.precision(job, [("das haus", "the house"), ("?", "!")])
+    assert json.loads((tmp_path / "measured.json").read_text())["words"] == {"start": 0.5}
 
 
 def test_a_missing_package_is_told_before_the_work(folder, tmp_path, monkeypatch):

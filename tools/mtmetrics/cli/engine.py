@@ -53,7 +53,7 @@ def score(args: argparse.Namespace) -> int:
     settings = {name: value for name, value in settings.items() if value is not None and name != "threads"}
     columns = (column.removesuffix("s"), "translation")
     blocks = map_blocks(
-        functools.partial(_worker, columns, _absolute(options), _absolute(pool), engine.cpus_per_worker),
+        functools.partial(_worker, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker),
         args.file,
         args.out,
         engine=engine,
@@ -83,7 +83,7 @@ def _worker(*arguments: Any) -> Any:
     return ScoringWorker(*given, threads=threads)
 
 
-def _absolute(options: dict[str, Any]) -> dict[str, Any]:
+def absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
     """The options with paths that hold in the working folder of another process."""
     there = {name: value for name, value in options.items() if isinstance(value, str) and os.path.exists(value)}
     return options | {name: os.path.abspath(value) for name, value in there.items()}

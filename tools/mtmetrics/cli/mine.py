@@ -1,8 +1,11 @@
 """``mtmetrics mine``: finds sentences that translate each other in two monolingual files."""
 
 import argparse
+import dataclasses
 import functools
 import json
+import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +14,8 @@ from typing import Any
 from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.inputs import choice, language_pair, positive
+
+_MEMORY, _LEAST_MEMORY = 12 * 2**30, 2 * 2**30
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,7 +32,8 @@ def add_parser(subparsers: Any) -> None:
     add("--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line")
     add("--target-text", required=True, metavar="FILE", help="sentences of the target language")
     add("--out", required=True, metavar="FILE", help="the pairs, as JSON Lines")
-    add("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
+    text = "folder, bundled artifact or Hub repository (default: %(default)s)"
+    add("--encoder", default="mini-encoder", metavar="MODEL", help=text)
     add("--layer", type=int, help="hidden state of the encoder (default: last)")
     add("--level", choices=("word", "sentence"), default="word", help="what is compared (default: %(default)s)")
     add("--k", type=int, help="nearest neighbours to look at (default: 20 with word, 5 with sentence)")
@@ -35,6 +41,13 @@ def add_parser(subparsers: Any) -> None:
     add("--limit", type=int, help="sentence: pairs to keep (default: 100000)")
     add("--map", help="word: map of the source side, clp or umd (default: none)")
     add("--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact")
+    text = "stay below it, such as 4G; vectors that need more go to files beside --out, and are mined block by block "
+    text += "(default: 12G)"
+    add("--memory", type=_size, metavar="SIZE", help=text)
+    text = "ray, or ray=ADDRESS of a cluster: blocks are its tasks; --out must be on a disk that all nodes share"
+    add("--engine", metavar="ray[=ADDRESS]", help=text)
+    text = "with --engine on nodes without GPUs: CPUs that a task takes (default: %(default)s)"
+    add("--cpus-per-worker", type=int, default=1, metavar="N", help=text)
     add = parser.add_argument_group("text").add_argument
     add("--sentences", type=int, default=40_000, help="sentences to draw from each file (default: %(default)s)")
     add("--seed", type=int, default=1, help="of the draw (default: %(default)s)")
@@ -42,6 +55,15 @@ def add_parser(subparsers: Any) -> None:
     add("--no-language-filter", action="store_true", help="keep sentences that seem to be of another language")
     add_model_options(parser)
     parser.set_defaults(run=run)
+
+
+def _size(text: str) -> int:
+    """Bytes of a size such as 4G or 1500M."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
+    size = int(float(found[1]) * 2 ** {"M": 20, "G": 30, "T": 40}[found[2].upper()]) if found else 0
+    if size < _LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"{text!r}: give at least 2G, for models and one block, such as 4G")
+    return size
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
         sides.append(sentences)
     mined = mine(*sides)
     mined.write(args.out)
+    if args.engine is not None:
+        shutil.rmtree(_work(args))
     json.dump({**counts, "mined": mined.counts}, sys.stdout, indent=1)
     print()
     return 0
@@ -82,28 +106,81 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
             positive(f"--{option}", getattr(args, option))
     if args.share is not None and not 0 < args.share <= 1:
         raise InputError(f"--share {args.share}: must be above 0 and at most 1")
+    if args.engine is not None:
+        require_extra("ray", "--engine ray")
+        if args.memory is not None:
+            raise InputError("--memory has no effect with --engine, whose tasks hold one block each; leave it out")
+    elif args.cpus_per_worker != 1:
+        raise InputError("--cpus-per-worker has no effect without --engine; leave it out")
     if not Path(args.out).parent.is_dir():
         raise InputError(f"--out {args.out}: there is no such folder")
     return languages
 
 
+class _Encoder:
+    """The encoder that the arguments name; each process of a cluster loads its own when it needs it."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+
+    @functools.cached_property
+    def loaded(self) -> Any:
+        pool = model_pool(self._args, dtype="auto" if self._args.engine else "float32")
+        load = pool.encoder if self._args.level == "word" else pool.sentence_encoder
+        return load(self._args.encoder, layer=self._args.layer)
+
+    def encode(self, texts: list[str]) -> Any:
+        return self.loaded.encode(texts)
+
+
+class _WordEncoder(_Encoder):
+    @property
+    def word_table(self) -> Any:
+        return self.loaded.word_table
+
+
 def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     from mtmetrics.maps.files import load_map
     from mtmetrics.mining.sentences import mine_sentences
-    from mtmetrics.mining.words import encode_side, mine_words
+    from mtmetrics.mining.sides import encode_side
+    from mtmetrics.mining.words import mine_words
 
-    pool = model_pool(args)
+    make, mine = (_WordEncoder, mine_words) if args.level == "word" else (_Encoder, mine_sentences)
     given = {name: value for name in ("k", "share", "limit") if (value := getattr(args, name)) is not None}
-    encoding, mining = (functools.partial(progress, desc=name, unit=" blocks") for name in ("encoding", "mining"))
-    if args.level == "sentence":
-        sentences = pool.sentence_encoder(args.encoder, layer=args.layer)
-        return lambda *sides: mine_sentences(*sides, sentences, **given, wrap=encoding)
-    words = pool.encoder(args.encoder, layer=args.layer)
-    remapping = None
+    encoder = make(args).loaded  # before the texts are prepared, which takes longer
     if args.maps is not None:
-        remapping = load_map(args.maps, args.lp, args.map, words, local_files_only=args.local_files_only)
-    encode = functools.partial(encode_side, encoder=words, wrap=encoding)
-    return lambda *sides: mine_words(*map(encode, sides), remapping, **given, wrap=mining)
+        known = {"local_files_only": args.local_files_only}
+        given["remapping"] = load_map(args.maps, args.lp, args.map, encoder, **known)
+    encoding, mining = (functools.partial(progress, desc=name, unit=" blocks") for name in ("encoding", "mining"))
+    if args.engine is None:
+        # Vectors of either side take at most a third of the memory; the rest is for models, texts and one block.
+        room = {"memory_bytes": (args.memory or _MEMORY) // 3, "folder": Path(args.out).parent}
+        encode = functools.partial(encode_side, encoder=encoder, wrap=encoding, **room)
+        return lambda *sides: mine(*map(encode, sides), **given, wrap=mining)
+
+    from mtmetrics.cli.engine import absolute_paths
+    from mtmetrics.integrations.engine import Engine
+    from mtmetrics.integrations.tasks import TaskMap
+
+    engine = Engine.parse(args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto")
+    fingerprint = given["remapping"].fingerprint if "remapping" in given else None
+    settings = {name: getattr(args, name) for name in ("level", "layer", "dtype", "k")}
+    settings |= {"encoder": encoder.fingerprint, "map": fingerprint}
+    folder = _work(args)
+    run = TaskMap(engine, folder / "encoded", settings, encoding)
+    paths = absolute_paths({name: getattr(args, name) for name in ("encoder", "embedding_cache")})
+    lazy = make(argparse.Namespace(**vars(args) | paths))
+    encode = functools.partial(encode_side, encoder=lazy, memory_bytes=None, run=run)
+    run = TaskMap(dataclasses.replace(engine, gpus=False), folder / "mined", settings, mining)
+    if args.level == "word":
+        given["threads"] = args.cpus_per_worker
+    encoders = [functools.partial(encode, folder=folder / name) for name in ("source", "target")]
+    return lambda *sides: mine(*(encode(side) for encode, side in zip(encoders, sides, strict=True)), **given, run=run)
+
+
+def _work(args: argparse.Namespace) -> Path:
+    """Where a run on a cluster keeps vectors and results until it is done."""
+    return Path(args.out).absolute().with_suffix(".work")
 
 
 def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list[str], dict[str, int]]:

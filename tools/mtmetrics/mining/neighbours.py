@@ -1,18 +1,25 @@
 """Nearest neighbours among sentence vectors: which pairs of sentences are worth a closer look."""
 
+import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mtmetrics.artifacts.files import atomic_path, make_folder
 from mtmetrics.inputs import choice, positive
+from mtmetrics.mining.sides import Rows, Run, blocks
 
 VectorDistance = Literal["euclidean", "cosine"]
-Wrap = Callable[[Iterable[int]], Iterable[int]]
-_BLOCK = 512
+_BLOCK, _ADDED_AT_ONCE = 512, 2**16
 _FLAT_LIMIT = 200_000
-_SHARD = 4_000_000
+SHARD = 2**20
+# More than k rows are proposed, so that the rounding of the proposal does not decide which k they are.
+_SPARE = 8
 
 
 class Neighbours(NamedTuple):
@@ -22,10 +29,103 @@ class Neighbours(NamedTuple):
     values: np.ndarray
 
 
-def blocks(items: int, size: int, wrap: Wrap = iter) -> Iterator[slice]:
-    """Slices of at most `size` items each; `wrap` wraps the iteration, for a progress bar."""
-    for first in wrap(range(0, items, size)):
-        yield slice(first, first + size)
+class Index:
+    """The rows among which neighbours are looked for, shard by shard: one of them at a time is in memory.
+
+    Up to `flat_limit` rows all are compared. Beyond it an inverted file of 8-bit codes for each shard proposes four
+    times as many rows as are wanted, and their exact values decide (a neighbour may be missed, but no value is
+    approximate).
+
+    Args:
+        base: (M, d) rows, at least one; inverted files lie in their folder, else in one that vanishes with the index.
+        measure: Euclidean distance, or cosine (larger is nearer).
+        flat_limit: rows up to which all are compared.
+        shard: rows per shard.
+        run: makes the inverted files, as `map` does.
+
+    Raises:
+        InputError: an unknown measure.
+        MTMetricsError: an inverted file cannot be written.
+    """
+
+    def __init__(
+        self,
+        base: np.ndarray | Rows,
+        *,
+        measure: VectorDistance = "euclidean",
+        flat_limit: int = _FLAT_LIMIT,
+        shard: int = SHARD,
+        run: Run = map,
+    ) -> None:
+        self._base = base if isinstance(base, Rows) else Rows([base])
+        self._unit = choice("measure", measure, ("euclidean", "cosine")) == "cosine"
+        shards = math.ceil(len(base) / shard)
+        self._shards = list(blocks(len(base), math.ceil(len(base) / shards)))
+        self._flat = len(base) <= flat_limit
+        if not self._flat:
+            self._folder = self._base.folder
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp())
+                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            make_folder(self._folder)
+            list(run(self._make, self._shards))
+
+    def nearest(self, queries: np.ndarray, k: int) -> Neighbours:
+        """The k nearest rows, or all where there are fewer, for each of (N, d) float32 queries; of equal ones the lower
+        number first. An InputError says that `k` is below 1."""
+        k = min(positive("k", k), len(self._base))
+        queries = self._prepared(queries)
+        found = Neighbours(np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0)))
+        for shard in self._shards:
+            more = zip(found, self._search(queries, shard, k), strict=True)
+            found = _best(*(np.concatenate(parts, axis=1) for parts in more), k)
+        return Neighbours(found.rows, 1.0 - found.values**2 / 2.0) if self._unit else found
+
+    def _prepared(self, rows: np.ndarray) -> np.ndarray:
+        if self._unit:
+            norms = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+            rows = rows / np.maximum(norms, np.finfo(np.float32).tiny)
+        return np.ascontiguousarray(rows, dtype=np.float32)
+
+    def _search(self, queries: np.ndarray, shard: slice, k: int) -> Neighbours:
+        import faiss
+
+        size = shard.stop - shard.start
+        wanted = min(k + _SPARE if self._flat else 4 * k, size)
+        if self._flat:
+            base = self._prepared(self._base[shard])
+            propose = functools.partial(faiss.knn, xb=base, k=wanted)
+        else:
+            propose = functools.partial(_propose, faiss.read_index(str(self._file(shard))), wanted=wanted)
+        found = []
+        for block in blocks(len(queries), _BLOCK):
+            # Of equal values the lower number stands first, whatever the index prefers.
+            rows = np.sort(propose(queries[block])[1], axis=1) + shard.start
+            numbers, places = np.unique(rows, return_inverse=True)
+            near = self._prepared(self._base[numbers])[places.reshape(rows.shape)]
+            apart = (queries[block, None] - near).astype(np.float64)
+            found.append(_best(rows, np.sqrt(np.einsum("nkd,nkd->nk", apart, apart)), k))
+        return Neighbours(*map(np.concatenate, zip(*found, strict=True)))
+
+    def _file(self, shard: slice) -> Path:
+        return self._folder / f"inverted-{shard.start}-{shard.stop}.faiss"
+
+    def _make(self, shard: slice) -> None:
+        """Makes the inverted file of a shard."""
+        import faiss
+
+        if self._file(shard).exists():
+            return
+        size = shard.stop - shard.start
+        lists, probes = inverted_file_size(size)
+        index = faiss.index_factory(self._base.shape[1], f"IVF{lists},SQ8")
+        step = max(1, size // (64 * lists))
+        index.train(self._prepared(self._base[shard.start : shard.stop : step]))
+        index.nprobe = probes
+        for block in blocks(size, _ADDED_AT_ONCE):
+            index.add(self._prepared(self._base[shard.start + block.start : shard.start + block.stop]))
+        with atomic_path(self._file(shard)) as path:
+            faiss.write_index(index, str(path))
 
 
 def nearest(
@@ -35,61 +135,10 @@ def nearest(
     *,
     measure: VectorDistance = "euclidean",
     flat_limit: int = _FLAT_LIMIT,
-    shard: int = _SHARD,
-    wrap: Wrap = iter,
+    shard: int = SHARD,
 ) -> Neighbours:
-    """The k nearest rows of `base` for each query.
-
-    Up to `flat_limit` rows all are compared. Beyond it an inverted file of 8-bit codes proposes four times as many rows
-    as are wanted, and their exact values decide (a neighbour may be missed, but no value is approximate). A base larger
-    than a shard is searched in shards of like size, one after the other, so that one index at a time is in memory.
-
-    Args:
-        queries: (N, d) float32.
-        base: (M, d) float32, at least one row.
-        k: neighbours per query; M where there are fewer rows.
-        measure: Euclidean distance, or cosine (larger is nearer).
-        flat_limit: rows up to which all are compared.
-        shard: rows per shard.
-        wrap: wraps the iteration over blocks of queries of each shard, for a progress bar.
-
-    Raises:
-        InputError: `k` is below 1, or an unknown measure.
-    """
-    k = min(positive("k", k), len(base))
-    unit = choice("measure", measure, ("euclidean", "cosine")) == "cosine"
-    queries, base = (_unit(rows) if unit else np.ascontiguousarray(rows, dtype=np.float32) for rows in (queries, base))
-    found: list[Neighbours] = []
-    for rows in np.array_split(np.arange(len(base)), math.ceil(len(base) / shard)):
-        neighbours = _search(queries, base[rows[0] : rows[-1] + 1], k, flat_limit, wrap)
-        found.append(Neighbours(neighbours.rows + rows[0], neighbours.values))
-    rows, values = _best(*(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)), k)
-    return Neighbours(rows, 1.0 - values**2 / 2.0 if unit else values)
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-    return np.ascontiguousarray(rows / np.maximum(norms, np.finfo(np.float32).tiny), dtype=np.float32)
-
-
-def _best(rows: np.ndarray, distances: np.ndarray, k: int) -> Neighbours:
-    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return Neighbours(np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1))
-
-
-def _search(queries: np.ndarray, base: np.ndarray, k: int, flat_limit: int, wrap: Wrap) -> Neighbours:
-    k = min(k, len(base))
-    flat = len(base) <= flat_limit
-    index = _index(base, flat)
-    wanted = k if flat else min(4 * k, len(base))
-    rows, values = np.zeros((len(queries), k), dtype=np.int64), np.zeros((len(queries), k))
-    for block in blocks(len(queries), _BLOCK, wrap):
-        # Of equal values the lower number stands first, whatever the index prefers.
-        proposed = np.sort(_propose(index, queries[block], wanted), axis=1)
-        apart = queries[block, None] - base[proposed]
-        exact = np.sqrt(np.einsum("nkd,nkd->nk", apart, apart, dtype=np.float64))
-        rows[block], values[block] = _best(proposed, exact, k)
-    return Neighbours(rows, values)
+    """The k nearest rows of (M, d) `base` for each of (N, d) `queries`; options and errors as of `Index`."""
+    return Index(base, measure=measure, flat_limit=flat_limit, shard=shard).nearest(queries, k)
 
 
 def inverted_file_size(rows: int) -> tuple[int, int]:
@@ -98,21 +147,14 @@ def inverted_file_size(rows: int) -> tuple[int, int]:
     return lists, max(8, round(math.sqrt(lists)))
 
 
-def _index(base: np.ndarray, flat: bool) -> Any:
-    import faiss
-
-    lists, probes = inverted_file_size(len(base))
-    index = faiss.index_factory(base.shape[1], "Flat" if flat else f"IVF{lists},SQ8")
-    if not flat:
-        index.train(base[:: max(1, len(base) // (64 * lists))])
-        index.nprobe = probes
-    index.add(base)
-    return index
+def _best(rows: np.ndarray, distances: np.ndarray, k: int) -> Neighbours:
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return Neighbours(np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1))
 
 
-def _propose(index: Any, queries: np.ndarray, wanted: int) -> np.ndarray:
-    rows = index.search(queries, wanted)[1]
+def _propose(index: Any, queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
+    values, rows = index.search(queries, wanted)
     while (rows < 0).any():
         index.nprobe = min(2 * index.nprobe, index.nlist)
-        rows = index.search(queries, wanted)[1]
-    return rows
+        values, rows = index.search(queries, wanted)
+    return values, rows

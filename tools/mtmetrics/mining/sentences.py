@@ -1,17 +1,14 @@
 """Mines parallel sentences by the ratio margin of sentence vectors (Artetxe and Schwenk, 2019)."""
 
-from collections.abc import Iterable
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from mtmetrics.inputs import positive
-from mtmetrics.mining.neighbours import Wrap, blocks, nearest
+from mtmetrics.mining.neighbours import Index, Neighbours
 from mtmetrics.mining.pairs import MinedPairs, select
-from mtmetrics.mining.text import distinct_sentences
-from mtmetrics.models.packed import Encoder
-
-_SENTENCES_PER_BLOCK = 4096
+from mtmetrics.mining.sides import SENTENCES_PER_BLOCK, Rows, Run, Side, Wrap, blocks
 
 
 class Margins(NamedTuple):
@@ -22,45 +19,46 @@ class Margins(NamedTuple):
 
 
 def mine_sentences(
-    sources: Iterable[str],
-    targets: Iterable[str],
-    encoder: Encoder,
-    *,
-    k: int = 5,
-    limit: int = 10**5,
-    wrap: Wrap = iter,
+    sources: Side, targets: Side, *, k: int = 5, limit: int = 10**5, wrap: Wrap = iter, run: Run = map
 ) -> MinedPairs:
     """Pairs of the highest ratio margin (Sec. 3.2 of Belouadi and Eger, 2023); a score is a margin, around 1.
 
     Args:
-        sources: sentences of the source language; blank and repeated ones are left out.
-        targets: sentences of the target language, alike.
-        encoder: gives one vector per text.
+        sources: sentences of the source language.
+        targets: sentences of the target language.
         k: neighbours on either side; all sentences where there are fewer.
         limit: pairs to keep.
-        wrap: wraps the iteration over blocks of sentences, for a progress bar.
+        wrap: wraps the iteration over blocks of either side, for a progress bar.
+        run: does the tasks, one per block, as `map` does; the result does not depend on the blocks.
 
     Raises:
-        InputError: a side is empty, or `k` or `limit` is below 1.
+        InputError: `k` or `limit` is below 1, or no pair is left.
     """
     positive("limit", limit)
-    texts = [distinct_sentences(side) for side in (sources, targets)]
-    vectors = []
-    for side in texts:
-        encoded = [encoder.encode(side[block]).vectors for block in blocks(len(side), _SENTENCES_PER_BLOCK, wrap)]
-        vectors.append(np.concatenate(encoded))
-    found = ratio_margins(*vectors, k)
-    return select(found.margins, found.targets, *texts, limit)
+    found = ratio_margins(sources.centroids, targets.centroids, k, wrap=wrap, run=run)
+    return select(found.margins, found.targets, sources.texts, targets.texts, limit)
 
 
-def ratio_margins(sources: np.ndarray, targets: np.ndarray, k: int = 5) -> Margins:
+def ratio_margins(
+    sources: np.ndarray | Rows, targets: np.ndarray | Rows, k: int = 5, *, wrap: Wrap = iter, run: Run = map
+) -> Margins:
     """The best partner of each of N sources among its k nearest of M targets (Eq. 5 of Belouadi and Eger, 2023).
 
     ``margin(x, y) = cos(x, y) / (sum_z cos(x, z) / 2k + sum_z cos(y, z) / 2k)``, z over the k nearest of the other
     language; both sides are (N, d) and (M, d) sentence vectors.
     """
-    forward = nearest(sources, targets, k, measure="cosine")
-    around = nearest(targets, sources, k, measure="cosine").values.mean(axis=1)
+
+    def neighbours(queries: np.ndarray | Rows, base: np.ndarray | Rows) -> Neighbours:
+        search = functools.partial(_search, queries, Index(base, measure="cosine", run=run), k)
+        found = run(search, blocks(len(queries), SENTENCES_PER_BLOCK, wrap))
+        return Neighbours(*map(np.concatenate, zip(*found, strict=True)))
+
+    forward = neighbours(sources, targets)
+    around = neighbours(targets, sources).values.mean(axis=1)
     margins = 2.0 * forward.values / (forward.values.mean(axis=1)[:, None] + around[forward.rows])
     best = np.arange(len(margins)), margins.argmax(axis=1)
     return Margins(forward.rows[best], margins[best])
+
+
+def _search(queries: np.ndarray | Rows, index: Index, k: int, block: slice) -> Neighbours:
+    return index.nearest(queries[block], k)

@@ -1,114 +1,30 @@
 """The word level: mines parallel sentences by Word Mover's Distance, and takes aligned words from sentences."""
 
 import dataclasses
-import tempfile
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.errors import InputError
 from mtmetrics.inputs import number
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.align import align_words, word_pair_vectors
 from mtmetrics.matching.pairs import masses, run_tasks
 from mtmetrics.matching.transport import centroids, cost_matrix, optimal_flow, relaxed_distances
-from mtmetrics.mining.neighbours import Wrap, blocks, nearest
+from mtmetrics.mining.neighbours import Index
 from mtmetrics.mining.pairs import MinedPairs, select
-from mtmetrics.mining.text import distinct_sentences
-from mtmetrics.models.packed import PackedTokens, WordEncoder
+from mtmetrics.mining.sides import SENTENCES_PER_BLOCK, Run, Side, Wrap, blocks
+from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
 
 Pairs = Sequence[tuple[str, str]]
 Words = tuple[list[str], list[str]]
 Vectors = tuple[np.ndarray, np.ndarray, np.ndarray]
-_ENCODED_AT_ONCE, _COMPARED_AT_ONCE, _ALIGNED_AT_ONCE = 4096, 2048, 256
+_SOLVED_AT_ONCE, _ALIGNED_AT_ONCE = 512, 256
 _SOURCES_PER_TASK = 64
-_MEMORY_BYTES = 4 * 2**30
 _NOISE = 1e-9
-
-
-@dataclasses.dataclass(frozen=True)
-class Side:
-    """S distinct sentences of one language and their words, L2-normalised, not remapped; input s is sentence s."""
-
-    texts: list[str]
-    tokens: PackedTokens
-
-    def block(self, rows: slice, remapping: Remapping | None) -> PackedTokens:
-        """Some of the sentences, remapped; normalised again, since a map may change lengths."""
-        tokens = self.tokens.take(rows)
-        return tokens if remapping is None else tokens.with_vectors(remapping.apply).normalized()
-
-    def centroids(self, remapping: Remapping | None) -> np.ndarray:
-        """(S, d) float32 centroids of the sentences."""
-        rows = blocks(len(self.texts), _COMPARED_AT_ONCE)
-        return np.concatenate([centroids(self.block(block, remapping)) for block in rows])
-
-
-def encode_side(
-    texts: Iterable[str],
-    encoder: WordEncoder,
-    *,
-    memory_bytes: int = _MEMORY_BYTES,
-    folder: str | Path | None = None,
-    wrap: Wrap = iter,
-) -> Side:
-    """Encodes every distinct sentence once; punctuation and word continuations are left out.
-
-    Args:
-        texts: sentences; blank ones are left out.
-        encoder: encoder at the layer to use.
-        memory_bytes: vectors beyond that are kept in an unnamed file, which vanishes with the process.
-        folder: where that file lies; None takes the system's folder for temporary files.
-        wrap: wraps the iteration over blocks of sentences, for a progress bar.
-
-    Raises:
-        InputError: there are no sentences.
-        MTMetricsError: the disk is full.
-    """
-    distinct = distinct_sentences(texts)
-    rows = _Rows(encoder.dim, memory_bytes, folder or tempfile.gettempdir())
-    found = []
-    for block in blocks(len(distinct), _ENCODED_AT_ONCE, wrap):
-        tokens = encoder.encode(distinct[block])
-        tokens = tokens.select(encoder.word_table[tokens.token_ids]).normalized()
-        rows.append(tokens.vectors)
-        found.append((tokens.lengths, tokens.weights, tokens.token_ids, tokens.words, tokens.truncated))
-    lengths, weights, token_ids, words, truncated = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    offsets, index = np.concatenate([[0], np.cumsum(lengths)]), np.arange(len(distinct))
-    return Side(distinct, PackedTokens(rows.array(), offsets, weights, token_ids, words, index, truncated))
-
-
-class _Rows:
-    """Rows of vectors, gathered in memory up to a bound and in a file beyond it."""
-
-    def __init__(self, dim: int, room: int, place: str | Path) -> None:
-        self._dim, self._room, self._place = dim, room, place
-        self._blocks: list[np.ndarray] = []
-        self._file = None
-
-    def append(self, rows: np.ndarray) -> None:
-        self._blocks.append(rows)
-        self._room -= rows.nbytes
-        if self._room >= 0:
-            return
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self._place)  # noqa: SIM115 (the memory map keeps it open)
-            for block in self._blocks:
-                block.tofile(self._file)
-            self._file.flush()
-        except OSError as error:
-            reason = f"{error.strerror or error}; free disk space there"
-            raise MTMetricsError(f"cannot keep word vectors in {self._place}: {reason}") from error
-        self._blocks.clear()
-
-    def array(self) -> np.ndarray:
-        if self._file is None:
-            return np.concatenate(self._blocks)
-        return np.memmap(self._file, dtype=np.float32, mode="r").reshape(-1, self._dim)
 
 
 def mine_words(
@@ -120,6 +36,7 @@ def mine_words(
     share: float = 0.05,
     threads: int = 1,
     wrap: Wrap = iter,
+    run: Run = map,
 ) -> MinedPairs:
     """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus it, 0 to -4. A
     target may be in several of them.
@@ -132,6 +49,7 @@ def mine_words(
         share: pairs to keep, as a share of the sources (at least one pair).
         threads: solver threads.
         wrap: wraps the iteration over blocks of sources, for a progress bar.
+        run: does the tasks, one per block of sources, as `map` does; the result does not depend on the blocks.
 
     Returns:
         The pairs; their counts hold also the transport problems that were ``solved`` and ``skipped``.
@@ -141,7 +59,7 @@ def mine_words(
     """
     if not 0.0 < number("share", share) <= 1.0:
         raise InputError(f"share {share!r}: must be above 0 and at most 1")
-    found = find_closest(sources, targets, remapping, k=k, threads=threads, wrap=wrap)
+    found = find_closest(sources, targets, remapping, k=k, threads=threads, wrap=wrap, run=run)
     limit = max(1, round(share * len(sources.texts)))
     mined = select(-found.distances, found.targets, sources.texts, targets.texts, limit, once=False)
     return dataclasses.replace(mined, counts={**mined.counts, "solved": found.solved, "skipped": found.skipped})
@@ -165,13 +83,29 @@ def find_closest(
     k: int = 20,
     threads: int = 1,
     wrap: Wrap = iter,
+    run: Run = map,
 ) -> Closest:
     """For each source the closest of the k targets of the nearest centroids; options as `mine_words`."""
-    candidates = nearest(sources.centroids(remapping), targets.centroids(None), k, wrap=wrap).rows
+    index = Index(targets.centroids, run=run)
+    sides = sources.without_texts(), targets.without_texts()
+    task = functools.partial(_closest_of_block, *sides, index, remapping, k, threads)
+    found = run(task, blocks(len(sources.texts), SENTENCES_PER_BLOCK, wrap))
+    numbers, distances, solved, skipped = zip(*found, strict=True)
+    return Closest(np.concatenate(numbers), np.concatenate(distances), sum(solved), sum(skipped))
+
+
+def _closest_of_block(
+    sources: Side, targets: Side, index: Index, remapping: Remapping | None, k: int, threads: int, block: slice
+) -> Closest:
+    mapped = sources.take(block, remapping)
+    candidates = index.nearest(centroids(mapped), k).rows
     found = []
-    for block in blocks(len(sources.texts), _COMPARED_AT_ONCE, wrap):
-        mapped = sources.block(block, remapping)
-        found.append(closest(mapped, targets.tokens, candidates[block], threads=threads))
+    for some in blocks(len(candidates), _SOLVED_AT_ONCE):
+        numbers, places = np.unique(candidates[some], return_inverse=True)
+        part = closest(
+            mapped.take(some), targets.take(numbers), places.reshape(-1, candidates.shape[1]), threads=threads
+        )
+        found.append(part._replace(targets=np.where(part.targets < 0, -1, numbers[part.targets])))
     numbers, distances, solved, skipped = zip(*found, strict=True)
     return Closest(np.concatenate(numbers), np.concatenate(distances), sum(solved), sum(skipped))
 

@@ -16,6 +16,7 @@ from mtmetrics.maps.files import map_file_name, map_meta
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.pairs import write_pairs
 from mtmetrics.mining.sentences import mine_sentences
+from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.text import language_identifier, prepare
 from mtmetrics.mining.words import mine_words, vectors_from_sentences
 from mtmetrics.scorers.pool import ModelPool
@@ -256,9 +257,10 @@ def _sentence_rounds(job: Job) -> list[Finished]:
 
 
 def _mine_sentences(folder: Path, *, job: Job, encoder: str) -> dict[str, Any]:
-    sides, model = job.sentences(job.config.train_sentences), job.pool.sentence_encoder(encoder)
+    model, options = job.pool.sentence_encoder(encoder), {"folder": job.stages.work, "wrap": job.wrap("encoding")}
+    sides = [encode_side(side, model, **options) for side in job.sentences(job.config.train_sentences)]
     k, limit = job.config.contrastive_neighbours, job.config.contrastive_pairs
-    return job.keep_pairs(folder, mine_sentences(*sides, model, k=k, limit=limit, wrap=job.wrap("encoding")))
+    return job.keep_pairs(folder, mine_sentences(*sides, k=k, limit=limit, wrap=job.wrap("mining")))
 
 
 def _sentence_model(job: Job, name: str, pairs: Finished, start: str) -> Finished:

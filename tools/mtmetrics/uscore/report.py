@@ -17,7 +17,8 @@ from mtmetrics.evaluation.figures import save_figure
 from mtmetrics.evaluation.plots import draw_curves
 from mtmetrics.evaluation.table_styles import markdown
 from mtmetrics.mining.neighbours import nearest
-from mtmetrics.mining.words import encode_side, find_closest
+from mtmetrics.mining.sides import encode_side
+from mtmetrics.mining.words import find_closest
 from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights, weighted_sum
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.uscore.stages import Finished, Job, known_by
@@ -37,7 +38,8 @@ def precision(job: Job, pairs: Sequence[tuple[str, str]]) -> Finished:
         found: dict[str, dict[str, float]] = {level: {} for level in _LEVELS}
         for name, maps in _until(job.maps).items():
             numbers = find_closest(*sides, job.remapping(maps), k=k, threads=threads).targets
-            matched = [(source, sides[1].texts[target]) for source, target in zip(sides[0].texts, numbers, strict=True)]
+            texts = [*sides[1].texts, ""]  # the last for those without a match, whose number is -1
+            matched = [(source, texts[target]) for source, target in zip(sides[0].texts, numbers, strict=True)]
             found["words"][name] = precision_at_1(matched, pairs)
         for name, models in _until(job.models).items() if job.start.sentences else ():
             model = job.pool.sentence_encoder(job.sentence_encoder(models))

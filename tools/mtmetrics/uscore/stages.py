@@ -20,8 +20,8 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.pairs import MinedPairs
+from mtmetrics.mining.sides import Side, encode_side
 from mtmetrics.mining.text import draw
-from mtmetrics.mining.words import Side, encode_side
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.textio import iter_lines

@@ -1,0 +1,173 @@
+"""The two sides of mining: distinct sentences and their vectors, block by block, in memory or in files."""
+
+import dataclasses
+import functools
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mtmetrics.errors import MTMetricsError
+from mtmetrics.maps.remapping import Remapping
+from mtmetrics.matching.transport import centroids
+from mtmetrics.mining.text import distinct_sentences
+from mtmetrics.models.packed import Encoder, PackedTokens
+
+Wrap = Callable[[Iterable[int]], Iterable[int]]
+# Like `map`; where the tasks are done is its business, their results come in their order.
+Run = Callable[[Callable, Iterable], Iterable]
+SENTENCES_PER_BLOCK = 4096
+_MEMORY_BYTES = 4 * 2**30
+
+
+def blocks(items: int, size: int, wrap: Wrap = iter) -> Iterator[slice]:
+    """Slices of at most `size` items each; `wrap` wraps the iteration, for a progress bar."""
+    for first in wrap(range(0, items, size)):
+        yield slice(first, min(first + size, items))
+
+
+class Rows:
+    """(n, d) float32 rows that lie in arrays, or in another number format in ``.npy`` files; to be indexed by a slice,
+    or by ascending numbers, of which alone are read. `folder` is for more files that belong to them."""
+
+    def __init__(self, parts: Sequence[np.ndarray | str], folder: Path | None = None) -> None:
+        self._parts, self.folder = parts, folder
+        shapes = [_opened(part).shape for part in parts]
+        self._starts = np.cumsum([0, *(rows for rows, _ in shapes)])
+        self.shape = int(self._starts[-1]), shapes[0][1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, wanted: slice | np.ndarray) -> np.ndarray:
+        rows = np.arange(*wanted.indices(len(self))) if isinstance(wanted, slice) else wanted
+        found = np.empty((len(rows), self.shape[1]), dtype=np.float32)
+        cuts = np.searchsorted(rows, self._starts)
+        for part in np.flatnonzero(np.diff(cuts)).tolist():
+            some = slice(cuts[part], cuts[part + 1])
+            found[some] = _opened(self._parts[part])[rows[some] - self._starts[part]]
+        return found
+
+
+def _opened(part: np.ndarray | str) -> np.ndarray:
+    return np.load(part, mmap_mode="r", allow_pickle=False) if isinstance(part, str) else part
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Side:
+    """S distinct sentences of one language, encoded; files in which its vectors are vanish with it.
+
+    Attributes:
+        texts: the sentences.
+        offsets: (S + 1,) int64; sentence ``s`` owns the rows ``offsets[s]:offsets[s + 1]`` of `words`.
+        centroids: (S, d) means of the words, or sentence vectors.
+        words: (T, d) words, L2-normalised, not remapped; none beside sentence vectors.
+    """
+
+    texts: Sequence[str]
+    offsets: np.ndarray
+    centroids: Rows
+    words: Rows
+
+    def take(self, sentences: slice | np.ndarray, remapping: Remapping | None = None) -> PackedTokens:
+        """The words of some sentences, by a slice or ascending numbers; remapped, and normalised again, since a map may
+        change lengths."""
+        first, lengths = self.offsets[:-1][sentences], np.diff(self.offsets)[sentences]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        vectors = self.words[np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], lengths)]
+        unknown, index = np.zeros(len(vectors), dtype=np.int64), np.arange(len(first))
+        weights, cut = np.ones(len(vectors)), np.zeros(len(first), dtype=bool)
+        tokens = PackedTokens(vectors, offsets, weights, unknown, unknown, index, cut)
+        return tokens if remapping is None else tokens.with_vectors(remapping.apply).normalized()
+
+    def without_texts(self) -> "Side":
+        """What a task needs that may be sent elsewhere; it is good as long as the side itself lives."""
+        return dataclasses.replace(self, texts=())
+
+
+def encode_side(
+    texts: Iterable[str],
+    encoder: Encoder,
+    *,
+    memory_bytes: int | None = _MEMORY_BYTES,
+    folder: str | Path | None = None,
+    wrap: Wrap = iter,
+    run: Run = map,
+) -> Side:
+    """Encodes every distinct sentence once, block by block.
+
+    Args:
+        texts: sentences; blank ones are left out.
+        encoder: of words, at the layer to use (punctuation and word continuations are left out), or of sentences.
+        memory_bytes: vectors that take more are all kept in files, in float16, and in a folder that vanishes with the
+            side; None has each task write its files into `folder` itself, where they stay.
+        folder: where the files lie; None takes the system's folder for temporary files.
+        wrap: wraps the iteration over blocks of sentences, for a progress bar.
+        run: does the tasks, as `map` does.
+
+    Raises:
+        InputError: there are no sentences.
+        MTMetricsError: the disk is full.
+    """
+    distinct = distinct_sentences(texts)
+    place = Path(folder or tempfile.gettempdir())
+    tasks = enumerate(distinct[block] for block in blocks(len(distinct), SENTENCES_PER_BLOCK, wrap))
+    if memory_bytes is None:
+        found = list(run(functools.partial(_encoded, encoder, place), tasks))
+    else:
+        place = place / f".vectors-{uuid.uuid4().hex}.tmp"
+        found = _bounded(run(functools.partial(_encoded, encoder, None), tasks), memory_bytes, place)
+    lengths, means, words = zip(*found, strict=True)
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    side = Side(distinct, offsets, Rows(means, place), Rows(words, place))
+    if memory_bytes is not None:
+        weakref.finalize(side, shutil.rmtree, place, ignore_errors=True)
+    return side
+
+
+# Of up to 4,096 sentences the (S,) lengths, and (S, d) centroids and (T, d) words or the files that hold them.
+_Block = tuple[np.ndarray, np.ndarray | str, np.ndarray | str]
+
+
+def _encoded(encoder: Encoder, place: Path | None, task: tuple[int, list[str]]) -> _Block:
+    number, texts = task
+    tokens = encoder.encode(texts)
+    if hasattr(encoder, "word_table"):
+        tokens = tokens.select(encoder.word_table[tokens.token_ids]).normalized()
+        block = tokens.lengths, centroids(tokens), tokens.vectors
+    else:
+        block = np.zeros_like(tokens.lengths), tokens.vectors, tokens.vectors[:0]
+    return block if place is None else _filed(block, place, number)
+
+
+def _bounded(found: Iterable[_Block], memory_bytes: int, place: Path) -> list[_Block]:
+    kept: list[_Block] = []
+    filed = 0
+    try:
+        for block in found:
+            kept.append(block)
+            memory_bytes -= sum(rows.nbytes for rows in block[1:])
+            if memory_bytes < 0:
+                kept[filed:] = [_filed(kept[number], place, number) for number in range(filed, len(kept))]
+                filed = len(kept)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    return kept
+
+
+def _filed(block: _Block, place: Path, number: int) -> _Block:
+    lengths, *arrays = block
+    files = [str(place / f"{name}-{number:06}.npy") for name in ("centroids", "words")]
+    try:
+        place.mkdir(exist_ok=True)
+        for file, rows in zip(files, arrays, strict=True):
+            np.save(file, rows.astype(np.float16))
+    except OSError as error:
+        reason = f"{error.strerror or error}; free disk space there"
+        raise MTMetricsError(f"cannot keep vectors in {place.parent}: {reason}") from error
+    return lengths, *files
