@@ -36,7 +36,7 @@ def test_without_metric_it_is_xmoverscore_as_in_other_commands() -> None:
     ("argv", "message"),
     [
         (["--metric", "bertr", "--metric", "bertr"], "--metric bertr: given twice"),
-        (["--metric", "bertr", "--metric", "esim", "--layer", "1"], "option layer: for which metric"),
+        (["--metric", "bertr", "--metric", "esim", "--layer", "1"], "--layer: for which metric"),
         (["--metric", "bertr:mini:layer"], "'layer' cannot be used"),
     ],
 )

@@ -292,7 +292,7 @@ def test_blank_segments_are_counted_with_one_warning(metric):
         result = metric.compute(sources=["Das Haus", " ", "x"], predictions=["the house", "a", "x"], lang_pair="de-en")
     assert result["report"] == {"segments": 3, "blank": 1, "truncated": 0, "identical": 1}
     assert [str(warning.message) for warning in caught if warning.category is UserWarning] == [
-        "of 3 segments: 1 blank (floor score), 1 identical to the source (untranslated?)"
+        "of 3 segments: 1 blank (floor score; segment 2), 1 identical to the source (untranslated?; segment 3)"
     ]
 
 

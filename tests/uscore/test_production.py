@@ -246,7 +246,7 @@ def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, option
 
 def test_a_missing_package_is_told_before_the_work(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("faiss", "jieba") else name)
-    with pytest.raises(MTMetricsError, match=r"needs faiss and jieba; pip install 'mtmetrics\[mining\]'"):
+    with pytest.raises(MTMetricsError, match=r"needs faiss and jieba; pip install .*\[mining\]'"):
         produce(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

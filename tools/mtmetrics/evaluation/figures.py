@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path
-from mtmetrics.errors import InputError, require_extra
+from mtmetrics.errors import InputError, install_command, require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +116,7 @@ class LabelFonts(NamedTuple):
         more = f" and {len(visible) - _NAMED_AT_MOST} more" if len(visible) > _NAMED_AT_MOST else ""
         mend = "install a font that has them, such as the Noto font of the script"
         if _packaged_font() is None:
-            mend += ", or, for Chinese, pip install 'mtmetrics[plot]'"
+            mend += f", or, for Chinese, {install_command('plot')}"
         return f"no font here has the characters {named}{more} (drawn as {_REPLACEMENT}); {mend}"
 
     def warn(self, stacklevel: int) -> None:

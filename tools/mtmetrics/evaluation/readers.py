@@ -12,14 +12,12 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import language_pair
-from mtmetrics.textio import decoded_lines, iter_jsonl, iter_lines, shown
+from mtmetrics.textio import COLUMN_NAMES, decoded_lines, iter_jsonl, iter_lines, shown
 
 # What a field is called in the layouts: in our files first, then in common training files, WMT17, and MLQE-PE.
 FIELDS: dict[str, tuple[str, ...]] = {
     "lp": ("lp", "LP"),
-    "source": ("source", "src", "original"),
-    "translation": ("translation", "mt"),
-    "reference": ("reference", "ref"),
+    **COLUMN_NAMES,
     "system": ("system", "sys"),
     "item": ("item", "sid"),
     "human": ("human", "score", "HUMAN_score", "z_mean"),
@@ -112,7 +110,9 @@ def _parsed(path: str | Path, lines: Iterable[str]) -> Iterator[Row]:
     if first is None:
         return
     table = (_split_tabs if "\t" in first else _split_commas)(path, itertools.chain([first], lines))
-    _, header = next(table)
+    _, header = next(table, (0, None))
+    if header is None:
+        return
     twice = [name for name in header if header.count(name) > 1]
     if twice:
         raise InputError(f"{path}, line 1: the column {twice[0]!r} stands there twice")

@@ -82,6 +82,9 @@ def render_files(table: MetricTable, results: Sequence[MetricResult], about: Map
     for (file, pair, n), found, result in zip(judged, by_file, results, strict=True):
         rows.append([file, pair, str(n), *map(rounded, found.values()), result.signature])
     rows.append(["mean", "", str(sum(n for *_, n in judged)), *map(rounded, means.values()), ""])
+    if style == "table":  # on a terminal a column of signatures would leave no room for the numbers
+        signature = joined_signature([result.signature for result in results])
+        return STYLES[style]([row[:-1] for row in rows], range(2, len(rows[0]))) + f"\n\n{one_line(signature)}"
     return STYLES[style](rows, range(2, len(rows[0]) - 1))
 
 

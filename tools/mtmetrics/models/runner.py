@@ -2,12 +2,13 @@
 
 import copy
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import MTMetricsError
+from mtmetrics.inputs import warn
+from mtmetrics.progress import tell
 
 if TYPE_CHECKING:
     import torch
@@ -155,6 +156,7 @@ class BatchRunner:
                         raise
                 else:
                     computed += width * len(numbers)
+                    tell("texts", len(numbers))
                     continue
                 # Not inside `except`: there the traceback would still hold the tensors that filled the memory.
                 self._shrink(device, numbers, width)
@@ -189,4 +191,4 @@ class BatchRunner:
             self.batch_tokens = min(self.batch_tokens, padded // 2)
         if smaller:
             what = f"{self._name}: a batch of {padded} tokens does not fit into the memory of {device}"
-            warnings.warn(f"{what}; going on with {padded // 2}", UserWarning, stacklevel=2)
+            warn(f"{what}; going on with {padded // 2}")
