@@ -118,7 +118,7 @@ def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("plot.pdf", "must end in .png"), ("none/plot.png", "there is no folder")]
+    ("name", "message"), [("plot.gif", "must end in .png, .svg, .pdf"), ("none/plot.png", "there is no folder")]
 )
 def test_names_that_no_plot_can_have(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -129,3 +129,15 @@ def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MTMetricsError, match=r"--plot needs matplotlib; pip install .*\[plot\]'"):
         check_plot_file(tmp_path / "plot.png", "--plot")
+
+
+@pytest.mark.parametrize(("end", "begin"), [(".png", b"\x89PNG"), (".SVG", b"<?xml"), (".pdf", b"%PDF")])
+def test_the_end_of_the_name_says_the_format_and_the_file_holds_no_date(tmp_path: Path, end: str, begin: bytes) -> None:
+    files = [tmp_path / f"{name}{end}" for name in "ab"]
+    for file in files:
+        figure = new_figure(2.0, 1.0)
+        figure.add_subplot().plot([1, 2])
+        check_plot_file(file, "--plot")
+        save_figure(figure, file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].read_bytes().startswith(begin)

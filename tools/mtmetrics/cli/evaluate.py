@@ -144,34 +144,43 @@ def _print_files(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> int:
     from mtmetrics.evaluation.figures import check_plot_file, save_figure
     from mtmetrics.evaluation.plots import draw_curves
-    from mtmetrics.evaluation.report import chosen_layers, layer_curves, render_layers
+    from mtmetrics.evaluation.report import chosen_layers, layer_curves, mean_intervals, render_layers
     from mtmetrics.evaluation.table import remarks
 
     if args.plot is not None:
         check_plot_file(args.plot, "--plot")
     files = _judged(args)
     pool = model_pool(args)
+    drawn = args.plot is not None
     depth = spec.load(pool, files[0].lang_pair).depth
     studies = {
-        layer: _single(spec.having(layer=layer), files, pool, measure, parts=args.parts)[1]
+        layer: _single(spec.having(layer=layer), files, pool, measure, parts=args.parts, intervals=drawn)[1]
         for layer in progress(chosen_layers(args.layers, depth), desc="layers", unit="layer")
     }
     print_text(render_layers(studies, _about(args, spec), args.format), args)
     for table in studies.values():
         print_warnings(remarks(table))
-    if args.plot is not None:
+    if drawn:
         lines = {
             name: {layer: values[-1].value for layer, values in layers.items()}
             for name, layers in layer_curves(studies).items()
         }
-        title = f"{spec.metric}, preset {spec.preset}: mean of {len(files)} file{'s' if len(files) > 1 else ''}"
-        y_label = f"{measure.label} with human judgements"
-        save_figure(draw_curves(lines, title=title, x_label="layer", y_label=y_label), args.plot)
+        over = f"mean of {len(files)} files" if len(files) > 1 else next(iter(studies.values())).labels[0]
+        axes = {"x_label": "layer", "y_label": f"{measure.label} with human judgements"}
+        title = f"{spec.metric}, preset {spec.preset}: {over}, 95 % intervals"
+        figure = draw_curves(lines, title=title, intervals=mean_intervals(studies), **axes)
+        save_figure(figure, args.plot)
     return 0
 
 
 def _single(
-    spec: "MetricSpec", files: "list[Judged]", pool: "ModelPool", measure: "Measure", *, parts: bool
+    spec: "MetricSpec",
+    files: "list[Judged]",
+    pool: "ModelPool",
+    measure: "Measure",
+    *,
+    parts: bool,
+    intervals: bool = False,
 ) -> "tuple[MetricRuns, MetricTable]":
     """One metric, and a table whose rows are its score and, where wanted, the parts of it."""
     from mtmetrics.evaluation.run import Entry, run_metrics
@@ -181,7 +190,7 @@ def _single(
     whole = Entry(str(spec), spec)
     entries = runs.with_parts(whole) if parts else [whole]
     named = [dataclasses.replace(entry, title=entry.part) for entry in entries]
-    return runs, metric_table([runs.scored(entry) for entry in named], files, measure)
+    return runs, metric_table([runs.scored(entry) for entry in named], files, measure, intervals=intervals)
 
 
 def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:

@@ -33,10 +33,31 @@ mtmetrics list --format json
 mtmetrics data list
 mtmetrics data pull wmt17-da
 mtmetrics data score mt-metrics-eval-v2/wmt22 --lp en-de --name XMoverScore --metric xmoverscore:paper
-mtmetrics mine words --source-text de.txt --target-text en.txt --lp de-en --encoder mini-encoder --out pairs.jsonl
+mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder mini-encoder --out pairs.jsonl
+mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --level sentence --out a.jsonl
+mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --map umd --maps maps --out a.jsonl
 mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --out maps
 mtmetrics remap --encoder mini-encoder --lp de-en --word-pairs words.tsv --map clp --out maps
 mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --level sentence --out maps
+mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --preset mini --without translation --out made
+mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --parallel de-en.tsv --out made
+mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --judged judged.jsonl --out made
+mtmetrics train encoder --teacher all-MiniLM-L6-v2 --parallel de-en.jsonl fr-en.jsonl --out my-encoder
+mtmetrics train lm --mono en.txt --out my-lm
+mtmetrics train regressor --architecture esim --encoder my-encoder --judged judged.jsonl --out my-esim
+mtmetrics artifacts list
+mtmetrics artifacts verify
+mtmetrics artifacts pull xmoverscore-published --lp de-en ru-en
+mtmetrics space push xmoverscore --namespace org
+mtmetrics space push xmoverscore bertr --namespace org --execute
+mtmetrics space push xmoverscore --namespace org --format json
+mtmetrics install
+mtmetrics install xmoverscore
+mtmetrics install sentsim bertr
+mtmetrics demo xmoverscore
+mtmetrics demo sentsim
+mtmetrics demo xmoverscore --port 8000
+mtmetrics doctor
 """
 
 

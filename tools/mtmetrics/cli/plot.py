@@ -34,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
         "plot",
         help="draw how metrics agree with human judgements",
         description="Scores translations that people have judged, and draws the scores and their agreement with the "
-        "judgements as PNG.",
+        "judgements as PNG, SVG or PDF.",
     )
     kinds = parser.add_subparsers(title="plots", metavar="PLOT", required=True)
     plots = {
@@ -53,7 +53,7 @@ def add_parser(subparsers: Any) -> None:
         plot.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
         text = "the field that holds the translation (default: %(default)s)"
         plot.add_argument("--field", default="translation", help=text)
-        plot.add_argument("--out", required=True, metavar="FILE", help="the picture, FILE.png")
+        plot.add_argument("--out", required=True, metavar="FILE", help="the picture, .png, .svg or .pdf")
         add_metric_options(plot, several=True)
         if run is not _scatter:
             plot.add_argument("--coefficient", choices=_COEFFICIENTS, help="of agreement (default: %(default)s)")
