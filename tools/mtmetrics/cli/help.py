@@ -109,9 +109,7 @@ class Parser(argparse.ArgumentParser):
             if name not in METRICS:
                 continue
             known = METRICS[name].options()
-            actions = [
-                action for action in own._group_actions if {"combine": "parts"}.get(action.dest, action.dest) in known
-            ]
+            actions = [action for action in own._group_actions if action.dest in known]
             formatter.start_section(f"{OWN_OPTIONS} ({name})")
             formatter.add_arguments(actions)
             formatter.end_section()

@@ -31,7 +31,7 @@ _OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "layer": ("hidden state of the encoder, 0 = embeddings", {"type": int}),
     "similarity": ("mover (of words) or cosine (of sentence vectors)", {}),
     "variant": ("xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd", {}),
-    "parts": ("sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt", {"metavar": "PART+PART"}),
+    "combine": ("sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt", {"metavar": "PART+PART"}),
     "without": ("uscore: leave out translation, language_model or sentences", {"metavar": "NAME+NAME"}),
     "ngram": ("tokens per n-gram", {"type": int}),
     "distance": ("sqeuclidean, euclidean or cosine", {}),
@@ -48,14 +48,12 @@ _OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "regressor": ("another trained network: folder, bundled artifact or Hub repository", {"metavar": "MODEL"}),
     "threads": ("solver threads (default: all cores)", {"type": int}),
 }
-# --parts already says that the parts are to be printed.
-_RENAMED = {"parts": "combine"}
 _ONE_FILE = (
     "TSV (source, translation and reference in this order, or named by a header row), or .jsonl or .parquet (source, "
     "translation, reference; or src, mt, ref); - reads TSV from standard input"
 )
 # Keyword of Python -> option.
-FLAGS = {name: _RENAMED.get(name, name).replace("_", "-") for name in (*_CHOICES, *_OVERRIDES)}
+FLAGS = {name: name.replace("_", "-") for name in (*_CHOICES, *_OVERRIDES)}
 FLAGS |= {name: name.replace("_", "-") for name in ("metric", "preset", "device", "dtype", "batch_tokens", "resamples")}
 FLAGS |= {"lang_pair": "lp", "seed": "seed", "correction": "correction"}
 # Help shows this group only for a metric that is named.
@@ -104,7 +102,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
     override = parser.add_argument_group(OWN_OPTIONS)
     for place, options in ((group, _CHOICES), (override, _OVERRIDES)):
         for name, (text, settings) in options.items():
-            place.add_argument("--" + _RENAMED.get(name, name).replace("_", "-"), help=text, **settings)
+            place.add_argument("--" + name.replace("_", "-"), help=text, **settings)
     add_model_options(parser)
 
 
@@ -155,11 +153,11 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     twice = [text for text in named if named.count(text) > 1]
     if twice:
         raise InputError(f"--metric {twice[0]}: given twice")
-    given = {name: getattr(args, _RENAMED.get(name, name)) for name in ("setting", *_OVERRIDES)}
+    given = {name: getattr(args, name) for name in ("setting", *_OVERRIDES)}
     options = {name: value for name, value in given.items() if value is not None}
     if len(named) != 1 and options:
         name = next(iter(options))
-        flag = _RENAMED.get(name, name).replace("_", "-")
+        flag = name.replace("_", "-")
         form = f"{USUAL_METRIC}:{args.preset}:{flag}=VALUE"
         raise InputError(f"--{flag}: for which metric? Write it as in --metric {form}")
     specs = {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}

@@ -103,7 +103,8 @@ def summary(style: str, names: Sequence[str], summaries: Mapping[str, list[dict[
     Args:
         style: of tables.
         names: of the systems.
-        summaries: metric -> for each system ``mean_score``, ``signature``, ``report`` and perhaps ``ci``.
+        summaries: metric -> for each system ``mean_score``, ``signature``, ``report`` and perhaps ``ci`` and ``parts``,
+            the means of the parts.
         full: all digits.
     """
     from mtmetrics.evaluation.table_styles import STYLES, one_line
@@ -111,13 +112,16 @@ def summary(style: str, names: Sequence[str], summaries: Mapping[str, list[dict[
     every = [found for systems in summaries.values() for found in systems]
     unusual = [name for name in _UNUSUAL if any(found["report"][name] for found in every)]
     with_interval = "ci" in every[0]
-    head = ["metric", "system", "mean", *(["95 % interval"] if with_interval else []), "segments"]
+    parts = list(dict.fromkeys(part for found in every for part in found.get("parts", ())))
+    head = ["metric", "system", "mean", *(["95 % interval"] if with_interval else []), *parts, "segments"]
     table = [[*head, *(_UNUSUAL[name] for name in unusual)]]
     for metric, systems in summaries.items():
         for name, found in zip(names, systems, strict=True):
             row = [metric, name, _number(found["mean_score"], full)]
             if with_interval:
                 row.append(f"[{_number(found['ci']['low'], full)}, {_number(found['ci']['high'], full)}]")
+            known = found.get("parts", {})
+            row += [_number(known[part], full) if part in known else "" for part in parts]
             counts = (found["report"][count] for count in ("segments", *unusual))
             table.append([*row, *(f"{count:,}" for count in counts)])
     signatures = dict.fromkeys(found["signature"] for found in every)

@@ -32,7 +32,9 @@ def add_parser(subparsers: Any) -> None:
     output = options.add_output_options(parser, FORMATS, text=text)
     text = "write there instead of to standard output; appears when all is scored"
     output.add_argument("--out", metavar="FILE", help=text)
-    output.add_argument("--parts", action="store_true", help="also print the parts of the scores")
+    output.add_argument(
+        "--parts", action="store_true", help="also print the parts of the scores; in tables, their means"
+    )
     text = "95 %% bootstrap interval of the system score (1,000 resamples of the segments)"
     output.add_argument("--ci", action="store_true", help=text)
     text = f"below the table, the {_LOWEST} lowest-scored segments of each system with their texts"
@@ -45,8 +47,6 @@ def run(args: argparse.Namespace) -> int:
     form = pick_format(args.format, args.out)
     if args.segments and form not in SUMMARIES:
         raise InputError(f"--segments stands below a table; pass --format table, not {form}")
-    if args.parts and form in SUMMARIES:
-        raise InputError(f"--parts are of segments, which --format {form} does not hold; pass --format json or tsv")
     specs = options.metric_specs(args)
     loaders = [
         {"metric": spec.metric, "preset": spec.preset or args.preset, **dict(spec.options)} for spec in specs.values()
@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     from mtmetrics.scorers.base import joined, total_report
     from mtmetrics.scorers.registry import load_scorer
 
+    with_parts = args.parts and form in SUMMARIES  # of which they hold the means
     lowest = Lowest(_LOWEST if args.segments else 0)
     settings = {"parts": args.parts, "full": args.full_precision}
     with open_writer(form, args.out, names, list(specs), **settings) as writer:
@@ -71,10 +72,10 @@ def run(args: argparse.Namespace) -> int:
                 writer.add(results)
                 for metric, systems in zip(specs, results, strict=True):
                     for system, result in zip(kept[metric], systems, strict=True):
-                        system.append(result.without_parts())
+                        system.append(result if with_parts else result.without_parts())
         totals = {metric: [joined(system) for system in systems] for metric, systems in kept.items()}
         summaries = {
-            metric: [total.as_dict(scores=False) | _interval(total, wanted=args.ci) for total in systems]
+            metric: [_summary(total, interval=args.ci, parts=with_parts) for total in systems]
             for metric, systems in totals.items()
         }
         writer.finish(summaries)
@@ -133,7 +134,10 @@ def _scored(
     yield chunk, [[joined(system) for system in zip(*results, strict=True)] for results in of_each]
 
 
-def _interval(result: "MetricResult", *, wanted: bool) -> dict[str, Any]:
+def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str, Any]:
     from mtmetrics.evaluation.significance import bootstrap_interval
 
-    return {"ci": bootstrap_interval(result.segments)._asdict()} if wanted else {}
+    found = result.as_dict(scores=False)
+    if interval:
+        found["ci"] = bootstrap_interval(result.segments)._asdict()
+    return found | ({"parts": {name: float(part.mean()) for name, part in result.parts.items()}} if parts else {})

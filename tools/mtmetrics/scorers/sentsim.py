@@ -68,7 +68,7 @@ class SentSim(Scorer):
         words: the encoder of tokens, opened at the layer to use.
         sentences: the encoder of one vector per text.
         bounds: for ``normalize="fixed"``, part -> its lowest and highest value.
-        parts: names of parts joined by ``+``, such as ``"sss+wmd"``; with a single one the score is its ``exp``.
+        combine: names of parts joined by ``+``, such as ``"sss+wmd"``; with a single one the score is its ``exp``.
         setting: ``"src-mt"`` compares with the source, ``"mt-ref"`` with a reference.
         normalize: ``"batch"`` or ``"fixed"``.
         normalize_vectors: give token vectors length 1 before Word and Sentence Mover's Distance; the published code
@@ -93,7 +93,7 @@ class SentSim(Scorer):
         sentences: Encoder,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         *,
-        parts: str = VARIANTS["bertscore"],
+        combine: str = VARIANTS["bertscore"],
         setting: Setting,
         normalize: Literal["batch", "fixed"] = "batch",
         normalize_vectors: bool = False,
@@ -101,9 +101,9 @@ class SentSim(Scorer):
         threads: int | None = None,
     ) -> None:
         self.words, self.sentences = words, sentences
-        self.parts = tuple(str(parts).split("+"))
+        self.parts = tuple(str(combine).split("+"))
         if not set(self.parts) <= PARTS.keys() or len(set(self.parts)) != len(self.parts):
-            raise InputError(f"parts {parts!r}: must be some of {', '.join(PARTS)}, joined by '+'")
+            raise InputError(f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'")
         self.setting: Setting = choice("setting", setting, tuple(SETTINGS))
         self.compares = SETTINGS[setting]
         self.normalize = choice("normalize", normalize, ("batch", "fixed"))
@@ -128,7 +128,7 @@ class SentSim(Scorer):
         pool: ModelPool | None = None,
         setting: Any = None,
         variant: str | None = None,
-        parts: str | None = None,
+        combine: str | None = None,
         layer: int | None = None,
         normalize: Any = None,
         normalize_vectors: bool | None = None,
@@ -142,7 +142,7 @@ class SentSim(Scorer):
             pool: loaded models to share.
             setting: see the class; not needed where a preset knows one only.
             variant: ``"bertscore"`` or ``"wmd"``, what the sentence similarity is combined with.
-            parts: instead of `variant`, names among sss, bertscore, wmd and smd, joined by ``+``.
+            combine: instead of `variant`, names among sss, bertscore, wmd and smd, joined by ``+``.
             layer: hidden state of the encoder of tokens.
             normalize, normalize_vectors: see the class; the bounds of a preset belong to its layer and vectors.
             **settings: of the class.
@@ -158,10 +158,10 @@ class SentSim(Scorer):
         for key in ("words", "sentences"):
             if key not in table:
                 raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{chosen}] table")
-        if parts is None:
-            parts = VARIANTS[choice("variant", variant or score.get("variant", "bertscore"), list(VARIANTS))]
+        if combine is None:
+            combine = VARIANTS[choice("variant", variant or score.get("variant", "bertscore"), list(VARIANTS))]
         elif variant is not None:
-            raise InputError(f"variant {variant!r} and parts {parts!r} both say what is combined; pass one of them")
+            raise InputError(f"variant {variant!r} and combine {combine!r} both say what is combined; pass one of them")
         normalize = normalize or score.get("normalize", "batch")
         used = {"layer": table.get("layer"), "normalize_vectors": score.get("normalize_vectors", False)}
         for name, value in {"layer": layer, "normalize_vectors": normalize_vectors}.items():
@@ -174,7 +174,7 @@ class SentSim(Scorer):
         models = _encoders(bundle, pool, table, used.pop("layer"))
         bounds = bundle.settings.get("bounds", {}).get(chosen)
         options = used | settings | {"setting": chosen, "normalize": normalize, "lang_pair": lang_pair}
-        return cls(*models, bounds, parts=parts, **options)
+        return cls(*models, bounds, combine=combine, **options)
 
     @property
     def signature(self) -> str:
