@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import language_pair, warn
-from mtmetrics.mining.text import language_identifier
 
 _Row = TypeVar("_Row", bound=Sequence[Any])
 # Script, as the names of its characters begin -> languages that are written in no other.
@@ -86,6 +85,8 @@ def _contradicting(language: str, texts: Sequence[str]) -> str:
     texts = [text for text in texts if len(text) >= _SHORTEST]
     if len(texts) < _FEWEST:
         return ""
+    from mtmetrics.mining.text import language_identifier
+
     try:
         identified = language_identifier(language)
     except (ImportError, InputError):  # py3langid is absent, or does not know the language

@@ -211,7 +211,7 @@ def bar(iterable: Any = None, **options: Any) -> Any:
 @contextlib.contextmanager
 def scoring(total: int | None, desc: str = "scoring") -> Iterator[None]:
     """Shows how many segments are scored while the block runs, of how many if that is known, and the time left."""
-    from mtmetrics.progress import listening
+    from mtmetrics.models.runner import listening
 
     with bar(total=total or None, desc=desc, unit=" segments") as shown:
         with listening(_Meter(shown)):

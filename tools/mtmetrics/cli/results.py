@@ -113,11 +113,19 @@ def summary(style: str, names: Sequence[str], summaries: Mapping[str, list[dict[
     unusual = [name for name in _UNUSUAL if any(found["report"][name] for found in every)]
     with_interval = "ci" in every[0]
     parts = list(dict.fromkeys(part for found in every for part in found.get("parts", ())))
-    head = ["metric", "system", "mean", *(["95 % interval"] if with_interval else []), *parts, "segments"]
+    several = len(summaries) > 1
+    head = [
+        *(["metric"] if several else []),
+        "system",
+        "mean",
+        *(["95 % interval"] if with_interval else []),
+        *parts,
+        "segments",
+    ]
     table = [[*head, *(_UNUSUAL[name] for name in unusual)]]
     for metric, systems in summaries.items():
         for name, found in zip(names, systems, strict=True):
-            row = [metric, name, _number(found["mean_score"], full)]
+            row = [*([metric] if several else []), name, _number(found["mean_score"], full)]
             if with_interval:
                 row.append(f"[{_number(found['ci']['low'], full)}, {_number(found['ci']['high'], full)}]")
             known = found.get("parts", {})
@@ -125,7 +133,7 @@ def summary(style: str, names: Sequence[str], summaries: Mapping[str, list[dict[
             counts = (found["report"][count] for count in ("segments", *unusual))
             table.append([*row, *(f"{count:,}" for count in counts)])
     signatures = dict.fromkeys(found["signature"] for found in every)
-    text = STYLES[style](table, range(2, len(table[0])))
+    text = STYLES[style](table, range(1 + several, len(table[0])))
     return "\n\n".join([text, "\n".join(map(one_line, signatures))])
 
 

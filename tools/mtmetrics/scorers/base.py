@@ -17,7 +17,7 @@ from mtmetrics.maps.remapping import KINDS, Level, Remapping
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment
 from mtmetrics.models.packed import Encoder, PackedTokens
-from mtmetrics.progress import tell
+from mtmetrics.models.runner import tell
 from mtmetrics.scorers.pool import ModelPool
 
 CHUNK_LINES = 1024
