@@ -103,7 +103,9 @@ def _fail(message: str, code: int) -> int:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     if issubclass(category, UserWarning):
-        print(f"mtmetrics: warning: {message}", file=sys.stderr)
+        from tqdm import tqdm
+
+        tqdm.write(f"mtmetrics: warning: {message}", file=sys.stderr)  # above a bar, not in its line
 
 
 if __name__ == "__main__":
