@@ -41,7 +41,7 @@ Args of `compute`:
     setting (`str`): `"src-mt"` or `"mt-ref"`, where both sources and references are passed.
     words (`str`): another encoder of words. This and what follows overrides the preset.
     variant (`str`): `"bertscore"` or `"wmd"`, what the sentence similarity is combined with.
-    parts (`str`): instead of `variant`, any of `sss`, `bertscore`, `wmd` and `smd`, joined by `+`.
+    combine (`str`): instead of `variant`, any of `sss`, `bertscore`, `wmd` and `smd`, joined by `+`.
     layer (`int`): hidden state of the encoder of words, 0 = embeddings.
     w1 (`float`): weight of the first of two parts, the sentence similarity; 0.5 by default.
     w2 (`float`): weight of the second of two parts, the word similarity; 0.5 by default.
@@ -105,7 +105,7 @@ class SentSim(mtmetrics.MetricModule):
         setting=None,
         words=None,
         variant=None,
-        parts=None,
+        combine=None,
         layer=None,
         w1=None,
         w2=None,

@@ -35,7 +35,7 @@ Args of `compute`:
     sources (`list` of `str`): the source segments.
     predictions (`list` of `str`): their translations.
     lang_pair (`str`): language pair such as `"de-en"`; not needed with a preset that was made for one pair.
-    parts (`str`): `"wrd"`, `"snt"` or `"wrd+snt"`. This and what follows overrides the preset.
+    combine (`str`): `"wrd"`, `"snt"` or `"wrd+snt"`. This and what follows overrides the preset.
     weights (`str`): `"tuned"`, `"+"` or `"++"`, the three sets of weights of the paper.
     without (`str`): what to leave out: `"translation"`, `"language_model"` or `"sentences"`, or several, joined by `+`.
     map (`str`): `"none"`, `"clp"`, `"umd"`, `"clp+umd"` or `"umd+clp"`.
@@ -96,7 +96,7 @@ class UScore(mtmetrics.MetricModule):
         sources,
         predictions,
         lang_pair=None,
-        parts=None,
+        combine=None,
         weights=None,
         without=None,
         map=None,

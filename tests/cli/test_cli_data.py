@@ -118,7 +118,7 @@ def test_score_by_sources(run, mtmetrics, tiny_preset, wmt99):
     # What is written is what `score` gives for the same lines.
     texts = (wmt99 / "sources" / "de-en.txt", wmt99 / "system-outputs" / "de-en" / "A.txt")
     target = wmt99 / "x.json"
-    options = ("--lp", "de-en", "--preset", tiny_preset, "--out", target)
+    options = ("--lp", "de-en", "--preset", tiny_preset, "--full-precision", "--out", target)
     assert mtmetrics("score", "-s", texts[0], "-t", texts[1], *options)[0] == 0
     assert written["A"] == json.loads(target.read_text())["scores"]
     code, _, err = run(*score)

@@ -5,6 +5,8 @@ import types
 
 import pytest
 
+from mtmetrics.errors import install_command
+
 
 def test_the_app_is_served_until_it_ends(mtmetrics, monkeypatch):
     pytest.importorskip("gradio", reason="needs the extra 'app'")
@@ -25,4 +27,4 @@ def test_what_cannot_be_served(mtmetrics, monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "gradio" else real(name))
     code, _, err = mtmetrics("demo", "xmoverscore")
-    assert (code, "pip install 'mtmetrics[app]'" in err) == (1, True)
+    assert (code, install_command("app") in err) == (1, True)

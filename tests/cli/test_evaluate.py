@@ -116,7 +116,7 @@ def test_a_bad_row_in_the_last_file_stops_before_anything_is_scored(evaluate, da
         (["--metric", "bleurt"], "metric 'bleurt'"),
         (["--preset", "nothing"], "unknown preset 'nothing'"),
         (["--layer", "99"], "layer 99"),
-        (["--batch-tokens", "0"], "batch_tokens 0"),
+        (["--batch-tokens", "0"], "--batch-tokens 0"),
         (["--map", "xyz"], "map 'xyz'"),
         (["none.jsonl"], "none.jsonl: no such file"),
     ],
@@ -278,7 +278,7 @@ def test_the_published_sentence_bleu(capsys):
     [
         (["--metric", "chrf", "--metric", "bleurt"], "metric 'bleurt'"),
         (["--metric", "chrf", "--metric", "bertr:mini:layer"], "NAME:PRESET:option=value"),
-        (["--metric", "chrf", "--metric", "ter", "--layer", "2"], "option layer: for which metric?"),
+        (["--metric", "chrf", "--metric", "ter", "--layer", "2"], "--layer: for which metric?"),
         (["--column", "sentbleu", "--coefficient", "tau"], "coefficient 'tau': must be one of pearson, spearman"),
         (["--column", "sentbleu", "--significance", "t"], "significance 't': must be one of williams, perm-both, none"),
         (["--recipe", "zhao2020-table1", "--coefficient", "spearman"], "numbers are pearson of each segment"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers import write
 
+from mtmetrics.errors import install_command
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
@@ -162,7 +163,7 @@ def test_without_matplotlib(call, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, _, err = call("--plot", str(tmp_path / "plots"), "ROWS")
     assert code == 1
-    assert err == "mtmetrics: --plot needs matplotlib; pip install 'mtmetrics[plot]'\n"
+    assert err == f"mtmetrics: --plot needs matplotlib; {install_command('plot')}\n"
 
 
 def test_a_metric_without_alignments(call, monkeypatch):

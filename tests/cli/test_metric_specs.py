@@ -25,7 +25,7 @@ def test_each_metric_has_its_own_preset_and_options() -> None:
 
 def test_a_single_metric_takes_the_options_of_the_command_for_what_it_does_not_say() -> None:
     (spec,) = specs("--metric", "sentsim:mini:layer=2", "--combine", "sss+wmd", "--layer", "3").values()
-    assert (spec.metric, spec.preset, dict(spec.options)) == ("sentsim", "mini", {"layer": 2, "parts": "sss+wmd"})
+    assert (spec.metric, spec.preset, dict(spec.options)) == ("sentsim", "mini", {"layer": 2, "combine": "sss+wmd"})
 
 
 def test_without_metric_it_is_xmoverscore_as_in_other_commands() -> None:
@@ -36,7 +36,7 @@ def test_without_metric_it_is_xmoverscore_as_in_other_commands() -> None:
     ("argv", "message"),
     [
         (["--metric", "bertr", "--metric", "bertr"], "--metric bertr: given twice"),
-        (["--metric", "bertr", "--metric", "esim", "--layer", "1"], "option layer: for which metric"),
+        (["--metric", "bertr", "--metric", "esim", "--layer", "1"], "--layer: for which metric"),
         (["--metric", "bertr:mini:layer"], "'layer' cannot be used"),
     ],
 )

@@ -117,7 +117,7 @@ def test_the_weights_of_uscore_are_those_of_its_word_level(plot, tmp_path: Path,
     ("argv", "message"),
     [
         (["scatter", "--data", "none.jsonl"], "none.jsonl: no such file"),
-        (["scatter", "--data", "de-en.jsonl", "--out", "plot.pdf"], "must end in .png"),
+        (["scatter", "--data", "de-en.jsonl", "--out", "plot.gif"], "must end in .png, .svg, .pdf"),
         (["scatter", "--data", "de-en.jsonl", "--out", "no/plot.png"], "there is no folder no"),
         (["bars", "--data", "de-en.jsonl", "--lp", "fi-en"], "holds no row of the language pair fi-en"),
         (["bars", "--data", "de-en.jsonl", "--column", "bleu"], "no column of numbers 'bleu'"),

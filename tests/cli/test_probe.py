@@ -142,7 +142,7 @@ def test_baselines_match_too_and_have_no_preset(probe, files):
         (["preference", "rows.tsv", "--metric", "chrf"], "use a reference-free one"),
         (["preference", "rows.tsv", "--metric", "bleurt"], "metric 'bleurt'"),
         (["preference", "rows.tsv", "--sentences", "0"], "--sentences 0"),
-        (["preference", "rows.tsv", "--plot", "plot.pdf"], "must end in .png"),
+        (["preference", "rows.tsv", "--plot", "plot.gif"], "must end in .png, .svg, .pdf"),
         (["matching", "rows.tsv", "--plot", "no/plot.png"], "there is no folder no"),
         (["matching", "rows.tsv", "--sentences", "1", "--at", "1"], "cutoff 1: among 1 candidates"),
         (["matching", "rows.tsv"], "cutoff 5: among 4 candidates"),

@@ -79,6 +79,16 @@ def test_maps_from_given_words(tiny_encoder, tmp_path):
     assert abs(loaded.source[0] @ Remapping.fit("umd", source, target).source[0]) == pytest.approx(1, abs=1e-4)
 
 
+def test_too_few_pairs_are_refused_or_named(tiny_encoder, tmp_path, capsys):
+    words, out = tmp_path / "words.tsv", str(tmp_path / "maps")
+    words.write_text("haus\thouse\n")
+    assert call(tiny_encoder, "--word-pairs", str(words), "--map", "clp", "--out", out) == 2
+    assert "1 pair(s) of vectors determine no map" in capsys.readouterr().err
+    words.write_text("haus\thouse\nhund\tdog\n")
+    assert call(tiny_encoder, "--word-pairs", str(words), "--map", "clp", "--out", out) == 0
+    assert "2 pairs of vectors for an encoder of width 16: fewer pairs than dimensions" in capsys.readouterr().err
+
+
 def test_curve_prints_one_row_per_map_and_size(tiny_encoder, parallel, tmp_path, capsys):
     preset = tmp_path / "preset"
     preset.mkdir()

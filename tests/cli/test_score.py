@@ -1,5 +1,6 @@
 """``mtmetrics score`` in process: inputs, formats, errors and exit codes."""
 
+import functools
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -11,9 +12,11 @@ import pytest
 from helpers import write
 from pyarrow import parquet
 
-from mtmetrics.cli.io import FORMATS
+from mtmetrics.cli import options
 from mtmetrics.cli.main import main
+from mtmetrics.cli.results import FORMATS
 from mtmetrics.evaluation.significance import bootstrap_interval
+from mtmetrics.models.runner import tell
 from mtmetrics.scorers.base import CHUNK_LINES, ChunkScores, MetricResult, Scorer
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
@@ -44,7 +47,7 @@ def files(tmp_path: Path) -> tuple[str, str, str]:
 
 @pytest.fixture
 def score(mtmetrics: Callable[..., tuple[int, str, str]], preset: Path) -> Score:
-    return lambda *argv: mtmetrics("score", "--preset", preset, "--lp", "de-en", *argv)
+    return lambda *argv: mtmetrics("score", "--full-precision", "--preset", preset, "--lp", "de-en", *argv)
 
 
 def test_all_ways_in_give_the_scores_of_the_scorer(
@@ -100,7 +103,7 @@ def refused(result: tuple[int, str, str], code: int, message: str) -> None:
     ("data", "message"),
     [
         (b"", "empty; there is nothing to score"),
-        (b"a\tb\nonly one column\n", "line 2: 1 column"),
+        (b"a\tb\nonly one column\n", "line 2: 1 column(s), but line 1 has 2"),
         (b"a\tb\n\xff\tb\n", "line 2: byte 1 (0xff) is not valid UTF-8"),
     ],
 )
@@ -119,13 +122,13 @@ def test_bad_tables(score: Score, tmp_path: Path, data: bytes, message: str) -> 
         (["-s", "x"], 2, "nothing to score"),
         (["-s", "x", "-t", "y", "z.tsv", "file"], 2, "no such file"),
         (["TABLE", "-s", "x"], 2, "either one FILE or -s and -t"),
-        (["-s", "SOURCES", "-t", "SHORT"], 2, "short.en ends after 1 lines"),
+        (["-s", "SOURCES", "-t", "SHORT"], 2, "short.en has 1 line(s), "),
         (["TABLE", "--lp", "deen"], 2, "language pair 'deen'"),
         (["TABLE", "--preset", "huge"], 2, "unknown preset 'huge'"),
         (["TABLE", "--metric", "bleu"], 2, "metric 'bleu'"),
         (["TABLE", "--layer", "77"], 2, "layer 77"),
         (["TABLE", "--variant", "x"], 2, "variant 'x'"),
-        (["TABLE", "--batch-tokens", "0"], 2, "batch_tokens 0"),
+        (["TABLE", "--batch-tokens", "0"], 2, "--batch-tokens 0"),
         (["TABLE", "--map", "clp"], 1, "no clp map for language pair de-en"),
         (["TABLE", "--lm", "no/such", "--local-files-only"], 1, "model 'no/such' was not found"),
         (["TABLE", "--out", "NO/scores.json"], 2, "there is no folder"),
@@ -162,7 +165,7 @@ def test_interruption(score: Score, files: tuple[str, str, str], monkeypatch: py
     refused(score(files[2]), 130, "mtmetrics: interrupted\n")
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", FORMATS[1:])
 def test_interruption_leaves_no_file(
     score: Score, files: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
@@ -228,3 +231,95 @@ def test_a_long_file_is_not_kept(score: Score, tmp_path: Path, monkeypatch: pyte
     assert parquet.read_metadata(out).num_rows == lines
     assert json.loads(parquet.read_metadata(out).metadata[b"mtmetrics"])[0]["mean_score"] == (lines - 1) / 2
     assert Line.most <= 4 * CHUNK_LINES + 4
+
+
+def test_several_metrics(preset: Path, score: Score, files: tuple[str, str, str], tmp_path: Path) -> None:
+    named = ("xmoverscore", "xmoverscore::lm=none")
+    metrics = [part for name in named for part in ("--metric", name)]
+    code, out, _ = score(*metrics, "-s", files[0], "-t", files[1], files[0])
+    found = json.loads(out)["metrics"]
+    assert code == 0
+    assert [metric["metric"] for metric in found] == [*named]
+    alone = json.loads(score("--lm", "none", "-s", files[0], "-t", files[1], files[0])[1])
+    assert found[1]["systems"] == alone["systems"]
+    # Rows have a column for each metric.
+    lines = score(*metrics, "--format", "csv", files[2])[1].splitlines()
+    assert lines[0] == f"system,segment,{','.join(named)}"
+    assert [float(line.split(",")[3]) for line in lines[1:]] == alone["systems"][0]["scores"]
+    rows = [json.loads(line) for line in score(*metrics, "--format", "jsonl", files[2])[1].splitlines()]
+    assert [row["metric"] for row in rows[2:]] == [*named]
+    refused(score("--metric", "xmoverscore", "--metric", "xmoverscore", files[2]), 2, "given twice")
+    refused(score(*metrics, "--layer", "1", files[2]), 2, "--layer: for which metric?")
+
+
+def test_metrics_of_sources_and_of_references_in_one_call(
+    mtmetrics: Callable, preset: Path, files: tuple[str, str, str], tmp_path: Path
+) -> None:
+    metrics = ("--metric", f"xmoverscore:{preset}", "--metric", "chrf")
+    both = write(tmp_path / "both.tsv", "mt\tref\tsrc\nthe house\tthe house\tdas Haus\na cat\ta dog\tein Hund\n")
+    code, out, _ = mtmetrics("score", *metrics, "--lp", "de-en", both)
+    assert code == 0
+    xmoverscore, chrf = json.loads(out)["metrics"]
+    assert chrf["scores"][0] == 1.0 > chrf["scores"][1]
+    assert xmoverscore["signature"].startswith("xmoverscore|lp:de-en|")
+    refused(mtmetrics("score", *metrics, "--lp", "de-en", files[2]), 2, "the first of two columns cannot be both")
+
+
+def test_numbers_have_six_digits_unless_asked(mtmetrics: Callable, preset: Path, files: tuple[str, str, str]) -> None:
+    call = ("score", "--preset", preset, "--lp", "de-en", files[2], "--ci")
+    short, full = (json.loads(mtmetrics(*call, *more)[1]) for more in ([], ["--full-precision"]))
+    assert short["scores"] == [float(f"{score:.6g}") for score in full["scores"]] != full["scores"]
+    assert short["ci"]["low"] == float(f"{full['ci']['low']:.6g}")
+    assert short["report"] == full["report"]
+
+
+def test_a_person_gets_a_table(
+    mtmetrics: Callable, preset: Path, files: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score = functools.partial(mtmetrics, "score", "--preset", preset, "--lp", "de-en")
+    untranslated = write(tmp_path / "b.en", f"{SOURCES[0]}\n\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    code, out, err = score("-s", files[0], "-t", files[1], untranslated, "--ci", "--segments")
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert lines[0].split() == ["system", "mean", "95", "%", "interval", "segments", "blank", "untranslated"]
+    assert lines[3].split()[-3:] == ["2", "1", "1"]
+    assert lines[5].startswith("xmoverscore|lp:de-en|")
+    assert max(map(len, [*lines[:5], *lines[6:]])) <= 80
+    # The blank segment has the floor score, below all others.
+    lowest = lines[lines.index("Lowest scores of b by xmoverscore:") :]
+    assert lowest[4].split()[0] == "2"
+    assert SOURCES[0] in lowest[5]
+    # A file takes the results, the screen what sums them up.
+    assert score("--out", tmp_path / "x.jsonl", files[2])[1].splitlines()[0].split()[1] == "mean"
+    assert score("--out", tmp_path / "x.jsonl", "--quiet", files[2])[1] == ""
+    refused(score("--format", "json", "--segments", files[2]), 2, "--segments stands below a table")
+
+
+def test_progress_is_finer_than_a_chunk_and_stays_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = []
+
+    class Bar:
+        total, n = 100, 0
+
+        def update(self, count: int) -> None:
+            self.n += count
+            shown.append(self.n)
+
+        def __enter__(self) -> "Bar":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(options, "bar", lambda **_: Bar())
+    with options.scoring(100):
+        for _ in range(2):
+            for _ in range(5):
+                tell("texts", 20)
+            tell("segments", 45)
+    assert shown == sorted(shown)
+    assert len(set(shown)) > 8
+    assert shown[-1] == 100

@@ -172,6 +172,12 @@ def test_collection_of_wmt_judgements(tmp_path):
     assert "raw" not in finnish.rows
 
 
+@pytest.mark.parametrize("name", ["blank.tsv", "blank.csv", "dev.deen.df.short.tsv"])
+def test_a_table_of_blank_lines_has_no_rows(tmp_path, name):
+    with pytest.raises(InputError, match="holds no row"):
+        read_judged(write(tmp_path / name, "", "", ""))
+
+
 def test_a_pair_that_is_given(tmp_path):
     path = write(tmp_path / "mine.tsv", "human\tsource\ttranslation\titem", "1\tHaus\thouse\tx", "", "0\tHaus\tNone\tx")
     with pytest.raises(InputError, match=r"mine\.tsv, line 2: no field 'lp' or 'LP'; the row has: 'human', 'source'"):

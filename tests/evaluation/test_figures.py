@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from matplotlib import font_manager
 
-from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.evaluation import figures
 from mtmetrics.evaluation.figures import LabelFonts, check_plot_file, finished, label_fonts, new_figure, save_figure
 
@@ -66,7 +66,7 @@ def test_what_nobody_has_is_named_once_and_replaced(only, monkeypatch: pytest.Mo
 def test_advice_without_the_packaged_font(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("pip" in LabelFonts([], frozenset("中")).advice) == (figures._packaged_font() is None)
     monkeypatch.setattr(figures, "_packaged_font", lambda: None)
-    assert "for Chinese, pip install 'mtmetrics[plot]'" in LabelFonts([], frozenset("中")).advice
+    assert f"for Chinese, {install_command('plot')}" in LabelFonts([], frozenset("中")).advice
 
 
 def test_families_have_upright_faces_and_no_boxes() -> None:
@@ -118,7 +118,7 @@ def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("plot.pdf", "must end in .png"), ("none/plot.png", "there is no folder")]
+    ("name", "message"), [("plot.gif", "must end in .png, .svg, .pdf"), ("none/plot.png", "there is no folder")]
 )
 def test_names_that_no_plot_can_have(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -127,5 +127,17 @@ def test_names_that_no_plot_can_have(tmp_path: Path, name: str, message: str) ->
 
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MTMetricsError, match=r"--plot needs matplotlib; pip install 'mtmetrics\[plot\]'"):
+    with pytest.raises(MTMetricsError, match=r"--plot needs matplotlib; pip install .*\[plot\]'"):
         check_plot_file(tmp_path / "plot.png", "--plot")
+
+
+@pytest.mark.parametrize(("end", "begin"), [(".png", b"\x89PNG"), (".SVG", b"<?xml"), (".pdf", b"%PDF")])
+def test_the_end_of_the_name_says_the_format_and_the_file_holds_no_date(tmp_path: Path, end: str, begin: bytes) -> None:
+    files = [tmp_path / f"{name}{end}" for name in "ab"]
+    for file in files:
+        figure = new_figure(2.0, 1.0)
+        figure.add_subplot().plot([1, 2])
+        check_plot_file(file, "--plot")
+        save_figure(figure, file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].read_bytes().startswith(begin)

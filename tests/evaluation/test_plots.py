@@ -89,6 +89,15 @@ def test_noise_does_not_fill_a_plot(last: float, expected: tuple[float, float]) 
     assert axes.get_ylim() == pytest.approx(expected)
 
 
+def test_the_axis_of_curves_holds_their_intervals() -> None:
+    intervals = {"r": {0: (0.40, 0.60), 1: (0.41, 0.62)}}
+    [axes] = draw_curves({"r": {0: 0.50, 1: 0.51}}, title="T", x_label="layer", y_label="r", intervals=intervals).axes
+    low, high = axes.get_ylim()
+    assert low < 0.40
+    assert high > 0.62
+    assert len(axes.collections) == 1
+
+
 def test_histograms_count_every_difference_but_0_on_its_side() -> None:
     found = [
         Preference(modification, measure, np.array(differences))
@@ -105,6 +114,7 @@ def test_histograms_count_every_difference_but_0_on_its_side() -> None:
     assert all(x >= -1e-12 or x + width <= 1e-12 for x, width, _ in bars)
     assert first.get_xlabel() == "d (score)"
     assert figure.axes[2].get_xlabel() == "d (lm)"
+    assert all(float(tick).is_integer() for tick in first.get_yticks())
     # Without any preference there is still a panel.
     figure = draw_preferences([Preference("a", "score", np.zeros(3))], title="t")
     assert figure.axes[0].get_title() == "a\n0.0% preferred, 100.0% equal"

@@ -127,7 +127,7 @@ def test_what_cannot_be_run_ends_everything_or_becomes_a_problem() -> None:
 
 def test_unusual_segments_are_noted() -> None:
     run = run_metrics([MetricSpec("chrf")], [segments(reference=["", *PREDICTIONS[1:]])], ModelPool())
-    assert run.notes() == ["f.jsonl: chrf: of 4 segments: 1 blank (floor score)"]
+    assert run.notes() == ["f.jsonl: chrf: of 4 segments: 1 blank (floor score; segment 1)"]
 
 
 # How metrics are named on the command line and in recipes.

@@ -9,6 +9,7 @@ import datasets
 import evaluate
 import numpy as np
 import pytest
+from helpers import write
 
 import mtmetrics
 import mtmetrics.scorers.pool
@@ -55,7 +56,7 @@ def test_numbers_equal_the_command_line(metric, tiny_preset, tmp_path, capsys):
     rows = tmp_path / "rows.tsv"
     lines = [f"{source}\t{text}\n" for source, text in zip(SOURCES, PREDICTIONS, strict=True)]
     rows.write_text("".join(lines), encoding="utf-8")
-    assert main(["score", "--preset", str(tiny_preset), "--lp", "de-en", "--parts", str(rows)]) == 0
+    assert main(["score", "--preset", str(tiny_preset), "--lp", "de-en", "--parts", "--full-precision", str(rows)]) == 0
     result = metric.compute(**CALL, return_parts=True)
     assert json.loads(capsys.readouterr().out) == result
 
@@ -171,10 +172,9 @@ def test_a_failed_call_keeps_what_was_added(load, tiny_preset, keep_in_memory, e
         ({"sources": None}, "sources is missing; xmoverscore needs sources and predictions"),
         ({"sources": None, "predictions": None}, "nothing to score; pass sources=, predictions="),
         (
-            {"references": PREDICTIONS},
-            "compute: xmoverscore has no keyword 'references'; it takes: sources, predictions, lang_pair",
+            {"lang_pairs": "de-en"},
+            "compute: xmoverscore has no keyword 'lang_pairs'; it takes: sources, predictions, lang_pair",
         ),
-        ({"lang_pairs": "de-en"}, "compute: xmoverscore has no keyword 'lang_pairs'"),
         ({"lang_pair": "deen"}, "language pair 'deen': two ISO 639 codes"),
         ({"lang_pair": None}, "language pair None"),
         ({"layer": 99}, "layer 99: .* has the layers 0"),
@@ -211,7 +211,6 @@ def test_missing_language_pair(metric):
             {"source": ["a"], "predictions": ["a"]},
             "add_batch: .* no keyword 'source'; it takes: sources, predictions",
         ),
-        ("add_batch", {"sources": ["a"], "predictions": ["a"], "references": ["a"]}, "no keyword 'references'"),
         ("add", {"source": "a"}, "predictions is missing"),
         ("add", {"source": None, "prediction": "a"}, "sources is missing"),
         ("add", {"source": 3, "prediction": "a"}, r"sources\[0\]: a string is needed, got 3"),
@@ -292,14 +291,36 @@ def test_blank_segments_are_counted_with_one_warning(metric):
         result = metric.compute(sources=["Das Haus", " ", "x"], predictions=["the house", "a", "x"], lang_pair="de-en")
     assert result["report"] == {"segments": 3, "blank": 1, "truncated": 0, "identical": 1}
     assert [str(warning.message) for warning in caught if warning.category is UserWarning] == [
-        "of 3 segments: 1 blank (floor score), 1 identical to the source (untranslated?)"
+        "of 3 segments: 1 blank (floor score; segment 2), 1 identical to the source (untranslated?; segment 3)"
     ]
 
 
-def test_combine_passes_columns_that_a_metric_does_not_have(metric, tiny_preset):
-    combined = evaluate.combine({"a": metric, "b": metric})
-    result = combined.compute(**CALL)
-    assert result["a_mean_score"] == result["b_mean_score"] == expected(tiny_preset).system
+def test_combine_gives_each_metric_the_columns_that_it_compares(metric, tiny_preset, tiny_encoder, tmp_path):
+    models = f'words = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
+    write(tmp_path / "words" / "preset.toml", f'[encoder]\nmodel = "{tiny_encoder}"\n')
+    write(tmp_path / "both" / "preset.toml", f"[src-mt]\n{models}[mt-ref]\n{models}")
+    write(tmp_path / "references" / "preset.toml", f"[mt-ref]\n{models}")
+    others = {"bertr": {"preset": tmp_path / "words"}, "distilscore": {"preset": tmp_path / "words"}}
+    modules = {name: evaluate.load(mtmetrics.metric_path(name), **options) for name, options in others.items()}
+    for name, options in {
+        "sentsim": {"preset": tmp_path / "references"},
+        "told": {"preset": tmp_path / "both"},
+    }.items():
+        setting = {"setting": "src-mt"} if name == "told" else {}
+        modules[name] = evaluate.load(mtmetrics.metric_path("sentsim"), **options, **setting)
+    columns = {"sources": SOURCES, "predictions": PREDICTIONS, "references": PREDICTIONS, "lang_pair": "de-en"}
+    combined = evaluate.combine({"xmoverscore": metric, **modules})
+    result = combined.compute(**columns)
+    assert result["xmoverscore_mean_score"] == expected(tiny_preset).system
+    assert "|set:mt-ref|" in result["sentsim_signature"]
+    assert "|set:src-mt|" in result["told_signature"]
+    # A reference that equals the translation has the highest score; a source does not.
+    assert result["bertr_mean_score"] == pytest.approx(1.0)
+    assert result["distilscore_mean_score"] < 0.999
+    texts = {name: columns[name] for name in ("sources", "predictions", "references")}
+    for first, last in ((0, 2), (2, 3)):
+        combined.add_batch(**{name: column[first:last] for name, column in texts.items()})
+    assert combined.compute(lang_pair="de-en")["bertr_scores"] == pytest.approx(result["bertr_scores"])
 
 
 def test_name_and_documentation(metric):

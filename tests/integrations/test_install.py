@@ -33,14 +33,14 @@ def test_the_bare_name_loads_in_any_folder(evaluate_cache, offline, tiny_preset,
 
 def test_the_command_reports_and_can_be_repeated(evaluate_cache, capsys):
     assert main(["install"]) == 0
-    first = capsys.readouterr().out.splitlines()
+    first = capsys.readouterr().out
     written = {path: path.stat().st_mtime_ns for path in evaluate_cache.rglob("*.py")}
     assert main(["install", *metric_names()]) == 0
-    second = capsys.readouterr().out.splitlines()
-    assert [line.split(" (")[0] for line in first] == [f"{name}: registered" for name in metric_names()]
-    assert [line.split(" (")[0] for line in second] == [f"{name}: was registered already" for name in metric_names()]
+    second = capsys.readouterr().out
+    count, step = len(metric_names()), f'now in Python: evaluate.load("{metric_names()[0]}", "mini")\n'
+    assert first == f"{count} metrics registered; {step}"
+    assert second == f"0 metrics registered, {count} were registered already; {step}"
     assert {path: path.stat().st_mtime_ns for path in evaluate_cache.rglob("*.py")} == written
-    assert all(str(evaluate_cache) in line for line in first + second)
 
 
 def test_another_version_is_replaced_even_if_it_is_younger_or_differs_only_in_a_comment(

@@ -45,7 +45,7 @@ def check_score(case: Case) -> None:
         remapping=Remapping(params["mapping"].lower(), (np.load(case.path(params["projection"])),)),
         language_model=language_model(case.model("language_model")),
     )
-    scorer = UScore(words, translator=translator(case), parts="wrd", weights="tuned")
+    scorer = UScore(words, translator=translator(case), combine="wrd", weights="tuned")
     # The published code multiplies the first two by 1, the first of its weights of the language model.
     assert list(scorer.word_weights.values()) == pytest.approx([*params["nmt_weights"], params["lm_weights"][1]])
     result = scorer.score(*case.texts("source", "hypothesis"))

@@ -115,7 +115,7 @@ def test_every_baseline_is_there() -> None:
 
 def test_without_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MTMetricsError, match=r"chrf needs sacrebleu; pip install 'mtmetrics\[baselines\]'"):
+    with pytest.raises(MTMetricsError, match=r"chrf needs sacrebleu; pip install .*\[baselines\]'"):
         load_scorer("chrf")
 
 

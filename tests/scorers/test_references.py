@@ -103,13 +103,13 @@ def test_several_systems_share_the_encoding(tiny_encoder: Path) -> None:
 
 def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
     sentences = MeanPooledEncoder(encoder)
-    batch = SentSim(encoder, sentences, setting="mt-ref", parts="sss+wmd").score(REFERENCES, PREDICTIONS)
+    batch = SentSim(encoder, sentences, setting="mt-ref", combine="sss+wmd").score(REFERENCES, PREDICTIONS)
     sss, wmd = batch.parts["sss"][:3], batch.parts["wmd"][:3]
     a, b = ((values - values.min()) / (values.max() - values.min()) for values in (sss, wmd))
     assert batch.segments[:3] == pytest.approx((np.exp(a) + np.exp(1 - b)) / 2)
     assert batch.segments[3] == 1.0
     bounds = {"sss": (0.0, 1.0), "wmd": (0.0, 40.0)}
-    fixed = SentSim(encoder, sentences, setting="mt-ref", parts="sss+wmd", normalize="fixed", bounds=bounds)
+    fixed = SentSim(encoder, sentences, setting="mt-ref", combine="sss+wmd", normalize="fixed", bounds=bounds)
     result = fixed.score(REFERENCES, PREDICTIONS)
     assert result.segments[:3] == pytest.approx((np.exp(np.clip(sss, 0, 1)) + np.exp(1 - wmd / 40)) / 2)
     assert result.parts["wmd"][3] == 40.0
@@ -142,11 +142,11 @@ def test_min_max() -> None:
 
 def test_sentsim_settings(encoder: TokenEncoder) -> None:
     sentences = MeanPooledEncoder(encoder)
-    with pytest.raises(InputError, match="parts 'sss\\+bleu'"):
-        SentSim(encoder, sentences, setting="src-mt", parts="sss+bleu")
+    with pytest.raises(InputError, match="combine 'sss\\+bleu'"):
+        SentSim(encoder, sentences, setting="src-mt", combine="sss+bleu")
     with pytest.raises(InputError, match="no bounds for sss"):
         SentSim(encoder, sentences, setting="src-mt", normalize="fixed", bounds={"bertscore": (0, 1)})
-    unit = SentSim(encoder, sentences, setting="src-mt", parts="wmd", normalize_vectors=True)
+    unit = SentSim(encoder, sentences, setting="src-mt", combine="wmd", normalize_vectors=True)
     assert unit.score(REFERENCES, PREDICTIONS).parts["wmd"][:3].max() <= 2.0
     assert "|vectors:unit|" in unit.signature
 
@@ -234,7 +234,7 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
         assert load_scorer("sentsim", preset=both, setting="src-mt", **option).normalize == "batch"
     assert "|parts:sss+wmd|" in load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd").signature
     with pytest.raises(InputError, match="both say what is combined"):
-        load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd", parts="sss")
+        load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd", combine="sss")
     one = write_preset(tmp_path, f"[mt-ref]\n{table}")
     assert load_scorer("sentsim", preset=one).compares == "references"
     with pytest.raises(InputError, match="has models for 'mt-ref' only"):

@@ -71,7 +71,7 @@ def test_the_command_line_has_a_flag_for_every_option() -> None:
     parser = argparse.ArgumentParser()
     add_metric_options(parser)
     flags = {flag for action in parser._actions for flag in action.option_strings} | {"--lp"}
-    named = {"lang_pair": "lp", "parts": "combine"}
+    named = {"lang_pair": "lp"}
     names = {name for metric in METRICS.values() for name in metric.options()}
     for name in names - {"pool", "seed"}:
         assert f"--{named.get(name, name).replace('_', '-')}" in flags

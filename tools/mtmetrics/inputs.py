@@ -4,12 +4,18 @@ import dataclasses
 import math
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtmetrics.errors import InputError
 
 _LANGUAGE_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
+_NAMED = 3
+
+
+def warn(message: str) -> None:
+    """Warns the user, who is told nothing by a line of this package's code."""
+    warnings.warn_explicit(message, UserWarning, "<mtmetrics>", 1)
 
 
 @dataclasses.dataclass
@@ -21,37 +27,57 @@ class InputReport:
         blank: a side is empty, blank, or holds nothing that the model knows; each gets the metric's floor score.
         truncated: a side is longer than a model reads; only its beginning was scored.
         identical: not blank, and the prediction equals the source; 0 for metrics that do not see the source.
+        places: count -> the numbers of the first such segments, from 1 up; not part of what is written.
     """
 
     segments: int = 0
     blank: int = 0
     truncated: int = 0
     identical: int = 0
+    places: dict[str, list[int]] = dataclasses.field(default_factory=dict, compare=False)
 
-    def add(self, other: "InputReport") -> None:
-        """Adds the counts of another chunk."""
-        for field in dataclasses.fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+    @classmethod
+    def of(cls, segments: int, found: Mapping[str, Iterable[bool]]) -> "InputReport":
+        """The report of a chunk: count -> (n,) bool, the segments that it counts."""
+        numbers = {name: [number for number, is_one in enumerate(flags, 1) if is_one] for name, flags in found.items()}
+        places = {name: there[:_NAMED] for name, there in numbers.items()}
+        return cls(segments, **{name: len(there) for name, there in numbers.items()}, places=places)
+
+    def add(self, other: "InputReport", *, same_segments: bool = False) -> None:
+        """Adds the counts of the next chunk, or of another system on the same segments."""
+        after = 0 if same_segments else self.segments
+        for name, numbers in other.places.items():
+            known = {*self.places.get(name, ()), *(after + number for number in numbers)}
+            self.places[name] = sorted(known)[:_NAMED]
+        for name, count in other.as_dict().items():
+            setattr(self, name, getattr(self, name) + count)
 
     def as_dict(self) -> dict[str, int]:
         """The counts as a plain dictionary."""
-        return dataclasses.asdict(self)
+        return {name: value for name, value in vars(self).items() if name != "places"}
 
     @property
     def note(self) -> str:
         """One line that sums up what is unusual, or an empty string."""
         notes = {
-            "blank (floor score)": self.blank,
-            "longer than the model reads (cut)": self.truncated,
-            "identical to the source (untranslated?)": self.identical,
+            "blank": "blank (floor score",
+            "truncated": "longer than the model reads (cut",
+            "identical": "identical to the source (untranslated?",
         }
-        found = [f"{count} {what}" for what, count in notes.items() if count]
+        counts = self.as_dict()
+        found = [f"{counts[name]} {what}{self._named(name)})" for name, what in notes.items() if counts[name]]
         return f"of {self.segments} segments: {', '.join(found)}" if found else ""
+
+    def _named(self, name: str) -> str:
+        """Which segments these are; the first ones where there are many."""
+        numbers = self.places.get(name, [])
+        more = " and others" if self.as_dict()[name] > len(numbers) else ""
+        return f"; segment {', '.join(map(str, numbers))}{more}" if numbers else ""
 
     def warn(self) -> None:
         """Emits the note, if there is one, as a `UserWarning`."""
         if self.note:
-            warnings.warn(self.note, UserWarning, stacklevel=3)
+            warn(self.note)
 
 
 def as_texts(name: str, values: Any) -> list[str]:
@@ -73,6 +99,8 @@ def as_texts(name: str, values: Any) -> list[str]:
         except UnicodeEncodeError:
             what = "holds a lone surrogate, not valid Unicode text"
             raise InputError(f"{name}[{index}]: {what}: {_shown(text)}") from None
+        if "\0" in text:
+            raise InputError(f"{name}[{index}]: holds a NUL character, which no text does: {_shown(text)}")
     return [str(text) for text in texts]
 
 

@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import stat
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mtmetrics.errors import InputError
+
+# What the columns of a table are called: as we do, then as COMET, WMT and MLQE-PE do.
+COLUMN_NAMES: dict[str, tuple[str, ...]] = {
+    "source": ("source", "src", "original"),
+    "translation": ("translation", "mt", "prediction", "hypothesis", "target"),
+    "reference": ("reference", "ref"),
+}
 
 
 def _open(path: str | Path) -> BinaryIO:
@@ -32,7 +40,7 @@ def iter_lines(path: str | Path) -> Iterator[str]:
         path: a plain or ``.gz`` file, or ``-`` for standard input.
 
     Raises:
-        InputError: the file is missing, unreadable, damaged, or not UTF-8 (with the line's number).
+        InputError: the file is missing, unreadable, damaged, not UTF-8 or holds a NUL (with the line's number).
     """
     yield from decoded_lines(_open(path), path)
 
@@ -45,6 +53,9 @@ def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
         for number, raw in enumerate(stream, 1):
             if number == 1:
                 raw = raw.removeprefix(b"\xef\xbb\xbf")
+            if b"\0" in raw:
+                what = "holds a NUL byte, so this is no text, or not in UTF-8 (UTF-16?); convert it to UTF-8"
+                raise InputError(f"{path}, line {number}: {what}")
             yield raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         byte = f"byte {error.start + 1} (0x{error.object[error.start]:02x})"
@@ -54,6 +65,26 @@ def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
     finally:
         if stream is not sys.stdin.buffer:
             stream.close()
+
+
+def count_rows(path: str | Path) -> int | None:
+    """The number of lines of a regular file, or of rows of a Parquet file; None for pipes and where it cannot be
+    read, which reading reports.
+    """
+    try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            return None
+        if str(path).endswith(".parquet"):
+            from pyarrow import parquet
+
+            return parquet.read_metadata(path).num_rows
+        with _open(path) as stream:
+            lines, last = 0, b"\n"
+            while block := stream.read(2**20):
+                lines, last = lines + block.count(b"\n"), block[-1:]
+    except (OSError, EOFError, zlib.error, ValueError):
+        return None
+    return lines + (last != b"\n")
 
 
 def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -124,6 +155,8 @@ def iter_rows(
         for key in keys:
             if not isinstance(row.get(key), str):
                 raise InputError(f"{path}, {place}: {key!r} must be a string, got {shown(row.get(key))}")
+            if "\0" in row[key]:
+                raise InputError(f"{path}, {place}: {key!r} holds a NUL character, which no text does")
         yield row
 
 
@@ -136,6 +169,40 @@ def table_keys(path: str | Path) -> list[str] | None:
         return None
     _, first = next(iter_jsonl(path), (0, {}))
     return [key for key, value in first.items() if value is not None]
+
+
+def column_names(path: str | Path, keys: Sequence[str]) -> dict[str, str]:
+    """Which of the `keys` of a table is the source, the translation and the reference (`COLUMN_NAMES`).
+
+    Raises:
+        InputError: there are two names of one column.
+    """
+    found = {}
+    for column, names in COLUMN_NAMES.items():
+        there = [key for key in keys if key.strip().lower() in names]
+        if len(there) > 1:
+            raise InputError(f"{path}: {', '.join(map(repr, there))} both name the {column}; leave one out")
+        if there:
+            found[column] = there[0]
+    return found
+
+
+def header_places(path: str | Path, first: Sequence[str]) -> dict[str, int] | None:
+    """Column -> its place, where the first row of a table is a header; None where it holds no name of a column.
+
+    Raises:
+        InputError: it could be a header or texts, since it does not name all that is needed.
+    """
+    cells = [cell.strip().lower() for cell in first]
+    named = [cell for cell in cells if any(cell in names for names in COLUMN_NAMES.values())]
+    if not named:
+        return None
+    found = {column: cells.index(name) for column, name in column_names(path, cells).items()}
+    if "translation" in found and len(found) > 1:
+        return found
+    needed = "a header names translation (or mt), and source (src) or reference (ref)"
+    text = "where it is a segment, pass parallel files or JSON Lines"
+    raise InputError(f"{path}, line 1: {' TAB '.join(first)!r:.80} looks like half a header; {needed}; {text}")
 
 
 def shown(value: Any) -> str:

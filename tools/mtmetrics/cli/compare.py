@@ -4,15 +4,21 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.io import Systems, read_systems
-from mtmetrics.cli.options import add_metric_options, add_row_options, metric_specs, model_pool, progress
+from mtmetrics.cli.options import (
+    add_metric_options,
+    add_output_options,
+    add_row_options,
+    metric_specs,
+    model_pool,
+    scoring,
+)
+from mtmetrics.cli.results import TABLE_FORMATS, pick_format, print_text
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.evaluation.run import MetricSpec
     from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.pool import ModelPool
-
-_FORMATS = ("json", "markdown", "latex", "csv", "tsv")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,6 +33,7 @@ def add_parser(subparsers: Any) -> None:
     )
     keys = "source, reference or both, and outputs, an object: system name -> translation"
     add_row_options(parser, one_file=f"JSON Lines, plain or .gz, with the keys {keys}")
+    test = parser.add_argument_group("test")
     for flag, options, text in (
         (
             "--test",
@@ -39,18 +46,18 @@ def add_parser(subparsers: Any) -> None:
             "of the p-values of a metric for the number of pairs of systems; WMT's clusters are made without",
         ),
     ):
-        parser.add_argument(flag, choices=options, default=options[0], help=f"{text} (default: %(default)s)")
+        test.add_argument(flag, choices=options, default=options[0], help=f"{text} (default: %(default)s)")
     text = "resamples of tests and intervals (default: %(default)s)"
-    parser.add_argument("--resamples", type=int, default=1000, help=text)
-    parser.add_argument("--seed", type=int, default=12345, help="of the resamples (default: %(default)s)")
-    text = "json holds full precision, the tables 4 decimals (default: %(default)s)"
-    parser.add_argument("--format", choices=_FORMATS, default="json", help=text)
+    test.add_argument("--resamples", type=int, default=1000, help=text)
+    test.add_argument("--seed", type=int, default=12345, help="of the resamples (default: %(default)s)")
     add_metric_options(parser, several=True)
+    add_output_options(parser, TABLE_FORMATS)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Reads everything, scores all systems with each metric, and prints the comparison."""
+    args.format = pick_format(args.format)
     specs = metric_specs(args)
     systems = read_systems(args)
     if len(systems.predictions) < 2:
@@ -64,11 +71,13 @@ def run(args: argparse.Namespace) -> int:
     # Every metric is loaded before the first one scores, so that a bad option of the last one does not cost an hour.
     scorers = {name: _loaded(name, spec, args, systems, pool) for name, spec in specs.items()}
     results, comparisons = {}, {}
-    for name, scorer in progress(scorers.items(), desc="compare", unit=" metric"):
-        results[name] = scorer.score_systems(systems.others[scorer.compares], systems.predictions)
-        scores = {system: result.segments for system, result in results[name].items()}
+    with scoring(len(scorers) * sum(map(len, systems.predictions.values()))):
+        for name, scorer in scorers.items():
+            results[name] = scorer.score_systems(systems.others[scorer.compares], systems.predictions)
+    for name, of_metric in results.items():
+        scores = {system: result.segments for system, result in of_metric.items()}
         comparisons[name] = compare_systems(scores, test=args.test, **resampling)
-    print(render_comparison(comparisons, results, args.format))
+    print_text(render_comparison(comparisons, results, args.format), args)
     return 0
 
 

@@ -2,14 +2,13 @@
 
 import argparse
 import json
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.io import print_table
 from mtmetrics.cli.options import add_metric_options, metric_options, model_pool, progress
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import choice
+from mtmetrics.inputs import choice, warn
 
 if TYPE_CHECKING:
     from mtmetrics.evaluation.wmt_folder import EvalSet
@@ -92,7 +91,7 @@ def run_pull(args: argparse.Namespace) -> int:
             pulled = dataset.pull(folder, on_bytes=bar.update)
         if pulled.recorded:
             known_none = f"{dataset.name}: no checksum was known for {', '.join(pulled.recorded)}"
-            warnings.warn(f"{known_none}; that of what came is recorded in {folder / SUMS}", UserWarning, stacklevel=1)
+            warn(f"{known_none}; that of what came is recorded in {folder / SUMS}")
         done[dataset.name] = {"folder": str(folder), "fetched": pulled.fetched, "present": pulled.present}
     print(json.dumps(done, indent=1))
     return 0
@@ -128,14 +127,14 @@ def run_score(args: argparse.Namespace) -> int:
 def _compared(args: argparse.Namespace, eval_set: "EvalSet") -> tuple[str, dict[str, Any]]:
     """What mt-metrics-eval calls the side that the metric compares with, and the option that says so to its loader."""
     from mtmetrics.evaluation.wmt_folder import SOURCES_ONLY
-    from mtmetrics.scorers.registry import METRICS
+    from mtmetrics.scorers.registry import find_metric
 
-    comparison = METRICS[choice("metric", args.metric, list(METRICS))]
+    comparison = find_metric(metric_options(args)["metric"])
     reference = eval_set.reference(args.reference)
     given = ["sources", *([] if reference is None else ["references"])]
-    column, options = comparison.choose(given, getattr(args, comparison.option) if comparison.option else None)
+    column, options = comparison.choose(given, metric_options(args).get(comparison.option or ""))
     if column == "references":
         return str(reference), options
     if args.reference is not None:
-        raise InputError(f"--reference {args.reference}: {args.metric} compares with the sources here")
+        raise InputError(f"--reference {args.reference}: {comparison.name} compares with the sources here")
     return SOURCES_ONLY, options

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import mtmetrics
-from mtmetrics.errors import InputError, MissingExtraError, MTMetricsError
+from mtmetrics.cli.list import artifacts_of
+from mtmetrics.errors import InputError, MissingExtraError, MTMetricsError, install_command
 
 
 class Finding(NamedTuple):
@@ -74,7 +75,7 @@ def _packages() -> Iterator[Finding]:
         wanted = [item for item in requirements if item.marker is not None and item.marker.evaluate({"extra": extra})]
         own_needs = [item for item in wanted if item.name != "mtmetrics" and not item.marker.evaluate({"extra": ""})]
         lacking = [text for item in own_needs if (text := _lacking(item))]
-        advice = f"lacks {', '.join(lacking)}; pip install 'mtmetrics[{extra}]'" if lacking else "installed"
+        advice = f"lacks {', '.join(lacking)}; {install_command(extra)}" if lacking else "installed"
         yield Finding("note" if lacking else "ok", f"extra {extra}: {advice}")
 
 
@@ -161,16 +162,8 @@ def _is_bundled(metric: str, name: str) -> bool:
         bundle = load_preset(metric, name)
     except MTMetricsError:
         return True
-    named = list(_artifacts_of(bundle.settings))
+    named = [name for _, name in artifacts_of(bundle.settings)]
     return bool(named) and all(name in shipped or bundle.path(name) != name for name in named)
-
-
-def _artifacts_of(table: dict[str, Any]) -> Iterator[str]:
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _artifacts_of(value)
-        elif key in ("model", "words", "sentences", "artifact"):
-            yield value
 
 
 def _module_cache() -> Iterator[Finding]:

@@ -44,11 +44,14 @@ def chosen_engine(args: argparse.Namespace) -> Engine:
 def score(args: argparse.Namespace) -> int:
     """Scores on the cluster, and prints the summary as JSON."""
     engine = chosen_engine(args)
-    comparison = find_metric(args.metric)
-    asked = getattr(args, comparison.option) if comparison.option else None
+    if args.segments or len(args.metric or ()) > 1:
+        raise InputError("--engine ray scores with one --metric, and prints no --segments")
+    asked_for = metric_options(args)
+    comparison = find_metric(asked_for["metric"])
+    asked = asked_for.get(comparison.option)
     names = column_names(args.file)
     column, compared = comparison.choose([f"{name}s" for name in ("source", "reference") if name in names], asked)
-    options, pool = metric_options(args) | compared, pool_options(args, dtype="auto")
+    options, pool = asked_for | compared, pool_options(args, dtype="auto")
     settings = options | {"dtype": pool["dtype"]}
     settings = {name: value for name, value in settings.items() if value is not None and name != "threads"}
     columns = (column.removesuffix("s"), "translation")

@@ -6,7 +6,16 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.io import print_table, print_warnings
-from mtmetrics.cli.options import USUAL_METRIC, add_metric_options, metric_specs, model_pool, progress
+from mtmetrics.cli.options import (
+    USUAL_METRIC,
+    add_metric_options,
+    add_output_options,
+    metric_specs,
+    model_pool,
+    progress,
+    scoring,
+)
+from mtmetrics.cli.results import TABLE_FORMATS, pick_format, print_text
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +25,6 @@ if TYPE_CHECKING:
     from mtmetrics.evaluation.table import Measure, MetricTable
     from mtmetrics.scorers.pool import ModelPool
 
-_FORMATS = ("json", "markdown", "latex", "csv", "tsv")
 _TRANSLATION = "translation"
 
 
@@ -30,7 +38,8 @@ def add_parser(subparsers: Any) -> None:
         "systems, intervals or a test give a table as the papers print it: rows metrics, columns language pairs, "
         "average, the best in bold.",
     )
-    parser.add_argument(
+    data = parser.add_argument_group("input")
+    data.add_argument(
         "--data",
         nargs="+",
         required=True,
@@ -39,18 +48,11 @@ def add_parser(subparsers: Any) -> None:
         "MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; for --level system judgements XX-YY.jsonl beside "
         "XX-YY.outputs.jsonl, DA-syslevel.csv, or a folder of them",
     )
-    parser.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
+    data.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
     text = "the field that holds the translation (default: %(default)s)"
-    parser.add_argument("--field", default=_TRANSLATION, help=text)
+    data.add_argument("--field", default=_TRANSLATION, help=text)
     text = "judge scores that stand in the data; repeatable"
-    parser.add_argument("--column", action="append", default=[], metavar="NAME", help=text)
-    parser.add_argument("--parts", action="store_true", help="correlate each part of the score too")
-    text = "json holds full precision, the tables 3 decimals (default: %(default)s)"
-    parser.add_argument("--format", choices=_FORMATS, default="json", help=text)
-    text = "compare layers of the encoder: the correlation at each (a map belongs to one layer)"
-    parser.add_argument("--layers", metavar="all|N,N,...", help=text)
-    text = "with --layers: also draw the mean correlation against the layer, as PNG"
-    parser.add_argument("--plot", metavar="FILE", help=text)
+    data.add_argument("--column", action="append", default=[], metavar="NAME", help=text)
     group = parser.add_argument_group("agreement")
     text = "judged segments, or judged systems (default: segment, or as the recipe says)"
     group.add_argument("--level", choices=("segment", "system"), help=text)
@@ -66,6 +68,8 @@ def add_parser(subparsers: Any) -> None:
     text = "test the others against the best metric of each column, at 5 %% (default: williams for pearson, else none)"
     group.add_argument("--significance", metavar="williams|perm-both|none", help=text)
     group.add_argument("--ci", action="store_true", help="95 %% bootstrap intervals (1,000 resamples)")
+    text = "compare layers of the encoder: the correlation at each (a map belongs to one layer)"
+    group.add_argument("--layers", metavar="all|N,N,...", help=text)
     add_metric_options(parser, several=True)
     group = parser.add_argument_group("tables of the papers")
     text = (
@@ -75,6 +79,10 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--recipe", metavar="NAME", help=text)
     text = "list all tables, with their data or why they cannot be run, and exit"
     group.add_argument("--recipes", action=_ListRecipes, nargs=0, help=text)
+    output = add_output_options(parser, TABLE_FORMATS)
+    output.add_argument("--parts", action="store_true", help="correlate each part of the score too")
+    text = "with --layers: also draw the mean correlation against the layer, as .png, .svg or .pdf"
+    output.add_argument("--plot", metavar="FILE", help=text)
     parser.set_defaults(run=run)
 
 
@@ -93,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
     from mtmetrics.evaluation.recipes import load_recipe
     from mtmetrics.evaluation.table import Measure
 
+    args.format = pick_format(args.format)
     if args.plot is not None and args.layers is None:
         raise InputError("--plot draws the correlation against the layer; pass --layers too")
     if args.recipe and (args.column or args.parts):
@@ -127,7 +136,8 @@ def _print_table(
         entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = _judged(args, recipe)
     metrics = [entry.metric for entry in entries if entry.metric is not None]
-    runs = run_metrics(metrics, files, model_pool(args), lenient=recipe is not None, wrap=progress)
+    with scoring(len(metrics) * sum(len(file.rows) for file in files)):
+        runs = run_metrics(metrics, files, model_pool(args), lenient=recipe is not None)
     if args.parts:
         entries = [part for entry in entries for part in runs.with_parts(entry)]
     scored = [runs.scored(entry) for entry in entries]
@@ -135,7 +145,7 @@ def _print_table(
         pairs = [file.lang_pair for file in files]
         scored = [row.marked(found, pairs) for row, found in zip(recipe.rows, scored, strict=True)]
     table = metric_table(scored, files, measure, test=test, intervals=args.ci)
-    print(render_metrics(table, {"field": args.field}, args.format, recipe=recipe))
+    print_text(render_metrics(table, {"field": args.field}, args.format, recipe=recipe), args)
     print_warnings([*runs.notes(), *remarks(table)])
     return 0
 
@@ -144,8 +154,11 @@ def _print_files(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure
     from mtmetrics.evaluation.report import render_files
     from mtmetrics.evaluation.table import remarks
 
-    runs, table = _single(spec, _judged(args), model_pool(args), measure, parts=args.parts, wrap=progress)
-    print(render_files(table, [systems[0] for systems in runs.results[spec]], _about(args, spec), args.format))
+    files = _judged(args)
+    with scoring(sum(map(len, files))):
+        runs, table = _single(spec, files, model_pool(args), measure, parts=args.parts)
+    results = [systems[0] for systems in runs.results[spec]]
+    print_text(render_files(table, results, _about(args, spec), args.format), args)
     print_warnings([*runs.notes(), *remarks(table)])
     return 0
 
@@ -153,44 +166,53 @@ def _print_files(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> int:
     from mtmetrics.evaluation.figures import check_plot_file, save_figure
     from mtmetrics.evaluation.plots import draw_curves
-    from mtmetrics.evaluation.report import chosen_layers, layer_curves, render_layers
+    from mtmetrics.evaluation.report import chosen_layers, layer_curves, mean_intervals, render_layers
     from mtmetrics.evaluation.table import remarks
 
     if args.plot is not None:
         check_plot_file(args.plot, "--plot")
     files = _judged(args)
     pool = model_pool(args)
+    drawn = args.plot is not None
     depth = spec.load(pool, files[0].lang_pair).depth
     studies = {
-        layer: _single(spec.having(layer=layer), files, pool, measure, parts=args.parts)[1]
+        layer: _single(spec.having(layer=layer), files, pool, measure, parts=args.parts, intervals=drawn)[1]
         for layer in progress(chosen_layers(args.layers, depth), desc="layers", unit="layer")
     }
-    print(render_layers(studies, _about(args, spec), args.format))
+    print_text(render_layers(studies, _about(args, spec), args.format), args)
     for table in studies.values():
         print_warnings(remarks(table))
-    if args.plot is not None:
+    if drawn:
         lines = {
             name: {layer: values[-1].value for layer, values in layers.items()}
             for name, layers in layer_curves(studies).items()
         }
-        title = f"{spec.metric}, preset {spec.preset}: mean of {len(files)} file{'s' if len(files) > 1 else ''}"
-        y_label = f"{measure.label} with human judgements"
-        save_figure(draw_curves(lines, title=title, x_label="layer", y_label=y_label), args.plot)
+        over = f"mean of {len(files)} files" if len(files) > 1 else next(iter(studies.values())).labels[0]
+        axes = {"x_label": "layer", "y_label": f"{measure.label} with human judgements"}
+        title = f"{spec.metric}, preset {spec.preset}: {over}, 95 % intervals"
+        figure = draw_curves(lines, title=title, intervals=mean_intervals(studies), **axes)
+        save_figure(figure, args.plot)
     return 0
 
 
 def _single(
-    spec: "MetricSpec", files: "list[Judged]", pool: "ModelPool", measure: "Measure", *, parts: bool, **options: Any
+    spec: "MetricSpec",
+    files: "list[Judged]",
+    pool: "ModelPool",
+    measure: "Measure",
+    *,
+    parts: bool,
+    intervals: bool = False,
 ) -> "tuple[MetricRuns, MetricTable]":
     """One metric, and a table whose rows are its score and, where wanted, the parts of it."""
     from mtmetrics.evaluation.run import Entry, run_metrics
     from mtmetrics.evaluation.table import metric_table
 
-    runs = run_metrics([spec], files, pool, **options)
+    runs = run_metrics([spec], files, pool)
     whole = Entry(str(spec), spec)
     entries = runs.with_parts(whole) if parts else [whole]
     named = [dataclasses.replace(entry, title=entry.part) for entry in entries]
-    return runs, metric_table([runs.scored(entry) for entry in named], files, measure)
+    return runs, metric_table([runs.scored(entry) for entry in named], files, measure, intervals=intervals)
 
 
 def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.cli.io import input_rows
-from mtmetrics.cli.options import add_metric_options, add_row_options, metric_options, model_pool, progress
+from mtmetrics.cli.options import add_metric_options, add_row_options, metric_options, model_pool, progress, scoring
 from mtmetrics.errors import InputError, MTMetricsError
 
 if TYPE_CHECKING:
@@ -39,18 +39,19 @@ def add_parser(subparsers: Any) -> None:
         "segments are scored.",
     )
     add_row_options(parser)
+    add_metric_options(parser)
+    output = parser.add_argument_group("output")
     text = "numbers and ranges, counted from 1, such as 1,4-6 (default: all)"
-    parser.add_argument("--segments", metavar="LIST", help=text)
+    output.add_argument("--segments", metavar="LIST", help=text)
     text = "json, or a line per segment and one at the end (default: %(default)s)"
-    parser.add_argument("--format", choices=("json", "jsonl"), default="json", help=text)
-    parser.add_argument(
+    output.add_argument("--format", choices=("json", "jsonl"), default="json", help=text)
+    output.add_argument(
         "--plot",
         metavar="DIR",
         help=f"also draw heatmaps, DIR/segment-0001.png and so on; more than {_UNASKED_PLOTS} only where --segments "
         "asks for them",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace heatmaps that exist already")
-    add_metric_options(parser)
+    output.add_argument("--overwrite", action="store_true", help="replace heatmaps that exist already")
     parser.set_defaults(run=run)
 
 
@@ -68,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
 
     options = metric_options(args) | compared
     scorer = load_scorer(options.pop("metric"), pool=model_pool(args), **options)
-    result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
+    with scoring(len(segments)):
+        result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
     explained = _explain(scorer, segments, result, plots)
     explained = progress(explained, total=len(segments), desc="explaining", unit=" segments")
     lines = (json.dumps(segment, ensure_ascii=False) for segment in explained)

@@ -18,10 +18,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Registers, and prints one line per metric."""
+    """Registers, and prints one line with the next step."""
     from mtmetrics.integrations.install import install
 
-    for registration in install(args.names):
-        what = "registered" if registration.changed else "was registered already"
-        print(f"{registration.name}: {what} ({registration.path})")
+    done = install(args.names)
+    new = sum(registration.changed for registration in done)
+    already = f", {len(done) - new} were registered already" if new < len(done) else ""
+    print(f'{new} metrics registered{already}; now in Python: evaluate.load("{done[0].name}", "mini")')
     return 0

@@ -1,24 +1,31 @@
-"""What several commands read and write: rows to score, systems to compare, results while they arrive."""
+"""What several commands read, rows to score and systems to compare, and how they print it."""
 
-import abc
 import argparse
-import contextlib
 import itertools
-import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from mtmetrics.cli.language import language_checked
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.registry import METRICS, Column
-from mtmetrics.textio import iter_parallel, iter_table, iter_tsv, table_keys
+from mtmetrics.scorers.registry import Column, Metric, find_metric
+from mtmetrics.textio import (
+    COLUMN_NAMES,
+    column_names,
+    count_rows,
+    header_places,
+    iter_parallel,
+    iter_table,
+    iter_tsv,
+    table_keys,
+)
 
-if TYPE_CHECKING:
-    from mtmetrics.scorers.base import MetricResult
-
-FORMATS = ("json", "jsonl", "tsv", "parquet")
 _KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
+_READINGS = {
+    "sources": "--against source (source TAB translation)",
+    "references": "--against reference (reference TAB translation)",
+}
 
 
 class Rows(NamedTuple):
@@ -30,11 +37,49 @@ class Rows(NamedTuple):
     options: dict[str, Any]
 
 
+class MetricRows(NamedTuple):
+    """What is to be scored by several metrics: rows of what each of `columns` holds, then one prediction per system.
+
+    `chosen` says for each metric which column it compares with, and the options that tell its loader.
+    """
+
+    names: list[str]
+    columns: list[Column]
+    rows: Iterator[list[Any]]
+    chosen: list[tuple[Column, dict[str, Any]]]
+
+
 class Systems(NamedTuple):
     """The n translations of each of several systems, and n sources, n references or lists of several, or both."""
 
     others: dict[Column, list[Any]]
     predictions: dict[str, list[str]]
+
+
+class _Counted:
+    """An iterator that knows how many rows to expect (`operator.length_hint`), 0 for not known."""
+
+    def __init__(self, rows: Iterator[list[Any]], count: int | None) -> None:
+        self._rows, self._count = rows, count or 0
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return self
+
+    def __next__(self) -> list[Any]:
+        return next(self._rows)
+
+    def __length_hint__(self) -> int:
+        return self._count
+
+
+class _Opened(NamedTuple):
+    """Names of systems; the columns that are there, or None where a file of two does not say which the first is; what
+    reads those that are wanted; and how many rows there are."""
+
+    names: list[str]
+    columns: list[Column] | None
+    read: Callable[[Sequence[Column]], Iterator[list[Any]]]
+    count: int | None
 
 
 def input_rows(args: argparse.Namespace) -> Rows:
@@ -44,23 +89,77 @@ def input_rows(args: argparse.Namespace) -> Rows:
 
     Raises:
         InputError: the arguments name no or contradicting files, or not what the metric compares with; a file is
-            missing, empty, or its first row cannot be used.
+            missing, empty, of another length, or its first row cannot be used.
     """
-    comparison = METRICS.get(args.metric)
-    if comparison is None:
-        raise InputError(f"metric {args.metric!r}: must be one of {', '.join(METRICS)}")
-    asked = getattr(args, comparison.option) if comparison.option else None
+    from mtmetrics.cli.options import metric_options
+
+    options = metric_options(args)
+    names, _, rows, [(_, chosen)] = metric_rows(args, [options])
+    return Rows(names, rows, chosen)
+
+
+def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> MetricRows:
+    """As `input_rows`, for metrics that are given by the keywords of their loaders."""
+    known = [find_metric(options["metric"]) for options in metrics]
+    opened = _opened(args)
+    chosen = [_choice(metric, options, opened.columns) for metric, options in zip(known, metrics, strict=True)]
+    columns = list(dict.fromkeys(column for column, _ in chosen))
+    if opened.columns is None and len(columns) > 1:
+        both = "some metrics compare with the source and others with a reference; name the columns in a header row"
+        raise InputError(f"{args.file}: the first of two columns cannot be both: {both}")
+    rows = _not_empty(opened.read(columns), args.file or (args.sources or args.references[0]))
+    checked = language_checked(args.lp, [*columns, *["predictions"] * len(opened.names)], rows)
+    counted: Any = _Counted(checked, opened.count)
+    return MetricRows(opened.names, columns, counted, chosen)
+
+
+def _choice(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> tuple[Column, dict[str, Any]]:
+    """The column that a metric compares with, and the option that says so to its loader."""
+    from mtmetrics.artifacts.presets import load_preset
+
+    asked = options.get(metric.option or "")
+    if columns is not None:
+        return metric.choose(columns, asked)
+    if asked is None and len(metric.values) > 1:
+        only = metric.only(load_preset(metric.name, options["preset"]).settings)
+        if only is None:
+            readings = " or ".join(_READINGS[column] for column in metric.values)
+            named = "or name the columns in a header row"
+            raise InputError(f"two columns can be read in two ways for {metric.name}: pass {readings}, {named}")
+        return metric.choose([only])
+    return metric.choose(list(metric.values), asked)
+
+
+def _opened(args: argparse.Namespace) -> _Opened:
     _require_files(args)
     if args.file is not None:
-        column, options, rows = _file_rows(args.file, args.metric, asked)
-        return Rows([args.file], _not_empty(rows, args.file), options)
+        return _opened_file(args.file)
     given = [column for column in _KEYS if getattr(args, column)]
-    column, options = comparison.choose(given, asked)
-    others = [args.sources] if column == "sources" else args.references
-    lines = iter_parallel([*others, *args.predictions])
-    several = len(others)
-    rows = lines if several == 1 else ([line[:several], *line[several:]] for line in lines)
-    return Rows(_system_names(args.predictions), _not_empty(rows, others[0]), options)
+    paths: dict[Column, list[str]] = {"sources": [args.sources], "references": args.references}
+
+    def read(columns: Sequence[Column]) -> Iterator[list[Any]]:
+        others = [paths[column] for column in columns]
+        for line in iter_parallel([*itertools.chain(*others), *args.predictions]):
+            texts = iter(line)
+            yield [_one_or_all(list(itertools.islice(texts, len(files)))) for files in others] + list(texts)
+
+    everything = [*itertools.chain(*(paths[column] for column in given)), *args.predictions]
+    return _Opened(_system_names(args.predictions), given, read, _common_count(everything))
+
+
+def _one_or_all(texts: list[str]) -> Any:
+    return texts[0] if len(texts) == 1 else texts
+
+
+def _common_count(paths: Sequence[str]) -> int | None:
+    """The number of lines of parallel files, which must be the same wherever it can be known before they are read."""
+    counts = {path: count for path in paths if (count := count_rows(path)) is not None}
+    if len(set(counts.values())) > 1:
+        first, *others = counts
+        other = next(path for path in others if counts[path] != counts[first])
+        unequal = f"{other} has {counts[other]} line(s), {first} has {counts[first]}"
+        raise InputError(f"{unequal}; parallel files need equal lengths")
+    return next(iter(counts.values()), None)
 
 
 def read_systems(args: argparse.Namespace) -> Systems:
@@ -82,12 +181,17 @@ def read_systems(args: argparse.Namespace) -> Systems:
     if twice:
         raise InputError(f"-t {twice[0]}: given twice")
     paths = [*sources, *references, *args.predictions]
+    _common_count(paths)
     columns = [list(column) for column in zip(*_not_empty(iter_parallel(paths), paths[0]), strict=True)]
     others: dict[Column, list[Any]] = {"sources": columns.pop(0)} if sources else {}
     if references:
         several = [list(texts) for texts in zip(*columns[: len(references)], strict=True)]
         others["references"] = columns[0] if len(references) == 1 else several
-    return Systems(others, dict(zip(names, columns[len(references) :], strict=True)))
+    found = Systems(others, dict(zip(names, columns[len(references) :], strict=True)))
+    texts = zip(*others.values(), *found.predictions.values(), strict=True)
+    for _ in language_checked(args.lp, [*others, *["predictions"] * len(names)], texts):
+        pass
+    return found
 
 
 def _require_files(args: argparse.Namespace) -> None:
@@ -111,29 +215,56 @@ def _not_empty(rows: Iterator[list[Any]], name: str) -> Iterator[list[Any]]:
     return itertools.chain([first], rows)
 
 
-def _file_rows(path: str, metric: str, asked: Any) -> tuple[Column, dict[str, Any], Iterator[list[str]]]:
-    comparison = METRICS[metric]
+def _opened_file(path: str) -> _Opened:
     keys = table_keys(path)
-    if keys is not None:
-        column, options = comparison.choose([column for column, key in _KEYS.items() if key in keys], asked)
-        return column, options, iter_table(path, (_KEYS[column], "translation"))
+    return _opened_tsv(path) if keys is None else _opened_keys(path, keys)
+
+
+def _opened_keys(path: str, keys: Sequence[str]) -> _Opened:
+    """JSON Lines or Parquet."""
+    found = column_names(path, keys)
+    columns: list[Column] = [column for column, key in _KEYS.items() if key in found]
+    if keys and ("translation" not in found or not columns):
+        lacks = "translation" if columns else "source or reference"
+        known = "; ".join(f"{column} ({', '.join(names)})" for column, names in COLUMN_NAMES.items())
+        raise InputError(f"{path}: no {lacks}; the first row has {', '.join(keys)}; what is read is {known}")
+
+    def read(wanted: Sequence[Column]) -> Iterator[list[Any]]:
+        return iter_table(path, [*(found[_KEYS[column]] for column in wanted), found["translation"]])
+
+    return _Opened([path], columns, read, count_rows(path)) if keys else _nothing(path)
+
+
+def _opened_tsv(path: str) -> _Opened:
     lines = iter_tsv(path)
     first = next(lines, None)
-    whole = first is not None and len(first) > 2
-    # Two columns hold what the metric compares with and the prediction; three hold source, prediction and reference.
-    usual = [comparison.usual or next(iter(comparison.values))]
-    column, options = comparison.choose(list(_KEYS) if whole or asked is not None else usual, asked)
-    places = (2, 1) if whole and column == "references" else (0, 1)
-    rows = lines if first is None else itertools.chain([first], lines)
-    return column, options, _picked(rows, places, path)
+    if first is None:
+        return _nothing(path)
+    wanted = "source TAB translation TAB reference, or source (or reference) TAB translation"
+    places = header_places(path, first)
+    headed = places is not None
+    if places is None:
+        if len(first) not in (2, 3):
+            what = f"{len(first)} column(s), but {wanted} are needed, or a header row that names the columns"
+            raise InputError(f"{path}, line 1: {what}")
+        # Two columns hold what the metric compares with and the translation.
+        places = {"source": 0, "translation": 1, "reference": 2 if len(first) == 3 else 0}
+        lines = itertools.chain([first], lines)
+    columns: list[Column] = [column for column, key in _KEYS.items() if key in places]
+
+    def read(asked: Sequence[Column]) -> Iterator[list[Any]]:
+        picked = [places[key] for key in (*(_KEYS[column] for column in asked), "translation")]
+        for number, cells in enumerate(lines, 2 if headed else 1):
+            if len(cells) != len(first):
+                raise InputError(f"{path}, line {number}: {len(cells)} column(s), but line 1 has {len(first)}")
+            yield [cells[place] for place in picked]
+
+    count = count_rows(path)
+    return _Opened([path], columns if headed or len(first) == 3 else None, read, count and count - headed)
 
 
-def _picked(rows: Iterator[list[str]], places: Sequence[int], path: str) -> Iterator[list[str]]:
-    wanted = "source TAB prediction TAB reference" if max(places) == 2 else "source (or reference) TAB prediction"
-    for number, columns in enumerate(rows, 1):
-        if len(columns) <= max(places):
-            raise InputError(f"{path}, line {number}: {len(columns)} column(s), but {wanted} are needed")
-        yield [columns[place] for place in places]
+def _nothing(path: str) -> _Opened:
+    raise InputError(f"{path}: empty; there is nothing to score")
 
 
 def _systems_of_file(path: str) -> Systems:
@@ -167,142 +298,3 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def pick_format(name: str | None, out: str | None) -> str:
-    """The output format: as named, else by the end of the output file's name, else JSON.
-
-    Raises:
-        InputError: the file's name says nothing, or Parquet without a file.
-    """
-    suffix = Path(out).suffix.removeprefix(".") if out else "json"
-    if name is None and suffix not in FORMATS:
-        raise InputError(f"--out {out}: ends in none of {', '.join('.' + known for known in FORMATS)}; pass --format")
-    if (name or suffix) == "parquet" and not out:
-        raise InputError("--format parquet needs --out FILE")
-    return name or suffix
-
-
-class Writer(abc.ABC):
-    """Takes the results of chunk after chunk, one result per system, then what sums up each system.
-
-    The target is an open text stream, or the path of a Parquet file.
-    """
-
-    def __init__(self, names: Sequence[str], parts: bool, target: Any) -> None:
-        self.names, self.parts, self.target = names, parts, target
-        self.segment = 0
-
-    @abc.abstractmethod
-    def add(self, results: list["MetricResult"]) -> None:
-        """Writes a chunk."""
-
-    def finish(self, summaries: list[dict[str, Any]]) -> None:
-        """Writes the summaries: ``mean_score``, ``signature``, ``report`` and what else was asked for."""
-        for name, summary in zip(self.names, summaries, strict=True):
-            interval = summary.get("ci")
-            between = f" [{interval['low']!r}, {interval['high']!r}]" if interval else ""
-            print(f"{name}: mean {summary['mean_score']!r}{between} {summary['signature']}", file=sys.stderr)
-
-    def _columns(self, results: list["MetricResult"]) -> dict[str, list[Any]]:
-        """The rows of a chunk as columns: the systems of the first segment, of the second, and so on."""
-        import numpy as np
-
-        count, systems = len(results[0].segments), len(results)
-        numbers = np.arange(self.segment + 1, self.segment + count + 1)
-        self.segment += count
-        values = {"score": [result.segments for result in results]}
-        if self.parts:
-            values |= {part: [result.parts[part] for result in results] for part in results[0].parts}
-        floats = {name: np.stack(columns, axis=1).ravel().tolist() for name, columns in values.items()}
-        return {"system": list(self.names) * count, "segment": np.repeat(numbers, systems).tolist(), **floats}
-
-
-class _JsonWriter(Writer):
-    """One JSON document, which has to wait for the last chunk."""
-
-    def __init__(self, names: Sequence[str], parts: bool, target: Any) -> None:
-        super().__init__(names, parts, target)
-        self._chunks: list[list[MetricResult]] = []
-
-    def add(self, results: list["MetricResult"]) -> None:
-        self._chunks.append(results)
-
-    def finish(self, summaries: list[dict[str, Any]]) -> None:
-        from mtmetrics.scorers.base import joined
-
-        scored = zip(zip(*self._chunks, strict=True), summaries, strict=True)
-        documents = [joined(kept).as_dict(parts=self.parts) | summary for kept, summary in scored]
-        whole = {"systems": [{"name": name} | document for name, document in zip(self.names, documents, strict=True)]}
-        json.dump(documents[0] if len(documents) == 1 else whole, self.target, ensure_ascii=False, indent=1)
-        self.target.write("\n")
-
-
-class _JsonLinesWriter(Writer):
-    """A JSON object per segment and system, then one per system."""
-
-    def add(self, results: list["MetricResult"]) -> None:
-        columns = self._columns(results)
-        for row in zip(*columns.values(), strict=True):
-            self.target.write(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n")
-
-    def finish(self, summaries: list[dict[str, Any]]) -> None:
-        for name, summary in zip(self.names, summaries, strict=True):
-            self.target.write(json.dumps({"system": name} | summary, ensure_ascii=False) + "\n")
-
-
-class _TsvWriter(Writer):
-    """Tab-separated rows under a header; the summaries go to standard error."""
-
-    def add(self, results: list["MetricResult"]) -> None:
-        first = self.segment == 0
-        columns = self._columns(results)
-        if first:
-            self.target.write("\t".join(columns) + "\n")
-        for system, segment, *values in zip(*columns.values(), strict=True):
-            self.target.write("\t".join([system, str(segment), *map(repr, values)]) + "\n")
-
-
-class _ParquetWriter(Writer):
-    """A Parquet file; the summaries are its metadata under the key ``mtmetrics``, and go to standard error."""
-
-    _writer: Any = None
-
-    def add(self, results: list["MetricResult"]) -> None:
-        import pyarrow
-        import pyarrow.parquet
-
-        table = pyarrow.table(self._columns(results))
-        self._writer = self._writer or pyarrow.parquet.ParquetWriter(self.target, table.schema)
-        self._writer.write_table(table)
-
-    def finish(self, summaries: list[dict[str, Any]]) -> None:
-        systems = [{"name": name} | summary for name, summary in zip(self.names, summaries, strict=True)]
-        self._writer.add_key_value_metadata({"mtmetrics": json.dumps(systems, ensure_ascii=False)})
-        super().finish(summaries)
-
-    def close(self) -> None:
-        """Ends the file."""
-        if self._writer is not None:
-            self._writer.close()
-
-
-@contextlib.contextmanager
-def open_writer(form: str, out: str | None, names: Sequence[str], *, parts: bool) -> Iterator[Writer]:
-    """A writer to a file, which appears only when everything went well, or to standard output; `InputError` where the
-    file's folder does not exist."""
-    from mtmetrics.artifacts.files import atomic_path
-
-    kinds = {"json": _JsonWriter, "jsonl": _JsonLinesWriter, "tsv": _TsvWriter}
-    if out is None:
-        yield kinds[form](names, parts, sys.stdout)
-        return
-    if not Path(out).parent.is_dir():
-        raise InputError(f"--out {out}: there is no folder {Path(out).parent}")
-    with atomic_path(out) as temporary:
-        if form == "parquet":
-            with contextlib.closing(_ParquetWriter(names, parts, temporary)) as writer:
-                yield writer
-        else:
-            with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
-                yield kinds[form](names, parts, stream)

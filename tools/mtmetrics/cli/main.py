@@ -9,11 +9,15 @@ import warnings
 from collections.abc import Sequence
 
 from mtmetrics import __version__
+from mtmetrics.cli import options
+from mtmetrics.cli.help import Parser, complete, leaves
+from mtmetrics.cli.words import in_shell_words
 from mtmetrics.errors import InputError, MTMetricsError
 
+# A new command is a name here and a module of that name; its examples stand in `mtmetrics.cli.help`.
 _COMMANDS = (
-    "score compare explain evaluate plot probe data filter rerank mine remap idf uscore train artifacts space install "
-    "demo doctor"
+    "score compare explain evaluate plot probe list data filter rerank mine remap idf uscore train artifacts space "
+    "install demo doctor"
 )
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -23,11 +27,14 @@ _MIB = 2**20
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all sub-commands; fast, since none imports a heavy package to describe itself."""
     text = "Machine-translation evaluation metrics: XMoverScore and its relatives."
-    parser = argparse.ArgumentParser(prog="mtmetrics", description=text)
+    parser = Parser(prog="mtmetrics", description=text)
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in _COMMANDS.split():
         importlib.import_module(f"mtmetrics.cli.{name}").add_parser(subparsers)
+    for command in leaves(parser):
+        text = "no progress and no notes; warnings and errors stay"
+        command.add_argument("-q", "--quiet", action="store_true", help=text)
     return parser
 
 
@@ -37,7 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C.
     """
-    arguments = build_parser().parse_args(argv)
+    parser = build_parser()
+    if "_ARGCOMPLETE" in os.environ:
+        complete(parser)
+    arguments = parser.parse_args(argv)
+    options.quiet = getattr(arguments, "quiet", False)
     (keep_large_blocks if getattr(arguments, "large_blocks", False) else return_large_blocks)()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -75,9 +86,9 @@ def _run(arguments: argparse.Namespace) -> int:
         sys.stdout.flush()
         return code
     except InputError as error:
-        return _fail(str(error), 2)
+        return _fail(in_shell_words(str(error)), 2)
     except MTMetricsError as error:
-        return _fail(str(error), 1)
+        return _fail(in_shell_words(str(error)), 1)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
@@ -93,7 +104,9 @@ def _fail(message: str, code: int) -> int:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     if issubclass(category, UserWarning):
-        print(f"mtmetrics: warning: {message}", file=sys.stderr)
+        from tqdm import tqdm
+
+        tqdm.write(f"mtmetrics: warning: {message}", file=sys.stderr)  # above a bar, not in its line
 
 
 if __name__ == "__main__":

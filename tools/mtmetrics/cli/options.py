@@ -1,21 +1,27 @@
 """Options that several commands share, so that a flag has one name and one meaning everywhere."""
 
 import argparse
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
+from mtmetrics.scorers.registry import METRICS
 
 if TYPE_CHECKING:
     from mtmetrics.evaluation.run import MetricSpec
     from mtmetrics.scorers.pool import ModelPool
 
 USUAL_METRIC = "xmoverscore"
+# Set by `main`: no bars and no notes, but warnings and errors.
+quiet = False
+_MOST_AHEAD = 1000
 # What metrics take: keyword of their loaders -> help, and how else it is parsed. A new option is a line here.
 _CHOICES: dict[str, tuple[str, dict[str, Any]]] = {
-    "against": ("compare with the source or the reference (bertr, distilscore, esim, bilstm_attention, bilstm)", {}),
-    "setting": ("src-mt or mt-ref, compare with the source or the reference (sentsim)", {}),
+    "against": ("compare with the source or the reference, for metrics that can do both", {"metavar": "SIDE"}),
+    "setting": ("the same for sentsim: src-mt or mt-ref", {}),
 }
 _TABLE = "another encoder, or word vectors ({lang} in the path: one table per language)"
 _WEIGHTS = "xmoverscore: uniform, or a stored table of inverse document frequencies; uscore: tuned, + or ++"
@@ -26,7 +32,7 @@ _OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "layer": ("hidden state of the encoder, 0 = embeddings", {"type": int}),
     "similarity": ("mover (of words) or cosine (of sentence vectors)", {}),
     "variant": ("xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd", {}),
-    "parts": ("sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt", {"metavar": "PART+PART"}),
+    "combine": ("sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt", {"metavar": "PART+PART"}),
     "without": ("uscore: leave out translation, language_model or sentences", {"metavar": "NAME+NAME"}),
     "tokens": ("words (no punctuation, no continuation pieces) or all", {}),
     "ngram": ("tokens per n-gram", {"type": int}),
@@ -46,41 +52,61 @@ _OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "regressor": ("another trained network: folder, bundled artifact or Hub repository", {"metavar": "MODEL"}),
     "threads": ("solver threads (default: all cores)", {"type": int}),
 }
-# --parts already says that the parts are to be printed.
-_RENAMED = {"parts": "combine"}
-_ONE_FILE = "TSV without a header, .jsonl or .parquet; - reads TSV from standard input"
+_ONE_FILE = (
+    "TSV (source, translation and reference in this order, or named by a header row), or .jsonl or .parquet (source, "
+    "translation, reference; or src, mt, ref); - reads TSV from standard input"
+)
+# Keyword of Python -> option.
+FLAGS = {name: name.replace("_", "-") for name in (*_CHOICES, *_OVERRIDES)}
+FLAGS |= {name: name.replace("_", "-") for name in ("metric", "preset", "device", "dtype", "batch_tokens", "resamples")}
+FLAGS |= {"lang_pair": "lp", "seed": "seed", "correction": "correction"}
+# Help shows this group only for a metric that is named.
+OWN_OPTIONS = "instead of what the preset says"
 
 
 def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ONE_FILE) -> None:
     """Adds the files to read (`one_file` says what a single FILE holds) and the language pair."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help=one_file)
-    parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
+    group = parser.add_argument_group("input")
+    group.add_argument("file", nargs="?", metavar="FILE", help=one_file)
+    group.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
     for short, name, text in (
         ("-t", "--predictions", "one translation per line; several files are several systems"),
         ("-r", "--references", "one reference per line; of several files the best one counts"),
     ):
-        parser.add_argument(short, name, metavar="FILE", nargs="+", help=text)
-    parser.add_argument("--lp", metavar="XX-YY", help="language pair, such as de-en")
+        group.add_argument(short, name, metavar="FILE", nargs="+", help=text)
+    group.add_argument("--lp", metavar="XX-YY", help="language pair, such as de-en")
+
+
+def add_output_options(
+    parser: argparse.ArgumentParser,
+    formats: Sequence[str],
+    *,
+    text: str = "output format (default: table on a terminal, else json)",
+) -> Any:
+    """Adds the group of output options, with `--format`, and returns it."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--format", choices=formats, help=text)
+    text = "all digits of numbers; 6 significant ones without it"
+    group.add_argument("--full-precision", action="store_true", help=text)
+    return group
 
 
 def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """Adds the choice of metric and preset, and what overrides the preset.
 
-    With `several`, `--metric` is taken several times, with preset and options in its value.
+    With `several`, `--metric` may be given several times.
     """
     group = parser.add_argument_group("metric")
-    if several:
-        text = "metric, such as sentsim:mini:setting=mt-ref,variant=wmd; repeatable, each is run once "
-        text += "(default: xmoverscore)"
-        group.add_argument("--metric", action="append", metavar="NAME[:PRESET[:OPTION=VALUE,...]]", help=text)
-    else:
-        group.add_argument("--metric", default=USUAL_METRIC, help="metric (default: %(default)s)")
+    text = "metric, such as sentsim:mini or sentsim:mini:variant=wmd"
+    text += "; repeatable, each is run once" if several else ""
+    form = "NAME[:PRESET[:OPTION=VALUE,...]]"
+    group.add_argument("--metric", action="append", metavar=form, help=f"{text} (default: {USUAL_METRIC})")
     text = "preset, or a folder with a preset.toml (default: %(default)s)"
     group.add_argument("--preset", default="paper", metavar="NAME|DIR", help=text)
-    override = parser.add_argument_group("instead of what the preset says; each metric has some of these")
+    override = parser.add_argument_group(OWN_OPTIONS)
     for place, options in ((group, _CHOICES), (override, _OVERRIDES)):
         for name, (text, settings) in options.items():
-            place.add_argument("--" + _RENAMED.get(name, name).replace("_", "-"), help=text, **settings)
+            place.add_argument("--" + name.replace("_", "-"), help=text, **settings)
     add_model_options(parser)
 
 
@@ -101,10 +127,17 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.registry.load_scorer`, None where the arguments leave the choice to the
-    preset."""
-    options = {"metric": args.metric, "preset": args.preset}
-    options |= {name: getattr(args, _RENAMED.get(name, name)) for name in (*_CHOICES, *_OVERRIDES)}
+    """The keywords for `mtmetrics.scorers.registry.load_scorer` of the one metric that the arguments name.
+
+    Raises:
+        InputError: they name several, or as `metric_specs`.
+    """
+    specs = list(metric_specs(args).values())
+    if len(specs) > 1:
+        raise InputError(
+            f"--metric {specs[1]}: this command takes one metric; score, compare and evaluate take several"
+        )
+    options = {"metric": specs[0].metric, "preset": specs[0].preset or args.preset, **dict(specs[0].options)}
     return options | ({"lang_pair": args.lp} if hasattr(args, "lp") else {})
 
 
@@ -112,7 +145,7 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     """The metrics as the user names them, with --preset and, for a single metric, the other options.
 
     Args:
-        args: of a command with ``add_metric_options(..., several=True)``.
+        args: of a command with `add_metric_options`.
         usual: what is taken where the user names none.
 
     Returns:
@@ -127,14 +160,24 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     twice = [text for text in named if named.count(text) > 1]
     if twice:
         raise InputError(f"--metric {twice[0]}: given twice")
-    own = ("metric", "preset", "lang_pair")
-    options = {name: value for name, value in metric_options(args).items() if value is not None and name not in own}
+    given = {name: getattr(args, name) for name in ("setting", *_OVERRIDES)}
+    options = {name: value for name, value in given.items() if value is not None}
     if len(named) != 1 and options:
         name = next(iter(options))
-        raise InputError(
-            f"option {name}: for which metric? Write it as in --metric {USUAL_METRIC}:{args.preset}:{name}=VALUE"
-        )
-    return {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}
+        flag = name.replace("_", "-")
+        form = f"{USUAL_METRIC}:{args.preset}:{flag}=VALUE"
+        raise InputError(f"--{flag}: for which metric? Write it as in --metric {form}")
+    specs = {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}
+    return {text: _compared(spec, args.against) for text, spec in specs.items()}
+
+
+def _compared(spec: "MetricSpec", side: str | None) -> "MetricSpec":
+    """The metric, told by its own option to compare with a side; unlike the others, --against is for all metrics."""
+    metric = METRICS.get(spec.metric)
+    if side is None or metric is None:
+        return spec
+    value = metric.against(side)
+    return spec if metric.option is None else spec.having(**{metric.option: value} | dict(spec.options))
 
 
 def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Any]:
@@ -150,11 +193,48 @@ def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPoo
     return ModelPool(**pool_options(args, dtype=dtype))
 
 
-def progress(iterable: Any, **options: Any) -> Any:
-    """Wraps an iterable in a progress bar on standard error, shown on a terminal only."""
+class _Meter:
+    """Moves a bar by the segments that are scored and, between them, by the texts that networks have read."""
+
+    def __init__(self, bar: Any) -> None:
+        self.bar = bar
+        self.done = self.texts = 0
+        self.texts_per_segment = 3.0
+
+    def __call__(self, what: str, count: int) -> None:
+        if what == "texts":
+            self.texts += count
+        else:
+            self.done += count
+            self.texts_per_segment = max(self.texts / count, 1.0)
+            self.texts = 0
+        ahead = min(self.texts / self.texts_per_segment, _MOST_AHEAD)
+        place = int(min(self.done + ahead, self.bar.total or self.done + ahead))
+        self.bar.update(max(place - self.bar.n, 0))
+
+
+def bar(iterable: Any = None, **options: Any) -> Any:
+    """A bar of progress on standard error, shown on a terminal only and not with --quiet."""
     from tqdm import tqdm
 
-    return tqdm(iterable, disable=None, leave=False, **options)
+    return tqdm(iterable, disable=quiet or None, **options)
+
+
+@contextlib.contextmanager
+def scoring(total: int | None, desc: str = "scoring") -> Iterator[None]:
+    """Shows how many segments are scored while the block runs, of how many if that is known, and the time left."""
+    from mtmetrics.models.runner import listening
+
+    with bar(total=total or None, desc=desc, unit=" segments") as shown:
+        with listening(_Meter(shown)):
+            yield
+        shown.update(max((total or 0) - shown.n, 0))
+
+
+def progress(iterable: Any, **options: Any) -> Any:
+    """Wraps an iterable in a bar; rows of input know how many they are."""
+    total = options.pop("total", None) or operator.length_hint(iterable) or None
+    return bar(iterable, total=total, **options)
 
 
 def add_settings(settings: Any, config: type) -> None:

@@ -7,14 +7,21 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.cli.io import print_warnings
-from mtmetrics.cli.options import USUAL_METRIC, add_metric_options, metric_specs, model_pool, progress
+from mtmetrics.cli.options import (
+    USUAL_METRIC,
+    add_metric_options,
+    add_output_options,
+    metric_specs,
+    model_pool,
+    scoring,
+)
+from mtmetrics.cli.results import TABLE_FORMATS, pick_format, print_text
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.evaluation.run import Entry, MetricRuns
     from mtmetrics.evaluation.table import MetricTable
 
-_FORMATS = ("json", "markdown", "latex", "csv", "tsv")
 _COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c")
 _DEVELOPMENT = (
     "weights belong to development data: choosing them on the set that is reported makes every number too good"
@@ -27,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
         "plot",
         help="draw how metrics agree with human judgements",
         description="Scores translations that people have judged, and draws the scores and their agreement with the "
-        "judgements as PNG.",
+        "judgements as PNG, SVG or PDF.",
     )
     kinds = parser.add_subparsers(title="plots", metavar="PLOT", required=True)
     plots = {
@@ -46,7 +53,7 @@ def add_parser(subparsers: Any) -> None:
         plot.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
         text = "the field that holds the translation (default: %(default)s)"
         plot.add_argument("--field", default="translation", help=text)
-        plot.add_argument("--out", required=True, metavar="FILE", help="the picture, FILE.png")
+        plot.add_argument("--out", required=True, metavar="FILE", help="the picture, .png, .svg or .pdf")
         add_metric_options(plot, several=True)
         if run is not _scatter:
             plot.add_argument("--coefficient", choices=_COEFFICIENTS, help="of agreement (default: %(default)s)")
@@ -59,8 +66,7 @@ def add_parser(subparsers: Any) -> None:
         plot.add_argument("--parts", metavar="A,B[,C]", help=f"{text}: --parts=-wmd,sss")
         text = "steps from a weight of 0 to one of 1 (default: %(default)s)"
         plot.add_argument("--steps", type=int, default=10, help=text)
-        text = "of the numbers; json holds full precision (default: %(default)s)"
-        plot.add_argument("--format", choices=_FORMATS, default="json", help=text)
+        add_output_options(plot, TABLE_FORMATS)
 
 
 class _Judged(NamedTuple):
@@ -111,6 +117,7 @@ def _weights(args: argparse.Namespace) -> int:
     if len(args.metric or []) > 1:
         raise InputError("--metric: a plot of weights shows the parts of one metric")
     positive("steps", args.steps)
+    args.format = pick_format(args.format)
     judged = _judged(args)
     parts = _chosen_parts(args.parts, judged)
     grids = {}
@@ -120,7 +127,7 @@ def _weights(args: argparse.Namespace) -> int:
     whole = weights.mean_grid(grids)
     metric = judged.entries[0].title
     about = {"metric": metric, "coefficient": args.coefficient}
-    print(weights.render_weights(grids, about, args.format))
+    print_text(weights.render_weights(grids, about, args.format), args)
     over = f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids))
     figures.save_figure(weights.draw_weights(whole, title=f"{metric}: {over}", label=_agreement(args)), args.out)
     print(f"mtmetrics: {weights.best_weights(whole)}", file=sys.stderr)
@@ -142,7 +149,8 @@ def _judged(args: argparse.Namespace, *, intervals: bool = False) -> _Judged:
     for file in files:
         for name in args.column:
             file.column(name)  # refused before an hour of scoring
-    result = run_metrics(specs.values(), files, model_pool(args), wrap=progress)
+    with scoring(len(specs) * sum(map(len, files))):
+        result = run_metrics(specs.values(), files, model_pool(args))
     entries = [*(Entry(name, spec) for name, spec in specs.items()), *map(Entry.of_column, args.column)]
     scored = [result.scored(entry) for entry in entries]
     table = metric_table(scored, files, Measure(args.coefficient), intervals=intervals)

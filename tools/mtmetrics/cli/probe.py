@@ -5,10 +5,11 @@ import functools
 import json
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli.options import add_metric_options, metric_options, model_pool, progress
+from mtmetrics.cli.options import add_metric_options, add_output_options, metric_options, model_pool, progress, scoring
+from mtmetrics.cli.results import pick_format, print_text
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,21 +60,21 @@ def add_parser(subparsers: Any) -> None:
     matching.add_argument("--at", type=int, nargs="+", default=[1, 5, 10], metavar="N", help=text)
     matching.set_defaults(run=_run_matching)
     for probe in (preference, matching):
-        probe.add_argument("--parts", action="store_true", help="show the parts of the score too")
-        text = "json holds full precision, the table 3 decimals (default: %(default)s)"
-        probe.add_argument("--format", choices=("json", "markdown"), default="json", help=text)
-        probe.add_argument("--plot", metavar="FILE", help="also draw the result, as PNG")
         add_metric_options(probe)
+        output = add_output_options(probe, ("table", "json", "markdown"))
+        output.add_argument("--parts", action="store_true", help="show the parts of the score too")
+        output.add_argument("--plot", metavar="FILE", help="also draw the result, as .png, .svg or .pdf")
 
 
 def _add_pair_options(parser: argparse.ArgumentParser, other: str) -> None:
     text = f"sentence pairs: TSV, .jsonl or .parquet with source and {other}"
-    parser.add_argument("file", nargs="?", metavar="FILE", help=text)
-    parser.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
-    parser.add_argument("-r", "--references", metavar="FILE", help="one human translation per line")
-    parser.add_argument("--lp", metavar="XX-YY", help="language pair, such as de-en")
-    parser.add_argument("--sentences", type=int, metavar="N", help="draw so many sentence pairs (default: all)")
-    parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn (default: %(default)s)")
+    group = parser.add_argument_group("input")
+    group.add_argument("file", nargs="?", metavar="FILE", help=text)
+    group.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
+    group.add_argument("-r", "--references", metavar="FILE", help="one human translation per line")
+    group.add_argument("--lp", metavar="XX-YY", help="language pair, such as de-en")
+    group.add_argument("--sentences", type=int, metavar="N", help="draw so many sentence pairs (default: all)")
+    group.add_argument("--seed", type=int, default=1, help="of everything that is drawn (default: %(default)s)")
 
 
 def _run_preference(args: argparse.Namespace) -> int:
@@ -93,10 +94,12 @@ def _run_preference(args: argparse.Namespace) -> int:
         known = f"{about['coverage']:.1%} of the words of the sources have a translation"
         print(f"{known}; the others stay as they are", file=sys.stderr)
     modified |= zip(args.predictions, own, strict=True)
-    found, result = probes.preferences(_scorer(args, pool), sources, references, modified)
+    scorer = _scorer(args, pool)
+    with scoring((1 + len(modified)) * len(sources)):
+        found, result = probes.preferences(scorer, sources, references, modified)
     found = [preference for preference in found if args.parts or preference.measure == SCORE]
     about["preferences"] = [preference.as_dict() for preference in found]
-    _print(args, about, result, probes.preference_table(found))
+    _print(args, about, result, functools.partial(probes.preference_table, found))
     if args.plot is not None:
         title = f"{_name(about)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
         figures.save_figure(plots.draw_preferences(found, title=title), args.plot)
@@ -129,11 +132,13 @@ def _run_matching(args: argparse.Namespace) -> int:
     else:
         packed = [pool.sentence_encoder(args.nearest).encode(texts) for texts in (sources, targets)]
         candidates = probes.nearest_candidates(*(side.vectors[side.index] for side in packed), args.candidates)
-    wrap = functools.partial(progress, total=candidates.size, desc="matching", unit=" pairs")
-    precision, result = probes.match(_scorer(args, pool), sources, targets, candidates, sorted(set(args.at)), wrap=wrap)
+    scorer = _scorer(args, pool)
+    with scoring(candidates.size):
+        precision, result = probes.match(scorer, sources, targets, candidates, sorted(set(args.at)))
     precision = {name: values for name, values in precision.items() if args.parts or name == SCORE}
     about = _about(args) | {"sentences": len(sources), "candidates": candidates.shape[1], "nearest": args.nearest}
-    _print(args, about | {"precision": precision}, result, probes.matching_table(precision))
+    table = functools.partial(probes.matching_table, precision)
+    _print(args, about | {"precision": precision}, result, table)
     result.report.warn()
     if args.plot is not None:
         title = f"{_name(about)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
@@ -176,30 +181,35 @@ def _drawn(rows: list[Any], args: argparse.Namespace) -> list[Any]:
 
 def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "Scorer":
     """The metric, told to compare with the source where it can."""
-    from mtmetrics.inputs import choice
-    from mtmetrics.scorers.registry import METRICS, load_scorer
+    from mtmetrics.scorers.registry import find_metric, load_scorer
 
-    comparison = METRICS[choice("metric", args.metric, list(METRICS))]
-    asked = getattr(args, comparison.option) if comparison.option else None
-    compared = comparison.choose(["sources"], asked)[1] if "sources" in comparison.values else {}
-    options = metric_options(args) | compared
+    options = metric_options(args)
+    comparison = find_metric(options["metric"])
+    asked = options.get(comparison.option or "")
+    options |= comparison.choose(["sources"], asked)[1] if "sources" in comparison.values else {}
     return load_scorer(options.pop("metric"), pool=pool, **options)
 
 
 def _about(args: argparse.Namespace) -> dict[str, Any]:
     from mtmetrics.scorers.registry import has_presets
 
-    return {"metric": args.metric, "preset": args.preset if has_presets(args.metric) else None, "seed": args.seed}
+    options = metric_options(args)
+    preset = options["preset"] if has_presets(options["metric"]) else None
+    return {"metric": options["metric"], "preset": preset, "seed": args.seed}
 
 
 def _name(about: dict[str, Any]) -> str:
     return about["metric"] if about["preset"] is None else f"{about['metric']}, preset {about['preset']}"
 
 
-def _print(args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: str) -> None:
-    if args.format == "markdown":
-        print(table)
+def _print(
+    args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: Callable[[str], str]
+) -> None:
+    args.format = pick_format(args.format)
+    if args.format == "json":
+        pinned = {"signature": result.signature, "report": result.report.as_dict()}
+        print_text(json.dumps(document | pinned, ensure_ascii=False, indent=1), args)
         return
-    pinned = {"signature": result.signature, "report": result.report.as_dict()}
-    json.dump(document | pinned, sys.stdout, ensure_ascii=False, indent=1)
-    print()
+    print(table(args.format))
+    if args.format == "table":
+        print(f"\n{result.signature}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import choice, language_pair, positive
+from mtmetrics.inputs import choice, language_pair, positive, warn
 
 if TYPE_CHECKING:
     from mtmetrics.maps.remapping import Remapping
@@ -79,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     pairs, corpus = _pairs(args, max(sizes, default=args.sentences))
     pool = model_pool(args)
     source, target, origin, encoder = _vectors(args, pairs, pool)
+    _check_enough(len(source), encoder.dim)
     sentences = str(len(pairs)) if args.parallel else "0"
     meta = map_meta(encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed))
 
@@ -96,6 +97,15 @@ def run(args: argparse.Namespace) -> int:
     json.dump(written, sys.stdout, indent=1)
     print()
     return 0
+
+
+def _check_enough(pairs: int, width: int) -> None:
+    """Says what too few pairs cannot determine."""
+    if pairs < 2:
+        raise InputError(f"{pairs} pair(s) of vectors determine no map; pass more text")
+    if pairs < width:
+        few = f"{pairs} pairs of vectors for an encoder of width {width}"
+        warn(f"{few}: fewer pairs than dimensions leave most of a map to chance; pass more text")
 
 
 def _curve_sizes(args: argparse.Namespace) -> list[int]:

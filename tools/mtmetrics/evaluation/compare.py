@@ -175,8 +175,10 @@ def render_comparison(
     if style not in FOR_READERS:
         return STYLES[style](_flat(comparisons, results), ())
     comment = "% " if style == "latex" else ""
-    overview = _overview(comparisons)
-    blocks = [STYLES[style](overview, range(1, len(overview[0])))]
+    # Side by side the metrics would not fit into a terminal.
+    together = [comparisons] if style != "table" else [{metric: found} for metric, found in comparisons.items()]
+    overviews = [_overview(some) for some in together]
+    blocks = [STYLES[style](overview, range(1, len(overview[0]))) for overview in overviews]
     for metric, comparison in comparisons.items():
         table = _p_values(comparison)
         blocks += [f"{comment}p-values of {metric}:", STYLES[style](table, range(1, len(table[0])))]

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, axes, fonts that have the characters of the labels, and PNG files."""
+"""What all pictures share: colours, axes, fonts that have the characters of the labels, and files."""
 
 import contextlib
 import functools
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mtmetrics.artifacts.files import atomic_path
-from mtmetrics.errors import InputError, require_extra
+from mtmetrics.errors import InputError, install_command, require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which colour-blind people can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 INK, QUIET, LINE = "#1f2933", "#7b8794", "#dfe3e8"
+# The same picture is the same file: formats -> what would say when it was drawn.
+_UNDATED: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 _BASE = "DejaVu Sans"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _NAMED_AT_MOST = 10
@@ -39,23 +41,26 @@ def check_plot_file(path: str | Path, purpose: str) -> None:
 
     Raises:
         MissingExtraError: matplotlib is absent.
-        InputError: the name does not end in ``.png``, or the folder does not exist.
+        InputError: the name ends in none of ``.png``, ``.svg`` and ``.pdf``, or the folder does not exist.
     """
     require_extra("plot", purpose)
-    if Path(path).suffix.lower() != ".png":
-        raise InputError(f"{path}: plots are PNG files; the name must end in .png")
+    if Path(path).suffix.lower() not in _UNDATED:
+        raise InputError(f"{path}: the name of a plot must end in {', '.join(_UNDATED)}")
     if not Path(path).parent.is_dir():
         raise InputError(f"{path}: there is no folder {Path(path).parent}")
 
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
-    """Writes a figure as a PNG file, which is whole or absent.
+    """Writes a figure as PNG, SVG or PDF, as the file's name ends; the file is whole or absent.
 
     Raises:
         MTMetricsError: the file cannot be written.
     """
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png", dpi="figure")
+    import matplotlib
+
+    with atomic_path(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "mtmetrics"}):
+        kind = Path(path).suffix.lower()
+        figure.savefig(temporary, format=kind.removeprefix("."), dpi="figure", metadata=_UNDATED[kind])
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -116,7 +121,7 @@ class LabelFonts(NamedTuple):
         more = f" and {len(visible) - _NAMED_AT_MOST} more" if len(visible) > _NAMED_AT_MOST else ""
         mend = "install a font that has them, such as the Noto font of the script"
         if _packaged_font() is None:
-            mend += ", or, for Chinese, pip install 'mtmetrics[plot]'"
+            mend += f", or, for Chinese, {install_command('plot')}"
         return f"no font here has the characters {named}{more} (drawn as {_REPLACEMENT}); {mend}"
 
     def warn(self, stacklevel: int) -> None:

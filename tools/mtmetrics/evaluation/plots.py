@@ -106,7 +106,13 @@ def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title
 
 
 def draw_curves(
-    lines: Mapping[str, Mapping[float, float]], *, title: str, x_label: str, y_label: str, least_span: float = 0.0
+    lines: Mapping[str, Mapping[float, float]],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    intervals: Mapping[str, Mapping[float, tuple[float, float]]] | None = None,
+    least_span: float = 0.0,
 ) -> "Figure":
     """A line per name: correlation against layer or number of training instances, loss against steps.
 
@@ -115,6 +121,7 @@ def draw_curves(
         title: over the plot.
         x_label: under it.
         y_label: beside it.
+        intervals: name -> x -> the ends of an interval around y, drawn as bands, which the y axis has room for.
         least_span: of the y axis, so that noise does not look like a change.
     """
     figure = new_figure(7.0, 4.4)
@@ -122,6 +129,10 @@ def draw_curves(
     for number, (name, line) in enumerate(lines.items()):
         look = {"color": COLOURS[number % len(COLOURS)], "marker": _MARKERS[number % len(_MARKERS)]}
         axes.plot(list(line), list(line.values()), label=name, linewidth=1.8, markersize=5, **look)
+        bands = (intervals or {}).get(name)
+        if bands:
+            low, high = zip(*bands.values(), strict=True)
+            axes.fill_between(list(bands), low, high, color=look["color"], alpha=0.15, linewidth=0)
     ticks = sorted({x for line in lines.values() for x in line})
     if len(ticks) <= _MOST_TICKS and all(float(x).is_integer() for x in ticks) and ticks[-1] <= _MOST_TICKS:
         axes.set_xticks(ticks)
@@ -146,6 +157,8 @@ def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
         found: one preference per modification and measure.
         title: over the plot.
     """
+    from matplotlib.ticker import MaxNLocator
+
     measures = list(dict.fromkeys(preference.measure for preference in found))
     modifications = list(dict.fromkeys(preference.modification for preference in found))
     figure = new_figure(1.0 + 3.2 * len(modifications), 0.8 + 2.7 * len(measures))
@@ -162,6 +175,7 @@ def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
             axes.set_xlabel(f"d ({measure})")
             plain_axes(axes, heading, loc="center", fontsize=10)
         row[0].set_ylabel("sentences")
+        row[0].yaxis.set_major_locator(MaxNLocator(integer=True))
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
     return finished(figure)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.run import SCORE
-from mtmetrics.evaluation.table_styles import markdown, three_decimals
+from mtmetrics.evaluation.table_styles import STYLES, three_decimals
 from mtmetrics.inputs import check, positive
 from mtmetrics.models.words import is_unspaced
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
@@ -221,13 +221,13 @@ def preferences(
     return found, result
 
 
-def preference_table(found: Sequence[Preference]) -> str:
-    """The statistics as a Markdown table, three decimals."""
+def preference_table(found: Sequence[Preference], style: str = "markdown") -> str:
+    """The statistics as a table, three decimals."""
     rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
     for statistics in (preference.as_dict() for preference in found):
         values = [three_decimals(statistics[name]) for name in ("preferred", "equal", "mean", "median")]
         rows.append([statistics["modification"], statistics["measure"], str(len(statistics["differences"])), *values])
-    return markdown(rows, range(2, 7))
+    return STYLES[style](rows, range(2, 7))
 
 
 def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -333,12 +333,12 @@ def precision_at(scores: np.ndarray, cutoff: int, right: np.ndarray | int = 0) -
     return float(np.clip((cutoff - better) / sharing, 0.0, 1.0).mean())
 
 
-def matching_table(precision: Mapping[str, Mapping[int, float]]) -> str:
-    """Measure -> N -> Precision@N as a Markdown table, three decimals."""
+def matching_table(precision: Mapping[str, Mapping[int, float]], style: str = "markdown") -> str:
+    """Measure -> N -> Precision@N as a table, three decimals."""
     cutoffs = list(next(iter(precision.values())))
     rows = [["measure", *(f"P@{cutoff}" for cutoff in cutoffs)]]
     rows += [[name, *map(three_decimals, values.values())] for name, values in precision.items()]
-    return markdown(rows, range(1, len(rows[0])))
+    return STYLES[style](rows, range(1, len(rows[0])))
 
 
 def _measures(result: MetricResult) -> dict[str, np.ndarray]:

@@ -14,14 +14,12 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import language_pair
-from mtmetrics.textio import decoded_lines, iter_jsonl, iter_lines, shown
+from mtmetrics.textio import COLUMN_NAMES, decoded_lines, iter_jsonl, iter_lines, shown
 
 # What a field is called in the layouts: in our files first, then in common training files, WMT17, and MLQE-PE.
 FIELDS: dict[str, tuple[str, ...]] = {
     "lp": ("lp", "LP"),
-    "source": ("source", "src", "original"),
-    "translation": ("translation", "mt"),
-    "reference": ("reference", "ref"),
+    **COLUMN_NAMES,
     "system": ("system", "sys"),
     "item": ("item", "sid"),
     "human": ("human", "score", "HUMAN_score", "z_mean"),

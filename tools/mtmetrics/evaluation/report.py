@@ -1,5 +1,6 @@
 """A table of correlations -> text: as the papers print it, a row per file, a row per layer, or JSON."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -82,6 +83,9 @@ def render_files(table: MetricTable, results: Sequence[MetricResult], about: Map
     for (file, pair, n), found, result in zip(judged, by_file, results, strict=True):
         rows.append([file, pair, str(n), *map(rounded, found.values()), result.signature])
     rows.append(["mean", "", str(sum(n for *_, n in judged)), *map(rounded, means.values()), ""])
+    if style == "table":  # on a terminal a column of signatures would leave no room for the numbers
+        signature = joined_signature([result.signature for result in results])
+        return STYLES[style]([row[:-1] for row in rows], range(2, len(rows[0]))) + f"\n\n{one_line(signature)}"
     return STYLES[style](rows, range(2, len(rows[0]) - 1))
 
 
@@ -151,6 +155,24 @@ def layer_curves(studies: Mapping[int, MetricTable]) -> dict[str, dict[int, list
         for row in table.rows:
             values = [*(cell.correlation for cell in row.cells), row.average]
             found.setdefault(row.scored.entry.part, {})[layer] = values
+    return found
+
+
+def mean_intervals(studies: Mapping[int, MetricTable]) -> dict[str, dict[int, tuple[float, float]]]:
+    """Measure -> layer -> the ends of the 95 % interval of the mean over the files, whose errors are independent; none
+    where a file has no interval."""
+    found: dict[str, dict[int, tuple[float, float]]] = {}
+    for layer, table in studies.items():
+        for row in table.rows:
+            ends = [
+                (cell.correlation.value - cell.interval.low, cell.interval.high - cell.correlation.value)
+                for cell in row.cells
+                if cell.interval is not None and cell.interval.reason is None
+            ]
+            if len(ends) == len(row.cells):
+                below, above = (math.hypot(*side) / len(ends) for side in zip(*ends, strict=True))
+                bounds = (row.average.value - below, row.average.value + above)
+                found.setdefault(row.scored.entry.part, {})[layer] = bounds
     return found
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -213,7 +213,6 @@ def run_metrics(
     pool: ModelPool,
     *,
     lenient: bool = False,
-    wrap: Callable[..., Iterable[Any]] = lambda files, **_: files,
 ) -> MetricRuns:
     """Runs each metric once on each file; a text that several of them encode alike is encoded once.
 
@@ -222,7 +221,6 @@ def run_metrics(
         files: judged segments, or judged systems.
         pool: loaded models to share.
         lenient: a metric that cannot be run becomes a problem of the result, instead of ending everything.
-        wrap: shows the progress over the files.
 
     Raises:
         InputError: there is no such metric or option, or a file lacks the references that a metric compares with.
@@ -242,7 +240,7 @@ def run_metrics(
                 raise
             problems[spec] = str(error)
     results: dict[MetricSpec, list[list[MetricResult]]] = {spec: [] for spec in scorers}
-    for file in wrap(files, desc="evaluate", unit="file"):
+    for file in files:
         together = score_together([by_pair[file.lang_pair] for by_pair in scorers.values()], file)
         for spec, systems in zip(scorers, together, strict=True):
             results[spec].append(systems)

@@ -1,8 +1,11 @@
-"""Tables of text as Markdown, LaTeX, comma-separated and tab-separated values; and JSON beside them."""
+"""Tables of text for terminals, as Markdown, LaTeX, comma-separated and tab-separated values; and JSON beside them."""
 
 import csv
 import io
 import json
+import os
+import shutil
+import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +22,8 @@ class Marked(NamedTuple):
 
 Cell = str | Marked
 Table = Sequence[Sequence[Cell]]
+_UNBOUNDED = 10_000
+_GAP, _LEAST_TEXT = 3, 12
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -61,14 +66,51 @@ def tab_separated(table: Table, numbers: Container[int]) -> str:
     return "\n".join("\t".join(map(_plain, row)) for row in table)
 
 
+def terminal(table: Table, numbers: Container[int]) -> str:
+    """Aligned columns, as wide as the terminal where words allow it; the best is bold where bold can be seen.
+
+    Nothing is cut, and no number broken: a table whose numbers do not fit side by side is wider than the terminal.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    on_terminal = sys.stdout.isatty()
+    styled = on_terminal and "NO_COLOR" not in os.environ
+    width = shutil.get_terminal_size().columns if on_terminal else _UNBOUNDED
+    console = Console(file=io.StringIO(), width=width, force_terminal=styled, highlight=False, emoji=False)
+    grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    whole = parted = _GAP * len(table[0])
+    for place, title in enumerate(table[0]):
+        cells = [_plain(row[place]) for row in table]
+        word = max(cell_len(word) for cell in cells for word in cell.split() or [""])
+        least = word + 1 if place in numbers else min(word, _LEAST_TEXT)
+        whole += max(map(cell_len, cells)) + 2 if place in numbers else least
+        parted += least
+        look = {"justify": "right"} if place in numbers else {"overflow": "fold"}
+        grid.add_column(Text(_plain(title)), min_width=least, **look)
+    for row in table[1:]:
+        cells = (cell if isinstance(cell, Marked) else Marked(cell) for cell in row)
+        grid.add_row(*(Text(_plain(cell) + " †" * cell.tied, "bold" if cell.bold else "") for cell in cells))
+    if whole <= width:  # only text is broken into lines
+        for place in range(len(table[0])):
+            grid.columns[place].no_wrap = place in numbers
+    console.width = max(width, parted)
+    console.print(grid)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+
+
 STYLES: dict[str, Callable[[Table, Container[int]], str]] = {
+    "table": terminal,
     "markdown": markdown,
     "latex": latex,
     "csv": comma_separated,
     "tsv": tab_separated,
 }
 # Those that people read as they are, with notes under the table.
-FOR_READERS = ("markdown", "latex")
+FOR_READERS = ("table", "markdown", "latex")
 
 
 def as_json(shown: Mapping[str, Any]) -> str:

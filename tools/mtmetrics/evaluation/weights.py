@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Above so many steps the cells of a grid are too small for numbers.
+_LEAST_SPAN = 0.1
 _STEPS_WITH_NUMBERS = 12
 
 
@@ -157,6 +158,9 @@ def _draw_line(axes: "Axes", grid: WeightGrid) -> None:
         axes.scatter(*best, s=130, facecolors="none", edgecolors=COLOURS[1], linewidths=2.0, zorder=3)
         axes.annotate(three_decimals(best[1]), best, (0, 12), textcoords="offset points", ha="center")
         axes.margins(y=0.18)
+    low, high = axes.get_ylim()
+    if high - low < _LEAST_SPAN:  # differences that mean nothing shall not look like much
+        axes.set_ylim((low + high - _LEAST_SPAN) / 2, (low + high + _LEAST_SPAN) / 2)
 
 
 def _draw_triangle(axes: "Axes", grid: WeightGrid) -> None:

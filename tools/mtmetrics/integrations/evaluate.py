@@ -144,7 +144,9 @@ class MetricModule(evaluate.Metric):
         options = {name: value for name, value in arguments.items() if name not in ("self", *_COLUMNS)}
         wanted = {name for name in options if name.startswith("return_") and options[name]}
         options = {name: value for name, value in options.items() if not name.startswith("return_")}
-        column, compared = metric.choose(columns, options.pop(metric.option, None))
+        only = metric.only(self.preset.settings)
+        given = [only] if only in columns else columns
+        column, compared = metric.choose(given, options.pop(metric.option, None))
         scorer = self.scorer(**options, **compared)
         scored = scorer.score(columns[column], columns["predictions"])
         result = scored.as_dict(scores="return_scores" in wanted, parts="return_parts" in wanted)
@@ -249,9 +251,9 @@ class MetricModule(evaluate.Metric):
         return [parameter.name for parameter in named if not required or parameter.default is parameter.empty]
 
     def _columns(self, **columns: Any) -> dict[str, Any]:
-        """Without the columns that this metric does not have and that are None, as `evaluate.combine` passes them."""
-        optional = {"predictions", "references"} - set(self._known_columns())
-        return {name: column for name, column in columns.items() if name not in optional or column is not None}
+        """Without the columns of other metrics, which `evaluate.combine` passes to all of them."""
+        others = {*_COLUMNS} - {*self._known_columns()}
+        return {name: column for name, column in columns.items() if name not in others}
 
     def _checked(self, columns: dict[str, Any]) -> dict[str, list[Any]]:
         """The columns as lists of strings, in the order of the metric; the same ones as were added before."""

@@ -79,6 +79,23 @@ def load_map(
     return remapping
 
 
+def mapped_pairs(artifact: str | Path, kind: str, level: Level = "word") -> list[str]:
+    """The language pairs that an artifact has maps for, sorted, as far as this machine knows."""
+    tag = _tag(kind, level)
+    entry = catalog().get(str(artifact))
+    names = [path.name for folder in local_places(artifact) for path in folder.glob(f"*.{tag}.safetensors")]
+    names += [file for file in (entry.files if entry else ()) if file.endswith(f".{tag}.safetensors")]
+    published = published_maps(entry) if entry and entry.origin and level == "word" else ()
+    pairs = {Path(name).name.split(".")[0] for name in names}
+    return sorted(pairs | {pair for _, pair, of_kind in published if of_kind == kind})
+
+
+def is_local(artifact: str | Path) -> bool:
+    """Whether maps of an artifact are on this machine, in a folder or in the cache."""
+    entry = catalog().get(str(artifact))
+    return any(place.exists() for place in [*local_places(artifact), *([cache_folder(entry)] if entry else [])])
+
+
 def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level, offline: bool) -> Path:
     name = map_file_name(lang_pair, kind, level)
     there = [folder / at / name for folder in local_places(artifact) for at in ("", f"layer-{encoder.layer}")]
@@ -120,8 +137,7 @@ def _missing(
     artifact: str | Path, entry: CatalogEntry | None, lang_pair: str, kind: str, encoder: Encoder, level: Level
 ) -> str:
     tag = _tag(kind, level)
-    files = [path.name for folder in local_places(artifact) for path in folder.glob(f"*.{tag}.safetensors")]
-    known = sorted({name.split(".")[0] for name in files})
+    known = mapped_pairs(artifact, kind, level)
     there = f"; it has {tag} for: {', '.join(known)}" if known else ""
     if entry and entry.origin:
         there = f"; {_offer(published_maps(entry), encoder.layer)}"
@@ -132,8 +148,8 @@ def _missing(
     return (
         f"no {tag} map for language pair {lang_pair} in {artifact}{there}; looked {places}; "
         f"build one from parallel text: mtmetrics remap --encoder {encoder.name}{options} --lp {lang_pair} "
-        f"--map {kind} --parallel PAIRS.tsv --out {source}-{target}-maps, then pass --maps {source}-{target}-maps "
-        "(or --map none to do without)"
+        f"--map {kind} --parallel PAIRS.tsv --out {source}-{target}-maps, then pass maps={source}-{target}-maps "
+        "(or map=none to do without)"
     )
 
 

@@ -4,7 +4,6 @@ import dataclasses
 import io
 import re
 import tokenize
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.download import fetch
 from mtmetrics.artifacts.files import git_blob_sha1, make_folder
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.inputs import warn
 from mtmetrics.maps.remapping import Remapping
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def import_map(path: Path, given: dict[str, str]) -> Remapping:
     remapping = convert(data, path, _KINDS[path.suffix], meta)
     if not same and path.name in {published.file for published in known}:
         text = f"{path}: not the file that the authors published under this name; imported as it is"
-        warnings.warn(text, UserWarning, stacklevel=2)
+        warn(text)
     return remapping
 
 

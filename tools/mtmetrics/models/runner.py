@@ -1,13 +1,14 @@
 """Runs a network over texts in batches: on one or several devices, and with whatever memory they have."""
 
+import contextlib
 import copy
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mtmetrics.errors import MTMetricsError
+from mtmetrics.inputs import warn
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +27,27 @@ _OUT_OF_MEMORY = (
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
+
+
+# ``texts`` that a network has read, ``segments`` that a metric has scored; and how many.
+Listener = Callable[[Literal["texts", "segments"], int], None]
+_listeners: list[Listener] = []
+
+
+@contextlib.contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Tells the listener of all work that is done until the block ends, in any thread."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def tell(what: Literal["texts", "segments"], count: int) -> None:
+    """Tells every listener that so much more is done."""
+    for listener in _listeners:
+        listener(what, count)
 
 
 def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> Iterator[list[int]]:
@@ -155,6 +177,7 @@ class BatchRunner:
                         raise
                 else:
                     computed += width * len(numbers)
+                    tell("texts", len(numbers))
                     continue
                 # Not inside `except`: there the traceback would still hold the tensors that filled the memory.
                 self._shrink(device, numbers, width)
@@ -189,4 +212,4 @@ class BatchRunner:
             self.batch_tokens = min(self.batch_tokens, padded // 2)
         if smaller:
             what = f"{self._name}: a batch of {padded} tokens does not fit into the memory of {device}"
-            warnings.warn(f"{what}; going on with {padded // 2}", UserWarning, stacklevel=2)
+            warn(f"{what}; going on with {padded // 2}")

@@ -17,6 +17,7 @@ from mtmetrics.maps.remapping import KINDS, Level, Remapping
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment
 from mtmetrics.models.packed import Encoder, PackedTokens
+from mtmetrics.models.runner import tell
 from mtmetrics.scorers.pool import ModelPool
 
 CHUNK_LINES = 1024
@@ -196,12 +197,13 @@ class Scorer(abc.ABC):
                 scores.segments[scores.empty] = floor
                 for name, value in floor_parts.items():
                     scores.parts[name][scores.empty] = value
-                identical = 0  # untranslated, which shows only against the source
-                if self.compares == "sources":
-                    identical = sum(other == text for other, text in itertools.compress(pairs, ~scores.empty))
+                # Untranslated, which shows only against the source.
+                equal = [self.compares == "sources" and other == text for other, text in pairs] & ~scores.empty
                 best = scores if owners is None else scores.take(_best_of_each(scores.segments, owners))
-                report = InputReport(len(best.segments), int(best.empty.sum()), int(best.truncated.sum()), identical)
+                counted = {"blank": best.empty, "truncated": best.truncated, "identical": equal}
+                report = InputReport.of(len(best.segments), counted)
                 results.append(MetricResult(best.segments, best.parts, best.empty, report, self.signature))
+            tell("segments", len(given) * len(systems))
             yield results
 
     def align(self, others: Sequence[str], predictions: Sequence[str]) -> list[Alignment]:
@@ -223,16 +225,19 @@ class Scorer(abc.ABC):
 
 def joined(results: Sequence[MetricResult]) -> MetricResult:
     """The result of several chunks of one system."""
-    report = total_report(results)
+    report = InputReport()
+    for result in results:
+        report.add(result.report)
     parts = {name: np.concatenate([result.parts[name] for result in results]) for name in results[0].parts}
     segments, empty = (np.concatenate([getattr(result, name) for result in results]) for name in ("segments", "empty"))
     return MetricResult(segments, parts, empty, report, results[0].signature)
 
 
 def total_report(results: Iterable[MetricResult]) -> InputReport:
+    """Of several systems on the same segments."""
     report = InputReport()
     for result in results:
-        report.add(result.report)
+        report.add(result.report, same_segments=True)
     return report
 
 
@@ -297,7 +302,7 @@ def languages(bundle: Preset, lang_pair: str | None, *, needed: bool = False) ->
     """Source and target language, which the preset knows; None where no pair is given."""
     if lang_pair is None:
         if needed:
-            raise InputError("language pair None: pass one such as 'de-en' (lang_pair=, or --lp)")
+            raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
         return None
     pair = language_pair(lang_pair)
     only, known = bundle.settings.get("lang_pair"), bundle.settings.get("languages")

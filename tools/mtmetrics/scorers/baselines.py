@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.inputs import language_pair
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.scorers.base import ChunkScores, Scorer, languages
@@ -79,7 +79,7 @@ class Fluency(Scorer):
         pair = languages(bundle, lang_pair, needed=True)
         model, _ = preset_language_model(bundle, pool, pair[1], lm)
         if model is None:
-            why = f"preset {bundle.name} names none; pass lm= (--lm)"
+            why = f"preset {bundle.name} names none; pass lm="
             raise InputError(f"fluency needs a language model for {pair[1]!r}, and {why}")
         return cls(model, lang_pair=lang_pair)
 
@@ -145,7 +145,7 @@ def _overlap(metric: str, lang_pair: str | None = None) -> Baseline:
     that of mteval, 13a.
     """
     if importlib.util.find_spec("sacrebleu") is None:
-        raise MTMetricsError(f"{metric} needs sacrebleu; pip install 'mtmetrics[baselines]'")
+        raise MTMetricsError(f"{metric} needs sacrebleu; {install_command('baselines')}")
     kind = _KINDS[metric]
     target = None if lang_pair is None else language_pair(lang_pair)[1]
     options = kind.options | ({"trg_lang": target} if target and kind.name == "BLEU" else {})

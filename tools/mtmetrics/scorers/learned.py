@@ -159,10 +159,7 @@ class LearnedScore(Scorer):
             # A preset for one side cannot be asked for the other; one without any lacks a model.
             kind = InputError if known else ArtifactError
             advice = "train one with 'mtmetrics train regressor', and pass its folder as regressor=DIR"
-            raise kind(
-                f"preset {bundle.name}: holds no network that compares with the {wanted}; {advice} (on the command "
-                "line --regressor DIR)"
-            )
+            raise kind(f"preset {bundle.name}: holds no network that compares with the {wanted}; {advice}")
         name = bundle.path(table["model"])
         network, fingerprint = pool.regressor(name, revision=table.get("revision"))
         if network.architecture != cls.metric:

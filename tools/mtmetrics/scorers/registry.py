@@ -50,6 +50,21 @@ class Metric:
                     known.setdefault(name, parameter)
         return known
 
+    def against(self, side: str) -> str | None:
+        """The value of its option that asks for the ``"source"`` or the ``"reference"``."""
+        sides = {"source": "sources", "reference": "references"}
+        if side not in sides:
+            raise InputError(f"against {side!r}: must be one of source, reference")
+        if sides[side] not in self.values:
+            raise InputError(f"{self.name} compares with {' or '.join(self.values)} only, not with a {side}")
+        return self.values[sides[side]]
+
+    def only(self, settings: Mapping[str, Any]) -> Column | None:
+        """The one column that a preset with these settings is made for; None where it leaves the choice."""
+        named = {settings.get("score", {}).get("against"), *settings, *settings.get("regressors", {})}
+        columns = [column for column, value in self.values.items() if value in named]
+        return columns[0] if len(columns) == 1 and self.option else None
+
     def choose(self, given: Collection[str], asked: Any = None) -> tuple[Column, dict[str, Any]]:
         """The column to compare with, and the option that says so to `load_scorer`.
 

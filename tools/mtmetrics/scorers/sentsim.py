@@ -79,7 +79,7 @@ class SentSim(Scorer):
         words: the encoder of tokens, opened at the layer to use.
         sentences: the encoder of one vector per text.
         bounds: for ``normalize="fixed"``, part -> its lowest and highest value.
-        parts: names of parts joined by ``+``, such as ``"sss+wmd"``; of one, or of more than two, the mean of ``exp``.
+        combine: names of parts joined by ``+``, such as ``"sss+wmd"``; of one, or of over two, the mean of ``exp``.
         setting: ``"src-mt"`` compares with the source, ``"mt-ref"`` with a reference.
         normalize: ``"batch"`` or ``"fixed"``.
         normalize_vectors: give token vectors length 1 before Word and Sentence Mover's Distance; the published code
@@ -106,7 +106,7 @@ class SentSim(Scorer):
         sentences: Encoder,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         *,
-        parts: str = VARIANTS["bertscore"],
+        combine: str = VARIANTS["bertscore"],
         setting: Setting,
         normalize: Literal["batch", "fixed"] = "batch",
         normalize_vectors: bool = False,
@@ -116,9 +116,9 @@ class SentSim(Scorer):
         threads: int | None = None,
     ) -> None:
         self.words, self.sentences = words, sentences
-        self.parts = tuple(str(parts).split("+"))
+        self.parts = tuple(str(combine).split("+"))
         if not set(self.parts) <= PARTS.keys() or len(set(self.parts)) != len(self.parts):
-            raise InputError(f"parts {parts!r}: must be some of {', '.join(PARTS)}, joined by '+'")
+            raise InputError(f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'")
         self.weights = self._checked_weights(w1, w2)
         self.setting: Setting = choice("setting", setting, tuple(SETTINGS))
         self.compares = SETTINGS[setting]
@@ -145,7 +145,7 @@ class SentSim(Scorer):
         setting: Any = None,
         words: str | None = None,
         variant: str | None = None,
-        parts: str | None = None,
+        combine: str | None = None,
         layer: int | None = None,
         normalize: Any = None,
         normalize_vectors: bool | None = None,
@@ -160,7 +160,7 @@ class SentSim(Scorer):
             setting: see the class; not needed where a preset knows one only.
             words: another encoder of tokens, at its last layer unless `layer` is given.
             variant: ``"bertscore"`` or ``"wmd"``, what the sentence similarity is combined with.
-            parts: instead of `variant`, names among sss, bertscore, wmd and smd, joined by ``+``.
+            combine: instead of `variant`, names among sss, bertscore, wmd and smd, joined by ``+``.
             layer: hidden state of the encoder of tokens.
             normalize, normalize_vectors: see the class; the bounds of a preset belong to its encoder, layer and
                 vectors.
@@ -178,10 +178,10 @@ class SentSim(Scorer):
         for key in ("words", "sentences"):
             if key not in table:
                 raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{place}] table")
-        if parts is None:
-            parts = VARIANTS[choice("variant", variant or score.get("variant", "bertscore"), list(VARIANTS))]
+        if combine is None:
+            combine = VARIANTS[choice("variant", variant or score.get("variant", "bertscore"), list(VARIANTS))]
         elif variant is not None:
-            raise InputError(f"variant {variant!r} and parts {parts!r} both say what is combined; pass one of them")
+            raise InputError(f"variant {variant!r} and combine {combine!r} both say what is combined; pass one of them")
         normalize = normalize or score.get("normalize", "batch")
         used = {"words": table["words"], "layer": table.get("layer")}
         used["normalize_vectors"] = score.get("normalize_vectors", False)
@@ -198,7 +198,7 @@ class SentSim(Scorer):
         bounds = bundle.settings.get("bounds", {}).get(place)
         options = {"setting": chosen, "normalize": normalize, "normalize_vectors": used["normalize_vectors"]}
         options |= {"lang_pair": lang_pair, **settings}
-        return cls(*models, bounds, parts=parts, **options)
+        return cls(*models, bounds, combine=combine, **options)
 
     def _checked_weights(self, *weights: float) -> list[float]:
         for name, weight in zip(("w1", "w2"), weights, strict=True):

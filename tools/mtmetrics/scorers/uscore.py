@@ -40,28 +40,30 @@ WEIGHTS: dict[str, dict[str, float]] = {
 OPTIONAL = {"translation": "pseudo", "language_model": "lm", "sentences": "snt"}
 
 
-def part_weights(weights: str, parts: str, without: Collection[str] = ()) -> tuple[dict[str, float], dict[str, float]]:
+def part_weights(
+    weights: str, combine: str, without: Collection[str] = ()
+) -> tuple[dict[str, float], dict[str, float]]:
     """Weights of what is computed, which sum to 1 on either level.
 
     Args:
         weights: name of a set of `WEIGHTS`.
-        parts: `LEVELS` joined by ``+``.
+        combine: `LEVELS` joined by ``+``.
         without: names of `OPTIONAL`; the weights of what remains are scaled up.
 
     Returns:
-        Weights of the parts of the word level, none where `parts` has no ``wrd``, and weights of the levels.
+        Weights of the parts of the word level, none where `combine` has no ``wrd``, and weights of the levels.
 
     Raises:
         InputError: an unknown name, or nothing is left.
     """
     chosen = WEIGHTS[choice("weights", weights, tuple(WEIGHTS))]
     gone = {OPTIONAL[choice("without", name, tuple(OPTIONAL))] for name in without}
-    asked = str(parts).split("+")
+    asked = str(combine).split("+")
     if not set(asked) <= set(LEVELS) or len(set(asked)) != len(asked):
-        raise InputError(f"parts {parts!r}: must be one of wrd, snt, wrd+snt")
+        raise InputError(f"combine {combine!r}: must be one of wrd, snt, wrd+snt")
     levels = _scaled(chosen, [name for name in LEVELS if name in asked and name not in gone])
     if not levels:
-        raise InputError(f"parts {parts!r}: nothing is left without {' and '.join(without)}")
+        raise InputError(f"combine {combine!r}: nothing is left without {' and '.join(without)}")
     return _scaled(chosen, [name for name in WORD_PARTS if name not in gone and "wrd" in levels]), levels
 
 
@@ -90,7 +92,7 @@ class UScore(Scorer):
             not asked for.
         translator: makes the pseudo-references.
         sentences: the encoder of one vector per text.
-        parts: ``"wrd"``, ``"snt"`` or ``"wrd+snt"``.
+        combine: ``"wrd"``, ``"snt"`` or ``"wrd+snt"``.
         weights: ``"tuned"``, ``"+"`` or ``"++"``, see `WEIGHTS`.
         without: what is left out by name, of `OPTIONAL`; see `part_weights`.
         lang_pair: recorded in the signature.
@@ -117,12 +119,12 @@ class UScore(Scorer):
         translator: Translator | None = None,
         sentences: Encoder | None = None,
         *,
-        parts: str = "wrd+snt",
+        combine: str = "wrd+snt",
         weights: str = "tuned",
         without: Collection[str] = (),
         lang_pair: str | None = None,
     ) -> None:
-        self.word_weights, self.level_weights = part_weights(weights, parts, without)
+        self.word_weights, self.level_weights = part_weights(weights, combine, without)
         self.weights, self.lang_pair = weights, lang_pair
         self.without = sorted(name for name in set(without) if self.word_weights or OPTIONAL[name] == "snt")
         self.words, self.translator, self.sentences = words, translator, sentences
@@ -142,7 +144,7 @@ class UScore(Scorer):
         *,
         lang_pair: str | None = None,
         pool: ModelPool | None = None,
-        parts: str | None = None,
+        combine: str | None = None,
         weights: str | None = None,
         without: str | None = None,
         map: str | None = None,
@@ -156,7 +158,7 @@ class UScore(Scorer):
             preset: name of a preset, or a folder with a preset.toml, such as ``mtmetrics uscore`` makes.
             lang_pair: such as ``"de-en"``; not needed where the preset was made for one.
             pool: loaded models to share.
-            parts, weights: see the class.
+            combine, weights: see the class.
             without: what is left out, besides what the preset leaves out: ``"translation"``, ``"language_model"`` or
                 ``"sentences"``, or several of them joined by ``+``.
             map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
@@ -173,10 +175,10 @@ class UScore(Scorer):
         lang_pair = lang_pair or bundle.settings.get("lang_pair")
         pair = languages(bundle, lang_pair)
         score = bundle.settings.get("score", {})
-        parts, weights = parts or score.get("parts", "wrd+snt"), weights or score.get("weights", "tuned")
+        combine, weights = combine or score.get("parts", "wrd+snt"), weights or score.get("weights", "tuned")
         gone = {*score.get("without", []), *(without.split("+") if without else [])}
         gone |= {"language_model"} if lm == "none" else set()
-        word_weights, level_weights = part_weights(weights, parts, gone)
+        word_weights, level_weights = part_weights(weights, combine, gone)
         if word_weights:
             languages(bundle, lang_pair, needed=True)
         target = str(pair and pair[1])
@@ -200,7 +202,7 @@ class UScore(Scorer):
             remapping = preset_map(bundle, pool, encoder, lang_pair, kind=map, maps=maps)
             model = models.get("language_model")
             words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, threads=threads)
-        options = {"parts": parts, "weights": weights, "without": gone, "lang_pair": lang_pair}
+        options = {"combine": combine, "weights": weights, "without": gone, "lang_pair": lang_pair}
         return cls(words, models.get("translation"), models.get("sentences"), **options)
 
     @property

@@ -107,7 +107,7 @@ def _columns(job: Job, final: UScore, segments: Judged) -> dict[str, np.ndarray]
         words = XMoverScore(job.encoder, variant="uscore", remapping=job.remapping(maps), threads=job.threads)
         columns[f"words, {name}"] = scores(words).parts["mover"]
     for name, models in _until(job.models).items() if job.start.sentences else ():
-        sentences = UScore(sentences=job.pool.sentence_encoder(job.sentence_encoder(models)), parts="snt")
+        sentences = UScore(sentences=job.pool.sentence_encoder(job.sentence_encoder(models)), combine="snt")
         columns[f"sentences, {name}"] = scores(sentences).segments
     parts = scores(final).parts
     columns |= {f"part {name}": values for name, values in parts.items() if name != "wrd"}

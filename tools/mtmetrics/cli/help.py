@@ -1,0 +1,160 @@
+"""The help of all commands: options in groups, a metric's own ones only where it is named, and examples."""
+
+import argparse
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from mtmetrics.cli.options import OWN_OPTIONS
+
+# One call a line; the help of a command shows those that begin with its name. Tests parse every one of them.
+EXAMPLES = """
+mtmetrics score --preset mini --lp de-en -s source.de -t system-a.en system-b.en --ci
+mtmetrics score --metric xmoverscore:mini --metric sentsim:mini --lp de-en rows.tsv --segments
+mtmetrics score --metric bertr:minilm -r reference.en -t system.en --out scores.jsonl
+mtmetrics compare --preset mini --lp de-en -s source.de -t system-a.en system-b.en
+mtmetrics compare --metric bertr:minilm --metric chrf -r reference.en -t system-a.en system-b.en --format markdown
+mtmetrics compare --preset mini --lp de-en systems.jsonl --correction holm --resamples 10000
+mtmetrics explain --preset mini --lp de-en rows.tsv --segments 1-3
+mtmetrics explain --preset mini --lp de-en -s source.de -t system.en --plot heatmaps
+mtmetrics explain --preset mini --lp de-en rows.tsv --format jsonl
+mtmetrics evaluate --preset mini --data judged.jsonl
+mtmetrics evaluate --metric sentsim:minilm --metric chrf --ci --data judged/de-en.jsonl judged/fi-en.jsonl
+mtmetrics evaluate --metric bertr:minilm --layers all --plot layers.svg --data judged.jsonl
+mtmetrics plot scatter --metric xmoverscore:mini --data judged.jsonl --out scatter.png
+mtmetrics plot bars --metric xmoverscore:mini --metric chrf --data judged.jsonl --out bars.svg
+mtmetrics plot weights --metric xmoverscore:mini --data development.jsonl --out weights.pdf
+mtmetrics probe preference pairs.tsv --preset mini --lp de-en --word-pairs words.tsv
+mtmetrics probe matching pairs.tsv --preset mini --lp de-en --candidates 50
+mtmetrics probe matching pairs.tsv --metric sentsim:mini --lp de-en --at 1 --plot matching.png
+mtmetrics list
+mtmetrics list xmoverscore sentsim
+mtmetrics list --format json
+mtmetrics data list
+mtmetrics data pull wmt17-da
+mtmetrics data score mt-metrics-eval-v2/wmt22 --lp en-de --name XMoverScore --metric xmoverscore:paper
+mtmetrics filter --preset mini --lp de-en pairs.tsv --top 0.5 --out kept.tsv --report report.json
+mtmetrics filter --metric xmoverscore:mini --metric uscore:mini --lp de-en pairs.tsv --tokens 1000000 --out kept.tsv
+mtmetrics filter --preset mini --lp de-en pairs.parquet --threshold -1.2 --engine ray --out kept
+mtmetrics rerank --preset mini --lp de-en nbest.jsonl
+mtmetrics rerank --mbr --metric sentsim:mini --lp de-en nbest.jsonl
+mtmetrics rerank --preset mini --lp de-en nbest.jsonl --tune development.jsonl
+mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --memory 4G --out pairs.jsonl
+mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --level sentence --out a.jsonl
+mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --map umd --maps maps --out a.jsonl
+mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --out maps
+mtmetrics remap --encoder mini-encoder --lp de-en --word-pairs words.tsv --map clp --out maps
+mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --level sentence --out maps
+mtmetrics idf --encoder mini-encoder --text de.txt en.txt --out idf.safetensors
+mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --preset mini --without translation --out made
+mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --parallel de-en.tsv --out made
+mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --judged judged.jsonl --out made
+mtmetrics train encoder --teacher all-MiniLM-L6-v2 --parallel de-en.jsonl fr-en.jsonl --out my-encoder
+mtmetrics train lm --mono en.txt --out my-lm
+mtmetrics train regressor --architecture esim --encoder my-encoder --judged judged.jsonl --out my-esim
+mtmetrics artifacts list
+mtmetrics artifacts verify
+mtmetrics artifacts pull xmoverscore-published --lp de-en ru-en
+mtmetrics artifacts convert facebook/mbart-large-cc25 --out models/mbart-large-cc25
+mtmetrics space push xmoverscore --namespace org
+mtmetrics space push xmoverscore bertr --namespace org --execute
+mtmetrics space push xmoverscore --namespace org --format json
+mtmetrics install
+mtmetrics install xmoverscore
+mtmetrics install sentsim bertr
+mtmetrics demo xmoverscore
+mtmetrics demo sentsim
+mtmetrics demo xmoverscore --port 8000
+mtmetrics doctor
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose help begins with a short usage and ends with examples."""
+
+    given: tuple[str, ...] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Keeps the arguments for the help, which may come before the metric."""
+        self.given = tuple(args or ())
+        return super().parse_known_args(args, namespace)
+
+    def format_usage(self) -> str:
+        """What must be given; the help lists what may."""
+        formatter = self._get_formatter()
+        needed = [action for action in self._actions if action.required or not action.option_strings]
+        formatter.add_usage(None, needed, ())
+        return formatter.format_help().replace(self.prog, f"{self.prog} [options]", 1)
+
+    def format_help(self) -> str:
+        """Without the options of metrics, unless some are named."""
+        formatter = self._get_formatter()
+        formatter.add_text(self.description)
+        own = next((group for group in self._action_groups if group.title == OWN_OPTIONS), None)
+        for group in self._action_groups:
+            if group is own:
+                continue
+            formatter.start_section(group.title)
+            formatter.add_text(group.description)
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        if own is not None:
+            self._add_own(formatter, own)
+        examples = [line for line in EXAMPLES.strip().splitlines() if line.startswith(self.prog + " ")]
+        chosen = examples if self.prog != "mtmetrics" else examples[:1]
+        shown = "".join(f"  {line}\n" for line in chosen)
+        return f"{self.format_usage()}\n{formatter.format_help()}" + (f"\nexamples:\n{shown}" if shown else "")
+
+    def _add_own(self, formatter: argparse.HelpFormatter, own: Any) -> None:
+        names = list(_metrics(self.given))
+        if not names:
+            formatter.start_section(f"{OWN_OPTIONS} (a metric's own options)")
+            formatter.add_text(f"{self.prog} --metric NAME --help")
+            formatter.end_section()
+        from mtmetrics.scorers.registry import METRICS
+
+        for name in names:
+            if name not in METRICS:
+                continue
+            known = METRICS[name].options()
+            actions = [action for action in own._group_actions if action.dest in known]
+            formatter.start_section(f"{OWN_OPTIONS} ({name})")
+            formatter.add_arguments(actions)
+            formatter.end_section()
+
+
+def _metrics(given: tuple[str, ...]) -> Iterator[str]:
+    for place, word in enumerate(given):
+        if word == "--metric" and place + 1 < len(given):
+            yield given[place + 1].partition(":")[0]
+        elif word.startswith("--metric="):
+            yield word.removeprefix("--metric=").partition(":")[0]
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answers the shell's request for completions and ends the process, where argcomplete is installed."""
+    with contextlib.suppress(ImportError):
+        import argcomplete
+
+        from mtmetrics.artifacts.presets import preset_names
+        from mtmetrics.scorers.registry import METRICS
+
+        values = {
+            "metric": list(METRICS),
+            "preset": sorted({name for metric in METRICS for name in preset_names(metric)}),
+        }
+        for command in leaves(parser):
+            for action in command._actions:
+                if action.dest in values:
+                    action.completer = argcomplete.completers.ChoicesCompleter(values[action.dest])
+        argcomplete.autocomplete(parser)
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parsers of all commands that do something by themselves."""
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for action in inner:
+        for command in action.choices.values():
+            yield from leaves(command)
+    if not inner:
+        yield parser
