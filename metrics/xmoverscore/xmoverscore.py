@@ -38,7 +38,7 @@ Args of `compute`:
     layer (`int`): hidden state of the encoder, 0 = embeddings.
     similarity (`str`): `"mover"`, between words, or `"cosine"`, between sentence vectors.
     variant (`str`): published form: `"acl20"`, `"release"` or `"uscore"`.
-    tokens (`str`): `"words"`, without punctuation and continuation pieces, or `"all"`.
+    pieces (`str`): `"words"`, without punctuation and continuation pieces, or `"all"`.
     ngram (`int`): tokens per n-gram.
     distance (`str`): `"sqeuclidean"`, `"euclidean"` or `"cosine"`.
     map (`str`): `"none"`, `"clp"`, `"umd"`, `"clp+umd"` or `"umd+clp"`.
@@ -108,7 +108,7 @@ class XMoverScore(mtmetrics.MetricModule):
         layer=None,
         similarity=None,
         variant=None,
-        tokens=None,
+        pieces=None,
         ngram=None,
         distance=None,
         map=None,

@@ -114,12 +114,12 @@ def test_language_model_is_added_with_its_weight(encoder: TokenEncoder, language
 
 def test_punctuation_and_continuation_pieces_count_where_all_tokens_do(encoder: TokenEncoder) -> None:
     texts = ["the house !", "housedog"]
-    words, whole = (XMoverScore(encoder, ngram=1, tokens=tokens) for tokens in ("words", "all"))
+    words, whole = (XMoverScore(encoder, ngram=1, pieces=pieces) for pieces in ("words", "all"))
     assert whole.ngrams(texts, "source").lengths.tolist() == encoder.encode(texts).lengths.tolist()
     assert (words.ngrams(texts, "source").lengths < whole.ngrams(texts, "source").lengths).all()
-    assert "|tokens:all|" in whole.signature
-    assert "tokens" not in words.signature
-    assert "tokens" not in XMoverScore(encoder, variant="release").signature
+    assert "|pieces:all|" in whole.signature
+    assert "pieces" not in words.signature
+    assert "pieces" not in XMoverScore(encoder, variant="release").signature
 
 
 def test_map_moves_the_source_side_or_both(encoder: TokenEncoder) -> None:

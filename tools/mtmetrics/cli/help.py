@@ -46,6 +46,8 @@ mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --out m
 mtmetrics remap --encoder mini-encoder --lp de-en --word-pairs words.tsv --map clp --out maps
 mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --level sentence --out maps
 mtmetrics idf --encoder mini-encoder --text de.txt en.txt --out idf.safetensors
+mtmetrics idf --encoder bert-base-multilingual-cased --text de.txt en.txt --out idf.safetensors --overwrite
+mtmetrics idf --encoder my-own --text de.txt en.txt --out idf.safetensors --dtype auto
 mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --preset mini --without translation --out made
 mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --parallel de-en.tsv --out made
 mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --judged judged.jsonl --out made

@@ -34,7 +34,7 @@ _OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "variant": ("xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd", {}),
     "combine": ("sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt", {"metavar": "PART+PART"}),
     "without": ("uscore: leave out translation, language_model or sentences", {"metavar": "NAME+NAME"}),
-    "tokens": ("words (no punctuation, no continuation pieces) or all", {}),
+    "pieces": ("words (no punctuation, no continuation pieces) or all", {}),
     "ngram": ("tokens per n-gram", {"type": int}),
     "distance": ("sqeuclidean, euclidean or cosine", {}),
     "map": ("none, clp, umd, clp+umd or umd+clp", {}),

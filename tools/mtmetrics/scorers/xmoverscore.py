@@ -38,12 +38,12 @@ from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, map_name, model_name, signature
 
 Side = Literal["source", "target"]
-Tokens = Literal["words", "all"]
+Pieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
 # What has no effect on the comparison of sentence vectors.
-_OF_WORDS = ("tokens", "ngram", "distance", "weights", "drop_rate")
+_OF_WORDS = ("pieces", "ngram", "distance", "weights", "drop_rate")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Variant:
     """A published form of the metric; every field but the first three can be chosen independently."""
 
     similarity: Callable[[np.ndarray], np.ndarray]  # of distances
-    tokens: Tokens  # that n-grams are made of
+    pieces: Pieces  # that n-grams are made of
     normalise_lm: bool  # divide the log-likelihood by the length once more and exponentiate
     distance: Distance
     ngram: int
@@ -88,7 +88,7 @@ class XMoverScore(Scorer):
         weights: inverse document frequencies of tokens, or None for uniform weights.
         similarity: ``"mover"`` or ``"cosine"``.
         variant: ``"acl20"``, ``"release"`` or ``"uscore"``; the arguments below override its settings.
-        tokens: ``"words"`` drops punctuation and continuation pieces, as the published code does; or ``"all"``.
+        pieces: ``"words"`` drops punctuation and continuation pieces, as the published code does; or ``"all"``.
         ngram: tokens per n-gram.
         distance: ``"sqeuclidean"``, ``"euclidean"`` or ``"cosine"``.
         sides: apply the map to the ``"source"`` alone or to ``"both"``.
@@ -104,7 +104,7 @@ class XMoverScore(Scorer):
     metric = "xmoverscore"
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
-        "score": {"similarity", "variant", "tokens", "ngram", "distance", "sides", "drop_rate"},
+        "score": {"similarity", "variant", "pieces", "ngram", "distance", "sides", "drop_rate"},
         "maps": {"artifact", "kind"},
         "language_models.*": {"model", "revision", "weight", "start_token", "end_token", "length_power"},
     }
@@ -119,7 +119,7 @@ class XMoverScore(Scorer):
         *,
         similarity: Similarity = "mover",
         variant: str = "acl20",
-        tokens: Tokens | None = None,
+        pieces: Pieces | None = None,
         ngram: int | None = None,
         distance: Distance | None = None,
         sides: Sides = "source",
@@ -137,11 +137,11 @@ class XMoverScore(Scorer):
             raise InputError(widths)
         self.similarity: Similarity = choice("similarity", similarity, SIMILARITIES)
         if similarity == "cosine":
-            for name, value in zip(_OF_WORDS, (tokens, ngram, distance, weights, drop_rate), strict=True):
+            for name, value in zip(_OF_WORDS, (pieces, ngram, distance, weights, drop_rate), strict=True):
                 if value is not None:
                     why = "which compares whole texts; leave it out"
                     raise InputError(f"{name} has no effect with similarity='cosine', {why}")
-        self.tokens: Tokens = choice("tokens", form.tokens if tokens is None else tokens, ("words", "all"))
+        self.pieces: Pieces = choice("pieces", form.pieces if pieces is None else pieces, ("words", "all"))
         self.ngram = positive("ngram", form.ngram if ngram is None else ngram)
         self.distance: Distance = choice("distance", form.distance if distance is None else distance, DISTANCES)
         self.remapping = remapping
@@ -221,7 +221,7 @@ class XMoverScore(Scorer):
         target = self.target_encoder if self.target_encoder is not self.encoder else None
         fields: dict[str, Any] = {"lp": self.lang_pair, "enc": model_name(self.encoder), "tenc": model_name(target)}
         fields |= {"layer": self.encoder.layer, "sim": None if words else self.similarity}
-        fields |= {"tokens": self.tokens if words and self.tokens != self._form.tokens else None}
+        fields |= {"pieces": self.pieces if words and self.pieces != self._form.pieces else None}
         fields |= {"ngram": self.ngram if words else None, "map": map_name(self.remapping)}
         fields["sides"] = self.sides if self.remapping is not None and self.sides != "source" else None
         fields["lm"] = "none" if model is None else f"{model_name(model)}*{self.lm_weight:g}"
@@ -247,7 +247,7 @@ class XMoverScore(Scorer):
         return self.column_languages[side == "target"]
 
     def _filtered(self, tokens: PackedTokens, side: Side) -> PackedTokens:
-        if self.tokens == "words":
+        if self.pieces == "words":
             tokens = tokens.select(self._words(side).word_table[tokens.token_ids])
         return tokens if self.weights is None else self.weights.apply(tokens)
 
