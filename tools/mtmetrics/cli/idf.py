@@ -22,6 +22,8 @@ def add_parser(subparsers: Any) -> None:
     add("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
     text = "text of source and target language, one segment per line, each of which counts as a document"
     add("--text", required=True, nargs="+", metavar="FILE", help=text)
+    text = "of each file, such as --languages de en; where the encoder reads some languages differently"
+    add("--languages", nargs="+", metavar="XX", help=text)
     add("--out", required=True, metavar="FILE", help="the table, such as idf.safetensors")
     add("--overwrite", action="store_true", help="replace a file of that name")
     add_model_options(parser)
@@ -38,9 +40,17 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--out {out}: exists already; pass --overwrite or another name")
     if not out.parent.is_dir():
         raise InputError(f"--out {out}: there is no folder {out.parent}")
-    lines = itertools.chain.from_iterable(iter_lines(path) for path in args.text)
-    texts = (line for line in progress(lines, desc="counting", unit=" lines") if line.strip())
-    weights = TokenWeights.fit(model_pool(args).encoder(args.encoder), texts)
+    languages = args.languages or [None] * len(args.text)
+    if len(languages) != len(args.text):
+        raise InputError(f"--languages: {len(languages)} for {len(args.text)} file(s) of --text; pass one for each")
+    files = zip(args.text, languages, strict=True)
+    lines = ((line, language) for path, language in files for line in iter_lines(path) if line.strip())
+    texts, each = itertools.tee(progress(lines, desc="counting", unit=" lines"))
+    weights = TokenWeights.fit(
+        model_pool(args).encoder(args.encoder),
+        (line for line, _ in texts),
+        languages=(language for _, language in each),
+    )
     weights.save(out)
     print(json.dumps({"file": str(out), "fingerprint": weights.fingerprint, "pieces": len(weights.table)}, indent=1))
     return 0

@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import functools
 import json
+import operator
 import re
 import shutil
 import sys
@@ -129,8 +130,8 @@ class _Encoder:
         load = pool.encoder if self._args.level == "word" else pool.sentence_encoder
         return load(self._args.encoder, layer=self._args.layer)
 
-    def encode(self, texts: list[str]) -> Any:
-        return self.loaded.encode(texts)
+    def encode(self, texts: list[str], language: str | None) -> Any:
+        return self.loaded.encode(texts, language)
 
 
 class _WordEncoder(_Encoder):
@@ -151,12 +152,16 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     if args.maps is not None:
         known = {"local_files_only": args.local_files_only}
         given["remapping"] = load_map(args.maps, args.lp, args.map, encoder, **known)
+    languages = language_pair(args.lp)
     encoding, mining = (functools.partial(progress, desc=name, unit=" blocks") for name in ("encoding", "mining"))
     if args.engine is None:
         # Vectors of either side take at most a third of the memory; the rest is for models, texts and one block.
         room = {"memory_bytes": (args.memory or _MEMORY) // 3, "folder": Path(args.out).parent}
         encode = functools.partial(encode_side, encoder=encoder, wrap=encoding, **room)
-        return lambda *sides: mine(*map(encode, sides), **given, wrap=mining)
+        encoders = [functools.partial(encode, language=language) for language in languages]
+        return lambda *sides: mine(
+            *(encode(side) for encode, side in zip(encoders, sides, strict=True)), **given, wrap=mining
+        )
 
     from mtmetrics.cli.engine import absolute_paths
     from mtmetrics.integrations.engine import Engine
@@ -174,8 +179,9 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     run = TaskMap(dataclasses.replace(engine, gpus=False), folder / "mined", settings, mining)
     if args.level == "word":
         given["threads"] = args.cpus_per_worker
-    encoders = [functools.partial(encode, folder=folder / name) for name in ("source", "target")]
-    return lambda *sides: mine(*(encode(side) for encode, side in zip(encoders, sides, strict=True)), **given, run=run)
+    names = zip(("source", "target"), languages, strict=True)
+    encoders = [functools.partial(encode, folder=folder / name, language=language) for name, language in names]
+    return lambda *sides: mine(*map(operator.call, encoders, sides), **given, run=run)
 
 
 def _work(args: argparse.Namespace) -> Path:

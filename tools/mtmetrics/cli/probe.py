@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.cli.options import add_metric_options, add_output_options, metric_options, model_pool, progress, scoring
 from mtmetrics.cli.results import pick_format, print_text
 from mtmetrics.errors import InputError
+from mtmetrics.inputs import language_pair
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import MetricResult, Scorer
@@ -117,8 +118,12 @@ def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, 
         rows, _ = read_pairs(args.parallel)
         sentences = [(bare_words(row.source), bare_words(row.target)) for row in rows]
         wrap = functools.partial(progress, desc="aligning", unit=" batches")
-        found += words_from_sentences(sentences, pool.encoder(args.aligner), wrap=wrap)
+        found += words_from_sentences(sentences, pool.encoder(args.aligner), _languages(args), wrap=wrap)
     return found
+
+
+def _languages(args: argparse.Namespace) -> tuple[str | None, str | None]:
+    return language_pair(args.lp) if args.lp else (None, None)
 
 
 def _run_matching(args: argparse.Namespace) -> int:
@@ -130,7 +135,7 @@ def _run_matching(args: argparse.Namespace) -> int:
     if args.nearest is None:
         candidates = probes.random_candidates(len(sources), args.candidates, args.seed)
     else:
-        packed = [pool.sentence_encoder(args.nearest).encode(texts) for texts in (sources, targets)]
+        packed = [*map(pool.sentence_encoder(args.nearest).encode, (sources, targets), _languages(args))]
         candidates = probes.nearest_candidates(*(side.vectors[side.index] for side in packed), args.candidates)
     scorer = _scorer(args, pool)
     with scoring(candidates.size):

@@ -160,16 +160,18 @@ def _vectors(args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "Mode
 
     from mtmetrics.mining.words import vectors_from_sentences, vectors_from_words
 
+    languages = language_pair(args.lp)
     if args.level == "sentence":
         sentences = pool.sentence_encoder(args.encoder, layer=args.layer)
-        source, target = (sentences.encode([pair[side] for pair in pairs]) for side in (0, 1))
+        source, target = (sentences.encode([pair[side] for pair in pairs], languages[side]) for side in (0, 1))
         return source.vectors[source.index], target.vectors[target.index], np.arange(len(pairs)), sentences
     encoder = pool.encoder(args.encoder, layer=args.layer)
     if args.word_pairs:
-        return *vectors_from_words(pairs, encoder), encoder
+        return *vectors_from_words(pairs, encoder, languages), encoder
     aligner = encoder if args.align_layer is None else pool.encoder(args.encoder, layer=args.align_layer)
     wrap = functools.partial(progress, desc="aligning", unit=" batches")
-    return *vectors_from_sentences(pairs, encoder, aligner, threshold=args.threshold, wrap=wrap), encoder
+    found = vectors_from_sentences(pairs, encoder, aligner, languages, threshold=args.threshold, wrap=wrap)
+    return *found, encoder
 
 
 def _print_curve(

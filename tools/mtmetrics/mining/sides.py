@@ -93,6 +93,7 @@ def encode_side(
     texts: Iterable[str],
     encoder: Encoder,
     *,
+    language: str | None = None,
     memory_bytes: int | None = _MEMORY_BYTES,
     folder: str | Path | None = None,
     wrap: Wrap = iter,
@@ -103,6 +104,7 @@ def encode_side(
     Args:
         texts: sentences; blank ones are left out.
         encoder: of words, at the layer to use (punctuation and word continuations are left out), or of sentences.
+        language: of the sentences; for encoders that read some languages differently.
         memory_bytes: vectors that take more are all kept in files, in float16, and in a folder that vanishes with the
             side; None has each task write its files into `folder` itself, where they stay.
         folder: where the files lie; None takes the system's folder for temporary files.
@@ -117,10 +119,10 @@ def encode_side(
     place = Path(folder or tempfile.gettempdir())
     tasks = enumerate(distinct[block] for block in blocks(len(distinct), SENTENCES_PER_BLOCK, wrap))
     if memory_bytes is None:
-        found = list(run(functools.partial(_encoded, encoder, place), tasks))
+        found = list(run(functools.partial(_encoded, encoder, language, place), tasks))
     else:
         place = place / f".vectors-{uuid.uuid4().hex}.tmp"
-        found = _bounded(run(functools.partial(_encoded, encoder, None), tasks), memory_bytes, place)
+        found = _bounded(run(functools.partial(_encoded, encoder, language, None), tasks), memory_bytes, place)
     lengths, means, words = zip(*found, strict=True)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     side = Side(distinct, offsets, Rows(means, place), Rows(words, place))
@@ -133,9 +135,9 @@ def encode_side(
 _Block = tuple[np.ndarray, np.ndarray | str, np.ndarray | str]
 
 
-def _encoded(encoder: Encoder, place: Path | None, task: tuple[int, list[str]]) -> _Block:
+def _encoded(encoder: Encoder, language: str | None, place: Path | None, task: tuple[int, list[str]]) -> _Block:
     number, texts = task
-    tokens = encoder.encode(texts)
+    tokens = encoder.encode(texts, language)
     if hasattr(encoder, "word_table"):
         tokens = tokens.select(encoder.word_table[tokens.token_ids]).normalized()
         block = tokens.lengths, centroids(tokens), tokens.vectors

@@ -21,6 +21,8 @@ from mtmetrics.models.token_encoder import TokenEncoder
 
 Pairs = Sequence[tuple[str, str]]
 Words = tuple[list[str], list[str]]
+Languages = tuple[str | None, str | None]
+_UNKNOWN: Languages = (None, None)
 Vectors = tuple[np.ndarray, np.ndarray, np.ndarray]
 _SOLVED_AT_ONCE, _ALIGNED_AT_ONCE = 512, 256
 _SOURCES_PER_TASK = 64
@@ -160,7 +162,13 @@ def closest(sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray
 
 
 def vectors_from_sentences(
-    pairs: Pairs, encoder: TokenEncoder, aligner: TokenEncoder, *, threshold: float = 1e-3, wrap: Wrap = iter
+    pairs: Pairs,
+    encoder: TokenEncoder,
+    aligner: TokenEncoder,
+    languages: Languages = _UNKNOWN,
+    *,
+    threshold: float = 1e-3,
+    wrap: Wrap = iter,
 ) -> Vectors:
     """Vectors of the words that are aligned in parallel sentences.
 
@@ -168,6 +176,7 @@ def vectors_from_sentences(
         pairs: parallel sentences.
         encoder: encoder at the layer to remap.
         aligner: encoder at the layer that aligns; may be the same.
+        languages: of the two sides; for encoders that read some languages differently.
         threshold: see `mtmetrics.matching.align.align_pieces`.
         wrap: wraps the iteration over batches, for a progress bar.
 
@@ -180,9 +189,9 @@ def vectors_from_sentences(
     found = []
     for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
         sides = [[pair[side] for pair in pairs[block]] for side in (0, 1)]
-        alignments = align_words(*(aligner.encode(side) for side in sides), threshold)
+        alignments = align_words(*map(aligner.encode, sides, languages), threshold)
         origins = np.repeat(np.arange(len(pairs))[block], [len(words) for words in alignments])
-        found.append((*word_pair_vectors(*(encoder.encode(side) for side in sides), alignments), origins))
+        found.append((*word_pair_vectors(*map(encoder.encode, sides, languages), alignments), origins))
     if not sum(len(origins) for _, _, origins in found):
         what = f"no words could be aligned in {len(pairs)} sentence pairs"
         raise InputError(f"{what}; check that the two sides are translations")
@@ -190,17 +199,20 @@ def vectors_from_sentences(
     return source, target, origins
 
 
-def words_from_sentences(pairs: Sequence[Words], aligner: TokenEncoder, *, wrap: Wrap = iter) -> list[tuple[str, str]]:
+def words_from_sentences(
+    pairs: Sequence[Words], aligner: TokenEncoder, languages: Languages = _UNKNOWN, *, wrap: Wrap = iter
+) -> list[tuple[str, str]]:
     """The words that are aligned in parallel sentences, given as words, one pair per occurrence."""
     found = []
     for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
-        alignments = align_words(*(aligner.encode_words([pair[side] for pair in pairs[block]]) for side in (0, 1)))
+        sides = [[pair[side] for pair in pairs[block]] for side in (0, 1)]
+        alignments = align_words(*map(aligner.encode_words, sides, languages))
         for (source, target), aligned in zip(pairs[block], alignments, strict=True):
             found += [(source[one], target[other]) for one, other in aligned]
     return found
 
 
-def vectors_from_words(pairs: Pairs, encoder: TokenEncoder) -> Vectors:
+def vectors_from_words(pairs: Pairs, encoder: TokenEncoder, languages: Languages = _UNKNOWN) -> Vectors:
     """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the special tokens.
 
     Returns:
@@ -209,7 +221,7 @@ def vectors_from_words(pairs: Pairs, encoder: TokenEncoder) -> Vectors:
     Raises:
         InputError: no pair is left.
     """
-    packed = [encoder.encode([pair[side] for pair in pairs]) for side in (0, 1)]
+    packed = [encoder.encode([pair[side] for pair in pairs], languages[side]) for side in (0, 1)]
     words = [tokens.select(tokens.words >= 0) for tokens in packed]
     source, target = (tokens.means()[tokens.index] for tokens in words)
     kept = (words[0].lengths[words[0].index] > 0) & (words[1].lengths[words[1].index] > 0)

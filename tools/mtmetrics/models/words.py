@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import itertools
 import string
 import unicodedata
 from collections.abc import Iterable
@@ -111,7 +112,13 @@ class TokenWeights:
             raise InputError(f"weights: the table covers {len(self.table)} tokens, the encoder's vocabulary has {size}")
 
     @classmethod
-    def fit(cls, encoder: "TokenEncoder", texts: Iterable[str], offset: float = 1.0) -> "TokenWeights":
+    def fit(
+        cls,
+        encoder: "TokenEncoder",
+        texts: Iterable[str],
+        offset: float = 1.0,
+        languages: Iterable[str | None] = itertools.repeat(None),
+    ) -> "TokenWeights":
         """Smoothed inverse document frequency ``ln((M + 1) / (df + 1))`` over M texts, plus an offset.
 
         Args:
@@ -122,11 +129,13 @@ class TokenWeights:
 
         Raises:
             InputError: there are no texts.
+            languages: of the texts; where the encoder reads some languages differently.
         """
         counts = np.zeros(len(encoder.tokenizer))
         total = 0
-        for text in texts:
-            counts[np.unique(encoder.tokenizer(text, truncation=True, max_length=encoder.max_length)["input_ids"])] += 1
+        for text, language in zip(texts, languages, strict=False):
+            tokenizer = encoder.tokenizer_for(language)
+            counts[np.unique(tokenizer(text, truncation=True, max_length=encoder.max_length)["input_ids"])] += 1
             total += 1
         if not total:
             raise InputError("weights: no texts, so there is nothing to count")

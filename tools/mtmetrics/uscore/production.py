@@ -225,7 +225,8 @@ def _fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
     def fit(folder: Path) -> dict[str, Any]:
         sentences = list(map(tuple, iter_table(job.pairs_file(pairs.folder), ("source", "target"))))
         wrap = job.wrap("aligning")
-        source, target, _ = vectors_from_sentences(sentences, job.encoder, job.aligner, wrap=wrap)
+        languages = language_pair(job.lang_pair)
+        source, target, _ = vectors_from_sentences(sentences, job.encoder, job.aligner, languages, wrap=wrap)
         meta = map_meta(job.encoder, job.lang_pair, corpus=corpus, sentences=str(len(sentences)))
         for kind in _MAPS:
             Remapping.fit(kind, source, target, meta).save(folder / map_file_name(job.lang_pair, kind))
@@ -258,7 +259,8 @@ def _sentence_rounds(job: Job) -> list[Finished]:
 
 def _mine_sentences(folder: Path, *, job: Job, encoder: str) -> dict[str, Any]:
     model, options = job.pool.sentence_encoder(encoder), {"folder": job.stages.work, "wrap": job.wrap("encoding")}
-    sides = [encode_side(side, model, **options) for side in job.sentences(job.config.train_sentences)]
+    texts = zip(job.sentences(job.config.train_sentences), language_pair(job.lang_pair), strict=True)
+    sides = [encode_side(side, model, language=language, **options) for side, language in texts]
     k, limit = job.config.contrastive_neighbours, job.config.contrastive_pairs
     return job.keep_pairs(folder, mine_sentences(*sides, k=k, limit=limit, wrap=job.wrap("mining")))
 

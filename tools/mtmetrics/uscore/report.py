@@ -16,6 +16,7 @@ from mtmetrics.evaluation.data import Judged, read_judged_segments
 from mtmetrics.evaluation.figures import save_figure
 from mtmetrics.evaluation.plots import draw_curves
 from mtmetrics.evaluation.table_styles import markdown
+from mtmetrics.inputs import language_pair
 from mtmetrics.mining.neighbours import nearest
 from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.words import find_closest
@@ -33,17 +34,19 @@ def precision(job: Job, pairs: Sequence[tuple[str, str]]) -> Finished:
     """The stage that measures P@1 of matching held-back sentences with their translations, after each round."""
 
     def measure(folder: Path) -> dict[str, Any]:
-        sides = [encode_side([pair[number] for pair in pairs], job.encoder) for number in (0, 1)]
+        languages = language_pair(job.lang_pair)
+        texts = [[pair[number] for pair in pairs] for number in (0, 1)]
+        sides = [encode_side(side, job.encoder, language=each) for side, each in zip(texts, languages, strict=True)]
         k, threads = job.config.remap_candidates, job.threads
         found: dict[str, dict[str, float]] = {level: {} for level in _LEVELS}
         for name, maps in _until(job.maps).items():
             numbers = find_closest(*sides, job.remapping(maps), k=k, threads=threads).targets
-            texts = [*sides[1].texts, ""]  # the last for those without a match, whose number is -1
-            matched = [(source, texts[target]) for source, target in zip(sides[0].texts, numbers, strict=True)]
+            targets = [*sides[1].texts, ""]  # the last for those without a match, whose number is -1
+            matched = [(source, targets[target]) for source, target in zip(sides[0].texts, numbers, strict=True)]
             found["words"][name] = precision_at_1(matched, pairs)
         for name, models in _until(job.models).items() if job.start.sentences else ():
             model = job.pool.sentence_encoder(job.sentence_encoder(models))
-            encoded = [model.encode([pair[number] for pair in pairs]) for number in (0, 1)]
+            encoded = [*map(model.encode, texts, languages)]
             numbers = nearest(*(side.vectors[side.index] for side in encoded), 1, measure="cosine").rows[:, 0]
             matched = [(pair[0], pairs[target][1]) for pair, target in zip(pairs, numbers, strict=True)]
             found["sentences"][name] = precision_at_1(matched, pairs)

@@ -17,6 +17,7 @@ from mtmetrics import __version__
 from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, write_atomic
 from mtmetrics.artifacts.models import model_fingerprint
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.inputs import language_pair
 from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining.pairs import MinedPairs
@@ -242,7 +243,10 @@ class Job:
     @functools.lru_cache(maxsize=1)  # noqa: B019 (a job lives as long as its production)
     def _encoded(self, size: int) -> tuple[Side, ...]:
         options = {"memory_bytes": VECTOR_BYTES, "folder": self.stages.work, "wrap": self.wrap("encoding")}
-        return tuple(encode_side(side, self.encoder, **options) for side in self.sentences(size))
+        return tuple(
+            encode_side(side, self.encoder, language=language, **options)
+            for side, language in zip(self.sentences(size), language_pair(self.lang_pair), strict=True)
+        )
 
     def wrap(self, description: str) -> Callable[[Iterable[Any]], Any]:
         """A progress bar over blocks."""
