@@ -121,7 +121,7 @@ def test_the_user_may_name_the_preset_of_a_metric() -> None:
     entry = uscore.entry("paper", asked)
     assert (entry.metric.preset, dict(entry.metric.options)) == (
         "made/{lp}",
-        {"parts": "wrd", "weights": "+", "lm": "none"},
+        {"combine": "wrd", "weights": "+", "lm": "none"},
     )
     recipe = load_recipe("belouadi2023-table5")
     assert {entry.metric.preset for entry in recipe.entries("paper", asked) if entry.metric} == {

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def test_scores_are_those_of_one_process(
     assert summary.pop("bad") == 0
     assert summary == {name: pytest.approx(alone[name]) for name in ("mean_score", "signature", "report", "ci")}
     assert "3 blank" in warning
-    assert err == warning
+    assert err == re.sub(r"; segment [\d, ]+", "", warning)  # of the whole, the engine does not know which
     rows = read(tmp_path / "out")
     assert [{name: row[name] for name in ROWS[0]} for row in rows] == ROWS
     places = [("a.parquet", number + 1) for number in range(13)] + [("b.jsonl", number + 1) for number in range(7)]
@@ -243,5 +244,5 @@ def test_blocks_that_were_scored_differently_are_no_whole() -> None:
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "ray" else SimpleNamespace())
-    with pytest.raises(MTMetricsError, match=r"--engine ray needs ray; pip install 'mtmetrics\[ray\]'"):
+    with pytest.raises(MTMetricsError, match=r"--engine ray needs ray; pip install .*\[ray\]'"):
         list(map_blocks(dict, str(tmp_path), str(tmp_path), engine=Engine(), settings={}))

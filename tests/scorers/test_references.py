@@ -158,7 +158,7 @@ def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
         result = SentSim(encoder, sentences, setting="mt-ref", **weights).score(REFERENCES, PREDICTIONS)
         scores[tuple(weights.values())] = result.segments
         assert ("|weights:" in result.signature) == bool(weights)
-    alone = SentSim(encoder, sentences, setting="mt-ref", parts="sss").score(REFERENCES, PREDICTIONS).segments
+    alone = SentSim(encoder, sentences, setting="mt-ref", combine="sss").score(REFERENCES, PREDICTIONS).segments
     assert scores[1, 0] == pytest.approx(alone)
     assert scores[0.3, 0.9] == pytest.approx(0.3 * alone + 0.9 * (2 * scores[()] - alone))
     assert "|weights:0.3,0.9|norm:" in result.signature
@@ -170,7 +170,7 @@ def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
         ("sss+wmd+bertscore", {"w2": 0.7}, "weigh two parts, not sss"),
     ):
         with pytest.raises(InputError, match=message):
-            SentSim(encoder, sentences, setting="mt-ref", parts=parts, **weights)
+            SentSim(encoder, sentences, setting="mt-ref", combine=parts, **weights)
 
 
 def write_preset(folder: Path, text: str) -> str:

@@ -274,5 +274,5 @@ def test_without_matplotlib_the_plot_is_left_out(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with caplog.at_level("INFO"):
         draw({"a": {1: 0.5}}, tmp_path / "curve.png", title="t", x_label="x")
-    assert "mtmetrics[plot]" in caplog.text
+    assert "[plot]'" in caplog.text
     assert not (tmp_path / "curve.png").exists()

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from mtmetrics.cli.options import metric_options, pool_options, progress
+from mtmetrics.cli.results import rounded
 from mtmetrics.errors import InputError
 from mtmetrics.integrations.engine import BLOCK_ROWS, Engine, column_names, map_blocks, written
 from mtmetrics.scorers.registry import find_metric
@@ -74,7 +75,8 @@ def score(args: argparse.Namespace) -> int:
 
         summary["ci"] = bootstrap_interval(written(args.out, SCORE))._asdict()
     bad = sum(block["bad"] for block in done)
-    print(json.dumps(summary | {"bad": bad}, ensure_ascii=False, indent=1))
+    shown = rounded(summary | {"bad": bad}, full=args.full_precision)
+    print(json.dumps(shown, ensure_ascii=False, indent=1))
     report.warn()
     return 0
 

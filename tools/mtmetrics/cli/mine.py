@@ -16,7 +16,7 @@ from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.inputs import choice, language_pair, positive
 
-_MEMORY, _LEAST_MEMORY = 12 * 2**30, 2 * 2**30
+_MEMORY, _LEAST_MEMORY = "12G", 2 * 2**30
 
 
 def add_parser(subparsers: Any) -> None:
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
     add("--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact")
     text = "stay below it, such as 4G; vectors that need more go to files beside --out, and are mined block by block "
     text += "(default: 12G)"
-    add("--memory", type=_size, metavar="SIZE", help=text)
+    add("--memory", metavar="SIZE", help=text)
     text = "ray, or ray=ADDRESS of a cluster: blocks are its tasks; --out must be on a disk that all nodes share"
     add("--engine", metavar="ray[=ADDRESS]", help=text)
     text = "with --engine on nodes without GPUs: CPUs that a task takes (default: %(default)s)"
@@ -63,7 +63,7 @@ def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
     size = int(float(found[1]) * 2 ** {"M": 20, "G": 30, "T": 40}[found[2].upper()]) if found else 0
     if size < _LEAST_MEMORY:
-        raise argparse.ArgumentTypeError(f"{text!r}: give at least 2G, for models and one block, such as 4G")
+        raise InputError(f"--memory {text!r}: give at least 2G, for models and one block, such as 4G")
     return size
 
 
@@ -113,6 +113,7 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
             raise InputError("--memory has no effect with --engine, whose tasks hold one block each; leave it out")
     elif args.cpus_per_worker != 1:
         raise InputError("--cpus-per-worker has no effect without --engine; leave it out")
+    _size(args.memory or _MEMORY)
     if not Path(args.out).parent.is_dir():
         raise InputError(f"--out {args.out}: there is no such folder")
     return languages
@@ -156,7 +157,7 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     encoding, mining = (functools.partial(progress, desc=name, unit=" blocks") for name in ("encoding", "mining"))
     if args.engine is None:
         # Vectors of either side take at most a third of the memory; the rest is for models, texts and one block.
-        room = {"memory_bytes": (args.memory or _MEMORY) // 3, "folder": Path(args.out).parent}
+        room = {"memory_bytes": _size(args.memory or _MEMORY) // 3, "folder": Path(args.out).parent}
         encode = functools.partial(encode_side, encoder=encoder, wrap=encoding, **room)
         encoders = [functools.partial(encode, language=language) for language in languages]
         return lambda *sides: mine(

@@ -280,6 +280,10 @@ def _run(
             raise _reason(error) from error
 
 
+# What Ray Data writes behind the message of an error.
+_ADDED = "Failed to apply UDF transform"
+
+
 def _reason(error: BaseException) -> MTMetricsError:
     """The error of ours that stopped the cluster, else one that says what did."""
     seen: list[BaseException] = []
@@ -287,7 +291,7 @@ def _reason(error: BaseException) -> MTMetricsError:
     while found is not None and found not in seen:
         # What Ray raises is of the class of its cause as well, but holds the text of a traceback.
         if isinstance(found, MTMetricsError) and not getattr(found, "cause", None):
-            return type(found)(*found.args)
+            return type(found)(str(found).partition(_ADDED)[0].rstrip())
         seen.append(found)
         found = getattr(found, "cause", None) or found.__cause__
     lines = [line for line in str(seen[-1]).splitlines() if line.strip()] or [type(seen[-1]).__name__]
