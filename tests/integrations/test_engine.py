@@ -94,7 +94,7 @@ def test_scores_are_those_of_one_process(
     folder.mkdir()
     parquet.write_table(pyarrow.Table.from_pylist(ROWS[:13]), folder / "a.parquet", row_group_size=5)
     write_jsonl(folder / "b.jsonl", ROWS[13:])
-    options = ["--preset", tiny_preset, "--lp", "de-en", "--ci", "--parts", "--dtype", "float32"]
+    options = ["--preset", tiny_preset, "--lp", "de-en", "--ci", "--parts", "--dtype", "float32", "--full-precision"]
     _, out, warning = mtmetrics("score", *options, write_jsonl(tmp_path / "all.jsonl", ROWS))
     alone = json.loads(out)
     engine = ["--engine", f"ray={cluster}", "--block-rows", block_rows, "--cpus-per-worker", cpus]
