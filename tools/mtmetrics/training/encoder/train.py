@@ -1,6 +1,7 @@
 """Trains one multilingual encoder from an English sentence encoder and parallel text."""
 
 import copy
+import dataclasses
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -172,7 +173,7 @@ def _trainer(
             return found
 
     set_seed(run.seed)
-    plan = data.plan(config, run.seed)
+    plan = data.plan(dataclasses.replace(config, steps=config.steps * run.processes), run.seed)
     shares = (config.english, config.worsened)
     train = batches.PairBatches(data.train, plan, tokenizers, config.max_pieces, run.seed, *shares)
     names = np.array([pair.group for pair in data.held])
