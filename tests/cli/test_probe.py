@@ -62,7 +62,7 @@ def test_preference(probe, files, tiny_preset):
 def test_words_of_parallel_text_translate_too(probe, files, tiny_encoder, monkeypatch):
     asked = []
 
-    def align(pairs, aligner, *, wrap):
+    def align(pairs, aligner, languages, *, wrap):
         asked.append((pairs[0], aligner.name))
         return [("das", "the"), ("das", "that"), ("das", "that"), ("ist", "is")]
 
