@@ -289,13 +289,17 @@ def test_overlap_finds_names() -> None:
     assert match(load_scorer("chrf"), NAMES, NAMED[1:] + NAMED[:1], candidates, (1,))[0]["score"][1] == 0.0
 
 
-def test_a_metric_that_does_not_see_the_candidate_guesses_and_progress_sees_every_pair() -> None:
-    seen = []
+def test_a_metric_that_does_not_see_the_candidate_guesses_and_is_asked_every_pair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen, scorer = [], load_scorer("source_length")
+    score = scorer.score_stream
 
-    def wrap(rows):
-        return (seen.append(row) or row for row in rows)
+    def spy(chunks):
+        return score(seen.extend(zip(*chunk, strict=True)) or chunk for chunk in chunks)
 
-    precision, _ = match(load_scorer("source_length"), NAMES, NAMED, random_candidates(4, 4, 1), (1, 3), wrap=wrap)
+    monkeypatch.setattr(scorer, "score_stream", spy)
+    precision, _ = match(scorer, NAMES, NAMED, random_candidates(4, 4, 1), (1, 3))
     assert precision["score"] == {1: 0.25, 3: 0.75}
     assert len(seen) == 16
     assert seen[0] == (NAMES[0], NAMED[0])
@@ -305,10 +309,13 @@ def test_a_metric_that_does_not_see_the_candidate_guesses_and_progress_sees_ever
 @pytest.mark.parametrize(
     ("cutoff", "message"), [(0, "cutoff 0: must be a whole number"), (3, "cutoff 3: among 3 candidates .* at most 2")]
 )
-def test_impossible_cutoffs_are_refused_before_scoring(cutoff: int, message: str) -> None:
-    candidates = random_candidates(4, 3, seed=1)
+def test_impossible_cutoffs_are_refused_before_scoring(
+    cutoff: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates, scorer = random_candidates(4, 3, seed=1), load_scorer("random")
+    monkeypatch.setattr(scorer, "score_stream", lambda _: pytest.fail("scored"))
     with pytest.raises(InputError, match=message):
-        match(load_scorer("random"), NAMES, NAMED, candidates, (cutoff,), wrap=lambda _: pytest.fail("scored"))
+        match(scorer, NAMES, NAMED, candidates, (cutoff,))
 
 
 def test_matching_table() -> None:

@@ -129,12 +129,16 @@ def _whole(folder: Path) -> dict[str, "torch.Tensor"]:
     }
 
 
-def own_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a folder that holds no model; an `ArtifactError` where it cannot be read."""
+def own_tokenizers(folder: Path) -> dict[str, Any]:
+    """Language -> its tokenizer, of the languages for which a model folder has one of its own; an `ArtifactError` where
+    it cannot be read."""
     from transformers import PreTrainedTokenizerFast
 
-    with loading(folder, "tokenizer"):
-        return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+    found = {}
+    for place in sorted(path.parent for path in folder.glob("languages/*/tokenizer.json")):
+        with loading(place, "tokenizer"):
+            found[place.name] = PreTrainedTokenizerFast.from_pretrained(place, local_files_only=True)
+    return found
 
 
 def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:

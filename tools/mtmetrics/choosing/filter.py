@@ -17,7 +17,7 @@ from mtmetrics.models.words import is_unspaced
 from mtmetrics.scorers.base import chunked
 
 CHECKS = ("blank", "length", "copy", "language", "numbers", "repeated")
-_EXAMPLES = 3
+EXAMPLES = 3
 _DIGITS = re.compile(r"\d+")
 _NO_LETTERS_OR_DIGITS = re.compile(r"[\W_]+")
 _NO_LETTERS = re.compile(r"[\W\d_]+")
@@ -242,5 +242,5 @@ def scan(pairs: Iterable[tuple[str, str]], checks: Checks, mixture: Mixture, *, 
 
 def add_example(entry: dict[str, Any], row: int, source: str, target: str, **more: Any) -> None:
     """Keeps the first pairs of an entry of the report; rows count from 1."""
-    if len(entry["examples"]) < _EXAMPLES:
+    if len(entry["examples"]) < EXAMPLES:
         entry["examples"].append({"row": row, "source": source, "target": target, **more})

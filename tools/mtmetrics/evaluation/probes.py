@@ -7,7 +7,7 @@ import random
 import string
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -279,8 +279,6 @@ def match(
     targets: Sequence[str],
     candidates: np.ndarray,
     cutoffs: Sequence[int] = (1, 5, 10),
-    *,
-    wrap: Callable[[Iterator[tuple[str, str]]], Iterable[tuple[str, str]]] = iter,
 ) -> tuple[dict[str, dict[int, float]], MetricResult]:
     """Ranks for every source the candidates by the metric's score.
 
@@ -290,7 +288,6 @@ def match(
         targets: their n translations.
         candidates: (n, k) numbers of targets, the right one first.
         cutoffs: each N of Precision@N, below k.
-        wrap: wraps the iteration over all n * k pairs of texts, for a progress bar.
 
     Returns:
         The score and its parts -> N -> Precision@N; and the scores of all candidates, source by source.
@@ -305,7 +302,7 @@ def match(
             raise InputError(f"cutoff {cutoff}: {found}; at most {most}")
     left, right = check(sources=sources, targets=targets)
     rows = ((left[source], right[target]) for source, row in enumerate(candidates) for target in row)
-    [result] = scorer.score_stream(chunked(wrap(rows)))
+    [result] = scorer.score_stream(chunked(rows))
     precision = {
         name: {cutoff: precision_at(values.reshape(candidates.shape), cutoff) for cutoff in cutoffs}
         for name, values in _measures(result).items()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.choosing.filter import Checks, Selection, add_example, scan
+from mtmetrics.choosing.filter import EXAMPLES, Checks, Selection, add_example, scan
 from mtmetrics.choosing.mixture import Mixture
 from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.inputs import InputReport
@@ -93,7 +93,7 @@ def choose(
     for name, table in _parts(scored):
         rows = slice(done, done := done + len(table))
         for entry, wanted in ((_REPEATED, ~fresh[rows]), ("below", fresh[rows] & ~mask[rows])):
-            for row in table.take(np.flatnonzero(wanted)[:3]).to_pylist():
+            for row in table.take(np.flatnonzero(wanted)[:EXAMPLES]).to_pylist():
                 score = {} if entry == _REPEATED else {"score": row[names[0]]}
                 source, target = (row[column] for column in columns)
                 add_example(entries[entry], row["segment"], source, target, file=row["file"], **score)
@@ -110,7 +110,7 @@ def merged(blocks: list[dict[str, Any]]) -> dict[str, Any]:
         for name, entry in block["removed"].items():
             sum_ = removed.setdefault(name, {"pairs": 0, "examples": []})
             sum_["pairs"] += entry["pairs"]
-            sum_["examples"] = (sum_["examples"] + entry["examples"])[:3]
+            sum_["examples"] = (sum_["examples"] + entry["examples"])[:EXAMPLES]
         for name, metric in block["metrics"].items():
             reports.setdefault(name, InputReport()).add(InputReport(**metric["report"]))
     metrics = {name: ordered[0]["metrics"][name] | {"report": report.as_dict()} for name, report in reports.items()}

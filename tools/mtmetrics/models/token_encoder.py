@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics import __version__
-from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, own_tokenizer, pretrained
+from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, own_tokenizers, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import positive
 from mtmetrics.models.cache import EmbeddingCache, EncodedText, ReadText, TextCache
@@ -21,8 +21,6 @@ from mtmetrics.models.words import text_words, word_table
 
 if TYPE_CHECKING:
     import torch
-
-_LANGUAGES = "languages"
 
 
 @dataclasses.dataclass
@@ -88,8 +86,7 @@ class TokenEncoder:
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
         self.fingerprint = model_fingerprint(folder)
         self.tokenizer, network = pretrained("AutoModel", folder, torch_dtype(self.dtype))
-        own = sorted(path for path in (folder / _LANGUAGES).glob("*") if (path / "tokenizer.json").is_file())
-        self._readers: dict[str, Any] = {path.name: own_tokenizer(path) for path in own}
+        self._readers = own_tokenizers(folder)
         depth: int = network.config.num_hidden_layers
         self.depth: int | None = depth
         self.layer = depth if layer is None else layer

@@ -57,7 +57,7 @@ def train_lm(
     sentences, counts = _read(mono, parallel, side, exclude)
     train, held = _split(sentences, config.held_back, run.seed)
     log.info("%d sentences for training, %d held back", len(train), len(held))
-    tokenizer = run.tokenizer(lambda: _vocabulary([text for text, _ in train], config))
+    tokenizer = run.tokenizers(lambda: {"lm": _vocabulary([text for text, _ in train], config)})["lm"]
     repeated = [text for text, origin in train for _ in range(corpus.number_for(origin, weights, 1))]
     random.Random(run.seed).shuffle(repeated)
     packed, packed_held = (pack(tokenizer, texts, config.context) for texts in (repeated, held))

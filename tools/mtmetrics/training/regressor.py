@@ -15,7 +15,7 @@ from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.figures import save_figure
 from mtmetrics.evaluation.plots import draw_curves
 from mtmetrics.evaluation.readers import jsonl_rows
-from mtmetrics.inputs import choice
+from mtmetrics.inputs import choice, language_pair
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import held_back, short_name, text_key
 from mtmetrics.training.regressor_loop import Examples, LayerStore, predict, train_member
@@ -303,7 +303,7 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
             human = row.number(row.required("human"))
             languages: tuple[str | None, str | None] = (None, None)
             if row.name("lp") is not None:
-                source, target = row.checked_pair(row.text(row.required("lp"))).split("-")
+                source, target = language_pair(row.checked_pair(row.text(row.required("lp"))))
                 languages = (source if against == "source" else target, target)
             if other.strip() and translation.strip():
                 pairs.append(JudgedPair(other, translation, human, short_name(path), languages))

@@ -143,19 +143,20 @@ class Run:
                 write_atomic(path, json.dumps(compute()))
         return json.loads(path.read_text(encoding="utf-8"))
 
-    def tokenizer(self, make: Callable[[], Any]) -> Any:
-        """The tokenizer that `make` returned when this run first came here, kept in the work folder."""
+    def tokenizers(self, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """The tokenizers by name that `make` returned when this run first came here, kept in the work folder."""
         from transformers import PreTrainedTokenizerFast
 
         from mtmetrics.training.vocabulary import save_tokenizer
 
-        folder = self.work / "tokenizer"
+        folder = self.work / "tokenizers"
         with self.main_first():
             if not folder.exists():
                 made = make()
                 with new_folder(folder) as temporary:
-                    save_tokenizer(made, temporary)
-        return PreTrainedTokenizerFast.from_pretrained(folder)
+                    for name, tokenizer in made.items():
+                        save_tokenizer(tokenizer, temporary / name)
+        return {path.name: PreTrainedTokenizerFast.from_pretrained(path) for path in sorted(folder.iterdir())}
 
     def train(self, trainer: Any) -> None:
         """Trains, going on from the latest checkpoint if there is one; `history` is what was logged.

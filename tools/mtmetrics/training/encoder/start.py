@@ -1,4 +1,4 @@
-"""Where a training begins: a multilingual vocabulary around the English one, with counted word vectors."""
+"""Where a training begins: the usual English pieces beside those of the other languages, with counted vectors."""
 
 import unicodedata
 from array import array

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.files import atomic_path, new_folder
+from mtmetrics.artifacts.files import atomic_path
 from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.data import Judged
@@ -33,9 +33,10 @@ def train_encoder(
 ) -> Path:
     """Trains an encoder that reads many languages as an English one reads their translations, and writes its folder.
 
-    The body of the English encoder is kept; its word vectors are replaced by those of a multilingual vocabulary, which
-    begin as means of the vectors of English pieces that occur in the same sentences (`start.counted_vectors`). Then the
-    frozen original teaches token and sentence vectors of one layer (`objective.Distillation`).
+    The body of the English encoder and the vectors of its usual pieces are kept; pieces of the other languages, which
+    English does not share, join them, and begin as means of the vectors of English pieces that occur in the same
+    sentences (`start.two_tokenizers`, `start.counted_vectors`). Then the frozen original teaches token and sentence
+    vectors of one layer (`objective.Distillation`). The folder has a tokenizer of its own for English.
 
     Args:
         run: where the artifact and the checkpoints go, and the seed.
@@ -67,7 +68,7 @@ def train_encoder(
         if not group.removesuffix(".words").endswith("-en"):
             rule = "so each file's name begins with a pair into it, such as de-en.jsonl"
             raise InputError(f"--parallel {group}: the teacher reads English, {rule}")
-    tokenizers = {"teacher": original} | _tokenizers(run, data.train, original, config)
+    tokenizers = run.tokenizers(lambda: _tokenizers(data.train, original, config, run.seed)) | {"teacher": original}
     student = _student(run, data.train, tokenizers, model)
     top = list(student.encoder.layer[config.layer :])
     for network in (student, model):
@@ -102,21 +103,11 @@ def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
     return tokenizer, model
 
 
-def _tokenizers(run: Run, train: Sequence[corpus.Pair], original: Any, config: EncoderConfig) -> dict[str, Any]:
-    from transformers import PreTrainedTokenizerFast
-
+def _tokenizers(train: Sequence[corpus.Pair], original: Any, config: EncoderConfig, seed: int) -> dict[str, Any]:
     from mtmetrics.training.encoder.start import two_tokenizers
 
-    folder = run.work / "tokenizers"
-    names = ("english", "others")
-    with run.main_first():
-        if not folder.exists():
-            sizes = (config.vocabulary, config.english_pieces, config.characters)
-            made = two_tokenizers(train, original, *sizes, run.seed)
-            with new_folder(folder) as temporary:
-                for name, tokenizer in zip(names, made, strict=True):
-                    vocabulary.save_tokenizer(tokenizer, temporary / name)
-    return {name: PreTrainedTokenizerFast.from_pretrained(folder / name) for name in names}
+    sizes = (config.vocabulary, config.english_pieces, config.characters)
+    return dict(zip(("english", "others"), two_tokenizers(train, original, *sizes, seed), strict=True))
 
 
 def _student(run: Run, train: Sequence[corpus.Pair], tokenizers: dict[str, Any], teacher: Any) -> Any:
