@@ -13,9 +13,14 @@ from functools import partial
 import numpy as np
 from measure import Report, alternating, machine, options
 
-from mtmetrics.evaluation.correlation import COEFFICIENTS
-from mtmetrics.evaluation.pairwise import soft_pairwise_accuracy, tie_calibrated_accuracy
-from mtmetrics.evaluation.significance import bootstrap_correlations, paired_bootstrap, paired_permutation, perm_both
+from mtmetrics.evaluation.correlation import COEFFICIENTS, soft_pairwise_accuracy, tie_calibrated_accuracy
+from mtmetrics.evaluation.significance import (
+    CorrelationInterval,
+    bootstrap_correlation,
+    paired_bootstrap,
+    paired_permutation,
+    perm_both,
+)
 
 _SEGMENTS, _METRICS, _SYSTEMS, _RESAMPLES = 560, 10, 10, 1000
 
@@ -35,6 +40,11 @@ def plain_bootstrap(scores: np.ndarray, human: np.ndarray, name: str, resamples:
     return [[COEFFICIENTS[name](column[rows], human[rows]).value for rows in drawn] for column in scores]
 
 
+def bootstraps(scores: np.ndarray, human: np.ndarray, name: str) -> list[CorrelationInterval]:
+    """The intervals of all metrics."""
+    return [bootstrap_correlation(column, human, coefficient=name) for column in scores]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
     parser = options(__doc__)
@@ -49,9 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in COEFFICIENTS:
         permuted = partial(perm_both, *two, human, coefficient=name)
         contenders |= {
-            f"bootstrap of {_METRICS} metrics, {name}": partial(
-                bootstrap_correlations, scores, human, coefficient=name
-            ),
+            f"bootstrap of {_METRICS} metrics, {name}": partial(bootstraps, scores, human, name),
             f"PERM-BOTH, {name}": permuted,
             f"PERM-BOTH, mean over items, {name}": partial(permuted, groups=items),
         }

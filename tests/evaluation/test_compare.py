@@ -110,9 +110,9 @@ def test_few_segments_are_never_enough_for_a_permutation() -> None:
     ("changes", "options", "message"),
     [
         ({"b": None}, {}, "systems: 1 given .a.; at least two"),
-        ({"b": [1.0, 2.0, np.nan]}, {}, "b: 1 scores are not finite, the first is that of segment 3"),
-        ({"a": [np.inf, 2.0, 3.0]}, {}, "a: 1 scores are not finite, the first is that of segment 1"),
-        ({"b": [1.0, 2.0]}, {}, "b has scores of shape"),
+        ({"b": [1.0, 2.0, np.nan]}, {}, "the b hold 1 values that are not finite, the first at index 2"),
+        ({"a": [np.inf, 2.0, 3.0]}, {}, "the a hold 1 values that are not finite, the first at index 0"),
+        ({"b": [1.0, 2.0]}, {}, "a and b must be vectors of one length"),
         ({"a": [1.0], "b": [2.0]}, {}, "segments: 1 given"),
         ({}, {"test": "t"}, "test 't'"),
         ({}, {"correction": "bonferroni"}, "correction 'bonferroni'"),

@@ -19,7 +19,7 @@ def only(monkeypatch: pytest.MonkeyPatch):
         """Leaves these families and their characters, in this order."""
         monkeypatch.setattr(figures, "_families", lambda: list(families))
         known = {"DejaVu Sans": "abc�", **families}
-        monkeypatch.setattr(figures, "_codes", lambda family: [*map(ord, known[family])])
+        monkeypatch.setattr(figures, "_characters", lambda family: frozenset(known[family]))
         figures._fallbacks.cache_clear()
 
     yield set_families

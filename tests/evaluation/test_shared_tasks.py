@@ -10,8 +10,8 @@ import pytest
 from helpers import write
 
 from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import ranked_kendall
 from mtmetrics.evaluation.data import read_judged, read_judged_systems
-from mtmetrics.evaluation.pairwise import ranked_kendall
 from mtmetrics.evaluation.table import PEARSON, Measure
 
 # A metrics task: two pairs, of which one has no texts; lines are counted from 1.

@@ -84,10 +84,9 @@ def test_which_outputs_a_metric_scores(wmt99):
 @pytest.mark.parametrize(
     ("metric", "references", "scores", "message"),
     [
-        ("m", "src", SCORES, "scores of A, B.0, but mt-metrics-eval needs those of A, B.0, refA"),
-        ("m", "refA", SCORES | {"refA": [0, 0]}, "scores of A, B.0, refA, but mt-metrics-eval needs those of A, B.0"),
-        ("m", "refA", SCORES | {"A": [0]}, "1 scores of the system 'A', but there are 2 segments"),
-        ("m", "refA", SCORES | {"A": [0, float("nan")]}, "score 2 of the system 'A' is nan, a finite number is needed"),
+        ("m", "src", SCORES, "scores of A, B.0, but mt-metrics-eval needs 2 finite scores of each of A, B.0, refA"),
+        ("m", "refA", SCORES | {"A": [0]}, "2 finite scores of each of A, B.0"),
+        ("m", "refA", SCORES | {"A": [0, float("nan")]}, "2 finite scores of each of A, B.0"),
         ("m", "refC", SCORES, "no reference 'refC' for de-en"),
         ("../m", "refA", SCORES, r"metric name '\.\./m': it becomes the name of a file"),
         ("my metric", "refA", SCORES, "metric name 'my metric'"),

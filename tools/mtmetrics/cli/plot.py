@@ -111,7 +111,7 @@ def _bars(args: argparse.Namespace) -> int:
 
 
 def _weights(args: argparse.Namespace) -> int:
-    from mtmetrics.evaluation import figures, weights
+    from mtmetrics.evaluation import figures, plots
     from mtmetrics.inputs import positive
 
     if len(args.metric or []) > 1:
@@ -123,14 +123,14 @@ def _weights(args: argparse.Namespace) -> int:
     grids = {}
     for number, (label, column) in enumerate(zip(judged.table.labels, judged.table.columns, strict=True)):
         values = {part.title: column.take(judged.result.scored(part).scores[number]) for part in parts}
-        grids[label] = weights.weight_grid(values, column.judgements["human"], args.steps, coefficient=args.coefficient)
-    whole = weights.mean_grid(grids)
+        grids[label] = plots.weight_grid(values, column.judgements["human"], args.steps, coefficient=args.coefficient)
+    whole = plots.mean_grid(grids)
     metric = judged.entries[0].title
     about = {"metric": metric, "coefficient": args.coefficient}
-    print_text(weights.render_weights(grids, about, args.format), args)
+    print_text(plots.render_weights(grids, about, args.format), args)
     over = f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids))
-    figures.save_figure(weights.draw_weights(whole, title=f"{metric}: {over}", label=_agreement(args)), args.out)
-    print(f"mtmetrics: {weights.best_weights(whole)}", file=sys.stderr)
+    figures.save_figure(plots.draw_weights(whole, title=f"{metric}: {over}", label=_agreement(args)), args.out)
+    print(f"mtmetrics: {plots.best_weights(whole)}", file=sys.stderr)
     print_warnings([_DEVELOPMENT])
     return 0
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import complete
 from mtmetrics.evaluation.significance import (
     ALPHA,
     SEED,
@@ -69,10 +70,10 @@ def compare_systems(
 
     Args:
         scores: system -> its n segment scores, higher is better, on the same segments in the same order.
-        test: ``"permutation"`` or ``"bootstrap"``.
-        correction: ``"none"`` or ``"holm"``, for the number of pairs of systems.
+        test: one of `PAIRED_TESTS`.
+        correction: one of `CORRECTIONS`, for the number of pairs of systems.
         resamples: number of resamples for tests and intervals.
-        seed: of the draws; the same seed gives the same result.
+        seed: of the draws.
 
     Raises:
         InputError: fewer than 2 systems or segments, unequal numbers of segments, scores that are not finite, an
@@ -80,7 +81,15 @@ def compare_systems(
     """
     draws = PAIRED_TESTS[choice("test", test, list(PAIRED_TESTS))]
     correct = CORRECTIONS[choice("correction", correction, list(CORRECTIONS))]
-    columns = _checked(scores)
+    if len(scores) < 2:
+        given = f"{len(scores)} given ({', '.join(scores)})"
+        raise InputError(f"systems: {given}; at least two are needed for a comparison")
+    complete_scores = complete(scores)
+    if reason := complete_scores.not_finite:
+        raise InputError(reason)
+    columns, segments = complete_scores.values, len(complete_scores.kept)
+    if segments < 2:
+        raise InputError(f"segments: {segments} given; at least two are needed for a comparison")
     k = len(columns)
     check_resampling(k, correction=correction, resamples=resamples, seed=seed)
     pairs = list(itertools.combinations(range(k), 2))
@@ -97,7 +106,7 @@ def compare_systems(
         SystemScore(name, float(mean), bootstrap_interval(columns[name], **settings), rank, cluster)
         for name, mean, rank, cluster in zip(order, means, ranks, clusters(p_values < ALPHA), strict=True)
     ]
-    return SystemComparison(systems, p_values, len(columns[order[0]]), test, correction, resamples, seed)
+    return SystemComparison(systems, p_values, segments, test, correction, resamples, seed)
 
 
 def check_resampling(systems: int, *, correction: str, resamples: int, seed: int) -> None:
@@ -138,25 +147,6 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 
 CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"none": np.asarray, "holm": holm}
-
-
-def _checked(scores: Mapping[str, np.ndarray | Sequence[float]]) -> dict[str, np.ndarray]:
-    if len(scores) < 2:
-        given = f"{len(scores)} given ({', '.join(scores)})"
-        raise InputError(f"systems: {given}; at least two are needed for a comparison")
-    columns = {name: np.asarray(values, dtype=np.float64) for name, values in scores.items()}
-    first = next(iter(columns))
-    for name, column in columns.items():
-        if column.ndim != 1 or column.shape != columns[first].shape:
-            shapes = f"{name} has scores of shape {column.shape}, but {first} of {columns[first].shape}"
-            raise InputError(f"{shapes}; they must be parallel")
-        bad = np.flatnonzero(~np.isfinite(column))
-        if bad.size:
-            where = f"segment {bad[0] + 1} ({column[bad[0]]})"
-            raise InputError(f"{name}: {bad.size} scores are not finite, the first is that of {where}")
-    if len(columns[first]) < 2:
-        raise InputError(f"segments: {len(columns[first])} given; at least two are needed for a comparison")
-    return columns
 
 
 def render_comparison(

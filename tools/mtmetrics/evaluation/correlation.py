@@ -1,19 +1,24 @@
-"""How well scores agree with human judgements: over all segments, within groups, and in many samples of them."""
+"""How well scores agree with human judgements: over all segments, within groups, and on pairs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import choice
+from mtmetrics.inputs import choice, positive
 
 # Below this share of its size, the spread or variance of a column is rounding noise and no signal.
-_NOISE = 1e-13
-_SIGNS_AT_ONCE = 4_000_000
+NOISE = 1e-13
+# Sums closer than this share of their terms differ by rounding alone.
+ROUNDING = 1e-12
+SEED = 12345
+DRAWN_AT_ONCE = 4_000_000
+_DARR_POINTS = 25
 
 Numbers = np.ndarray | Sequence[float | None]
+Labels = np.ndarray | Sequence[Any]
 
 
 class Columns(NamedTuple):
@@ -45,10 +50,7 @@ def complete(columns: Mapping[str, Numbers]) -> Columns:
     if len(set(shapes)) > 1 or len(shapes[0]) != 1:
         found = " and ".join(map(str, shapes))
         raise InputError(f"{' and '.join(values)} must be vectors of one length, got the shapes {found}")
-    kept = np.ones(shapes[0], dtype=bool)
-    for column in columns.values():
-        if not (isinstance(column, np.ndarray) and column.dtype.kind in "fiub"):
-            kept &= np.array([value is not None for value in column], dtype=bool)
+    kept = np.all([[value is not None for value in column] for column in columns.values()], axis=0).astype(bool)
     return Columns({name: column[kept] for name, column in values.items()}, kept)
 
 
@@ -59,17 +61,15 @@ def _floats(name: str, column: Numbers) -> np.ndarray:
         raise InputError(f"{name}: numbers or None are needed ({error})") from None
 
 
-def codes(name: str, labels: Sequence[Any] | np.ndarray, kept: np.ndarray) -> np.ndarray:
+def codes(name: str, labels: Labels, kept: np.ndarray) -> np.ndarray:
     """Numbers 0, 1, ... for the k of n labels that are kept: equal where the labels are, in order of appearance."""
     if len(labels) != len(kept):
         raise InputError(f"{name}: one for each segment is needed, got {len(labels)} for {len(kept)} segments")
+    places = np.flatnonzero(kept)
+    if missing := [index for index in places if labels[index] is None]:
+        raise InputError(f"{name}[{missing[0]}] is None: each segment needs one to be grouped")
     numbers: dict[Any, int] = {}
-    found = []
-    for index in np.flatnonzero(kept):
-        if labels[index] is None:
-            raise InputError(f"{name}[{index}] is None: each segment needs one to be grouped")
-        found.append(numbers.setdefault(labels[index], len(numbers)))
-    return np.array(found, dtype=np.intp)
+    return np.array([numbers.setdefault(labels[index], len(numbers)) for index in places], dtype=np.intp)
 
 
 class Correlation(NamedTuple):
@@ -164,7 +164,7 @@ def unit(column: np.ndarray) -> np.ndarray | None:
     column = column / largest  # no square overflows
     centred = column - column.mean()
     length = np.linalg.norm(centred)
-    return None if length <= _NOISE * np.linalg.norm(column) else centred / length
+    return None if length <= NOISE * np.linalg.norm(column) else centred / length
 
 
 def why_undefined(columns: Columns) -> str | None:
@@ -178,9 +178,7 @@ def why_undefined(columns: Columns) -> str | None:
     return next((f"the {name} are constant" for name, column in columns.values.items() if unit(column) is None), None)
 
 
-def correlate(
-    name: str, scores: Numbers, human: Numbers, *, groups: Sequence[Any] | np.ndarray | None = None
-) -> Correlation:
+def correlate(name: str, scores: Numbers, human: Numbers, *, groups: Labels | None = None) -> Correlation:
     """A coefficient over all segments, or its mean over groups of them.
 
     The mean is the plain one over the groups for which the coefficient is defined, as in Google's mt-metrics-eval;
@@ -214,90 +212,168 @@ def members(groups: np.ndarray) -> list[np.ndarray]:
     return np.split(order, np.cumsum(np.bincount(groups))[:-1]) if len(groups) else []
 
 
-def pairs_within(groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of positions that lie in one group: two vectors of positions, side by side."""
-    firsts, seconds = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
-    by_size: dict[int, list[np.ndarray]] = {}
-    for part in members(groups):
-        by_size.setdefault(len(part), []).append(part)
-    for size, parts in by_size.items():
-        first, second = np.triu_indices(size, 1)
-        table = np.array(parts)
-        firsts.append(table[:, first].ravel())
-        seconds.append(table[:, second].ravel())
-    return np.concatenate(firsts), np.concatenate(seconds)
+def pairs_within(groups: np.ndarray) -> np.ndarray:
+    """(2, k) all pairs of positions that lie in one group."""
+    pairs = [part[np.stack(np.triu_indices(len(part), 1))] for part in members(groups)]
+    return np.concatenate([np.empty((2, 0), dtype=np.intp), *pairs], axis=1)
 
 
-def sample_correlations(name: str, x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(k,) coefficients, one of each sample of a pool of p points; NaN where it is not defined.
+# Agreement on pairs: of systems, and of translations of one item.
 
-    `x` and `y` are (p,) finite coordinates, `counts` (k, p) float64 say how often each sample holds each point:
-    bootstrap resamples hold a point several times, permutations of two metrics one of the two points of each segment.
+
+def darr_kendall(scores: Numbers, raw_human: Numbers, items: Labels) -> Correlation:
+    """Kendall's tau-like agreement of the WMT metrics tasks (Bojar et al., 2017; Ma et al., 2018): (C - D) / (C + D).
+
+    The pairs are two translations of one item whose raw assessments (0 to 100, not standardised) lie at least 25 points
+    apart. C pairs are ordered by the metric as by people; the D others the other way, or tied by the metric.
+
+    Example:
+        Of three pairs two are concordant, and the metric ties one:
+
+        >>> darr_kendall([0.1, 0.2, 0.2], [10, 40, 80], ["s1", "s1", "s1"]).value
+        0.3333333333333333
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.clip(_SAMPLED[name](x, y, counts), -1.0, 1.0)
+    columns = complete({"scores": scores, "raw human judgements": raw_human})
+    if reason := columns.not_finite:
+        return Correlation(np.nan, reason, columns.left_out)
+    metric, people = columns.values.values()
+    pairs = pairs_within(codes("items", items, columns.kept))
+    lead = people[pairs[0]] - people[pairs[1]]
+    pairs = np.where(lead < 0, pairs[::-1], pairs)[:, np.abs(lead) >= _DARR_POINTS]
+    if not pairs.size:
+        reason = f"no two translations of one item were judged at least {_DARR_POINTS} points apart"
+        return Correlation(np.nan, reason, columns.left_out)
+    return ranked_kendall(metric, pairs.T)._replace(left_out=columns.left_out)
 
 
-def _sampled_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    centred = [unit(column) for column in (x, y)]
-    if any(column is None for column in centred):
-        return np.full(len(counts), np.nan)
-    x, y = centred
-    sums = counts @ np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
-    mean_x, mean_y, xx, yy, xy = sums[:, 1:].T / sums[:, 0]
-    found = ((square - mean**2, square) for mean, square in ((mean_x, xx), (mean_y, yy)))
-    variances = [np.where(variance > _NOISE * square, variance, np.nan) for variance, square in found]
-    return (xy - mean_x * mean_y) / np.sqrt(variances[0] * variances[1])
+def ranked_kendall(scores: Numbers, pairs: np.ndarray) -> Correlation:
+    """The agreement of `darr_kendall` on pairs that people ordered, as WMT publishes them since 2017.
+
+    Args:
+        scores: (n,) scores of a metric; None leaves the pairs of the segment out.
+        pairs: (k, 2) numbers of segments, the better one first.
+
+    Example:
+        >>> ranked_kendall([0.1, 0.2, 0.2], np.array([[1, 0], [2, 0], [2, 1]])).value
+        0.3333333333333333
+    """
+    columns = complete({"scores": scores})
+    if reason := columns.not_finite:
+        return Correlation(np.nan, reason, columns.left_out)
+    known = np.full(len(columns.kept), np.nan)
+    known[columns.kept] = columns.values["scores"]
+    better, worse = known[pairs].T
+    scored = ~(np.isnan(better) | np.isnan(worse))
+    if not scored.any():
+        return Correlation(np.nan, "no pair has scores", columns.left_out)
+    agreement = np.where(better > worse, 1.0, -1.0)[scored].mean()
+    return Correlation(float(agreement), None, columns.left_out)
 
 
-def _sampled_spearman(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    middle = (counts.sum(1, keepdims=True) + 1) / 2
-    x, y = (_ranks(column, counts) - middle for column in (x, y))
-    products = [np.einsum("kp,kp,kp->k", counts, *pair) for pair in ((x, y), (x, x), (y, y))]
-    return products[0] / np.sqrt(products[1] * products[2])
+def pairwise_accuracy(scores: Numbers, human: Numbers) -> Correlation:
+    """Share of the pairs of systems that metric and people order, or tie, alike (Kocmi et al., 2021).
+
+    Example:
+        >>> pairwise_accuracy([0.1, 0.2, 0.3, 0.4], [1, 3, 2, 4]).value  # one of six pairs is the wrong way round
+        0.8333333333333334
+    """
+    columns = complete({"scores": scores, "human judgements": human})
+    systems = int(columns.kept.sum())
+    if reason := _too_few(systems) or columns.not_finite:
+        return Correlation(np.nan, reason, columns.left_out)
+    first, second = np.triu_indices(systems, 1)
+    metric, people = (np.sign(column[first] - column[second]) for column in columns.values.values())
+    return Correlation(float(np.mean(metric == people)), None, columns.left_out)
 
 
-def _sampled_kendall_b(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    size = counts.sum(1)
-    pairs = size * (size - 1) / 2
-    untied = [pairs - (held * (held - 1)).sum(1) / 2 for held in (_held(column, counts)[0] for column in (x, y))]
-    return _concordance(x, y, counts) / np.sqrt(untied[0] * untied[1])
+def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Labels) -> Correlation:
+    """Pairwise accuracy with tie calibration, acc_eq* (Deutsch, Foster and Freitag, 2023), WMT's "acc23".
+
+    Pairs are two translations of one item. The metric calls a pair tied where its scores differ by at most epsilon; it
+    is right where it orders a pair as people do, or calls it tied as people do. The accuracy is the mean over the items
+    of the share of pairs that it is right about, at the best epsilon: 0 or the difference of a pair. Items with fewer
+    than two translations are left out and counted.
+
+    Example:
+        Where a difference of 0.01 is a tie, the metric is right about all pairs:
+
+        >>> tie_calibrated_accuracy([0.50, 0.51, 0.90], [1, 1, 2], ["s1", "s1", "s1"]).value
+        1.0
+    """
+    columns = complete({"scores": scores, "human judgements": human})
+    if reason := columns.not_finite:
+        return Correlation(np.nan, reason, columns.left_out)
+    groups = codes("items", items, columns.kept)
+    first, second = pairs_within(groups)
+    sizes = np.bincount(groups)
+    compared = int((sizes >= 2).sum())
+    left_out = columns.left_out, len(sizes) - compared
+    if not compared:
+        return Correlation(np.nan, "no item has two translations with a score and a judgement", *left_out)
+    metric, people = (column[first] - column[second] for column in columns.values.values())
+    weights = 1 / ((sizes * (sizes - 1) / 2)[groups[first]] * compared)
+    ordered = weights * (np.sign(metric) == np.sign(people))
+    # As epsilon grows past the distance of a pair, the pair becomes tied; pairs of one distance do so together.
+    order = np.argsort(np.abs(metric), kind="stable")
+    distances = np.abs(metric)[order]
+    gained = np.cumsum((weights * (people == 0) - ordered)[order])[np.append(np.diff(distances) > 0, True)]
+    accuracy = ordered.sum() + max(0.0, gained.max())
+    return Correlation(float(min(accuracy, 1.0)), None, *left_out)
 
 
-def _sampled_kendall_c(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    distinct = np.minimum(*((_held(column, counts)[0] > 0).sum(1) for column in (x, y)))
-    return 2 * _concordance(x, y, counts) * distinct / (counts.sum(1) ** 2 * (distinct - 1))
+def soft_pairwise_accuracy(
+    scores: Numbers, human: Numbers, items: Labels, systems: Labels, *, resamples: int = 1000, seed: int = SEED
+) -> Correlation:
+    """Soft pairwise accuracy (Thompson et al., 2024): 1 - mean |p_human - p_metric| over the pairs of systems.
+
+    p is the one-sided p-value that one system of the pair is better, by a paired permutation test on the scores of
+    segments; all share the same permutations. The items are those that every system has a score and a judgement for;
+    other segments are left out.
+    """
+    import pandas as pd
+
+    columns = complete({"scores": scores, "human judgements": human})
+    if reason := columns.not_finite:
+        return Correlation(np.nan, reason, columns.left_out)
+    labels = {"system": codes("systems", systems, columns.kept), "item": codes("items", items, columns.kept)}
+    rows = pd.DataFrame(labels | columns.values, index=np.flatnonzero(columns.kept))
+    twice = rows[rows.duplicated(["system", "item"])]
+    if len(twice):
+        raise InputError(f"items and systems: segment {twice.index[0]} has the system and the item of another one")
+    tables = [rows.pivot(index="system", columns="item", values=name).dropna(axis=1) for name in columns.values]
+    system_count, item_count = tables[0].shape
+    left_out = len(columns.kept) - system_count * item_count
+    if reason := _too_few(system_count):
+        return Correlation(np.nan, reason, left_out)
+    if not item_count:
+        return Correlation(np.nan, "no item has a score and a judgement for every system", left_out)
+    first, second = np.triu_indices(system_count, 1)
+    # Less the mean of its item, a score is as large as the differences are: less is lost to rounding.
+    tables = [table - table.mean(0) for table in (table.to_numpy() for table in tables)]
+    leads = [table.sum(1)[first] - table.sum(1)[second] - ROUNDING * np.abs(table).sum() for table in tables]
+    counts = np.zeros((2, len(first)))
+    for flips in sign_flips(resamples, item_count, seed):
+        for count, table, lead in zip(counts, tables, leads, strict=True):
+            sums = flips @ table.T
+            count += (sums[:, first] - sums[:, second] >= lead).sum(0)
+    # p is (count + 1) / (resamples + 1), of which the 1 of both sides cancels.
+    return Correlation(float(1 - np.abs(counts[1] - counts[0]).mean() / (resamples + 1)), None, left_out)
 
 
-_SAMPLED: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
-    "pearson": _sampled_pearson,
-    "spearman": _sampled_spearman,
-    "kendall-b": _sampled_kendall_b,
-    "kendall-c": _sampled_kendall_c,
-}
+def _too_few(systems: int) -> str | None:
+    there = f"there {'is' if systems == 1 else 'are'} {systems}"
+    return f"pairs need at least 2 systems with a score and a judgement, {there}" if systems < 2 else None
 
 
-def _held(column: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(k, u) how often each sample holds each of the u distinct values, ascending; (p,) which of them a point has."""
-    _, which, repeats = np.unique(column, return_inverse=True, return_counts=True)
-    order = np.argsort(which, kind="stable")
-    return np.add.reduceat(counts[:, order], np.cumsum(repeats) - repeats, axis=1), which
+def sign_flips(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
+    """Random signs, (k, n) at a time until there are `resamples` rows: -1 swaps the two scores of a segment."""
+    generator = np.random.default_rng(seed)
+    for count in portions(resamples, n):
+        yield 1.0 - 2.0 * generator.integers(2, size=(count, n), dtype=np.int8)
 
 
-def _ranks(column: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(k, p) rank of each point within each sample, the mean rank where values are tied."""
-    held, which = _held(column, counts)
-    return (held.cumsum(1) - (held - 1) / 2)[:, which]
-
-
-def _concordance(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Concordant less discordant pairs in each sample, from the signs of all pairs of the pool: quadratic in it."""
-    x, y = (np.unique(column, return_inverse=True)[1].astype(np.float32) for column in (x, y))
-    single = counts.astype(np.float32)  # exact: the products are whole numbers far below 2^24
-    total = np.zeros(len(counts))
-    height = max(1, _SIGNS_AT_ONCE // len(x))
-    for begin in range(0, len(x), height):
-        rows = slice(begin, begin + height)
-        signs = np.sign(x[rows, None] - x) * np.sign(y[rows, None] - y)
-        total += np.einsum("kr,kr->k", counts[:, rows], single @ signs.T)
-    return total / 2
+def portions(resamples: int, n: int) -> Iterator[int]:
+    """How many resamples of n segments to draw at once, so that a few tens of megabytes hold them."""
+    at_once = max(1, DRAWN_AT_ONCE // n)
+    for first in range(0, positive("resamples", resamples), at_once):
+        yield min(at_once, resamples - first)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation import wmt_folder, wmt_task
+from mtmetrics.evaluation import wmt_folder
 from mtmetrics.evaluation.readers import FIELDS, Row, files_of, is_number, jsonl_rows, read_rows
 
 if TYPE_CHECKING:
@@ -47,7 +47,12 @@ class Judged:
 
     @classmethod
     def of(
-        cls, file: str | Path, lang_pair: str, columns: Mapping[str, Sequence[Any]], level: JudgedLevel = "segment"
+        cls,
+        file: str | Path,
+        lang_pair: str,
+        columns: Mapping[str, Sequence[Any]],
+        level: JudgedLevel = "segment",
+        pairs: np.ndarray | None = None,
     ) -> "Judged":
         """Judged data of the columns of `rows`, those that hold nothing left out; missing items number the sources."""
         import pandas as pd
@@ -58,7 +63,8 @@ class Judged:
         if None in given.get("item", [None]):
             given["item"] = [numbers[text] for text in columns["source"]]
         rows = pd.DataFrame(missing | given | {"human": columns["human"]}, dtype=object)
-        return cls(str(file), lang_pair, rows.astype({name: np.float64 for name in _NUMBERS if name in rows}), level)
+        rows = rows.astype({name: np.float64 for name in _NUMBERS if name in rows})
+        return cls(str(file), lang_pair, rows, level, pairs)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -129,8 +135,8 @@ def read_judged(
       ``MMTtranslationdict_YY.json`` beside ``MMTsourcedict.json`` and ``MMTgolddict_YY.json``.
     - A ``.tar.gz`` with files of the last two kinds; nothing is unpacked to disk.
     - WMT's metrics tasks: ``DA-seglevel.csv``, ``RR-seglevel.csv`` (pairs) and ``mqm_DATA_XXYY.avg_seg_scores.tsv``,
-      beside the texts, see `wmt_task`.
-    - A test set in the folder layout of mt-metrics-eval, see `wmt_folder`; ``metric-scores`` become columns.
+      beside the texts; and a test set in the folder layout of mt-metrics-eval, whose ``metric-scores`` become columns:
+      see `wmt_folder`.
     - Any other folder: all files of these names in it, sorted.
 
     All but archives may be compressed, ``.gz``.
@@ -144,18 +150,16 @@ def read_judged(
         InputError: nothing to read, or something that cannot be used; names file, line and field.
     """
     if wmt_folder.is_test_set(path):
-        return _read_wmt_folder(path, lang_pair, "segment")
+        return _judged(path, "segment", wmt_folder.read_test_set(path, "seg", lang_pair=lang_pair))
     found = []
     for file in files_of(path):
-        about = wmt_task.level(file)
+        about = wmt_folder.task_level(file)
         if about is None:
             found += _collect(str(file), read_rows(file), prediction_field, lang_pair)
         elif about == "segment" or file == path:
-            found += _read_wmt_task(file, path, lang_pair, "segment")
+            found += _read_task(file, path, lang_pair, "segment")
     if not found:
-        of_pair = (
-            "judged segments; pass --level system" if lang_pair is None else f"row of the language pair {lang_pair}"
-        )
+        of_pair = f"row of the language pair {lang_pair}" if lang_pair else "judged segments; pass --level system"
         raise InputError(f"{path}: holds no {of_pair}")
     return found
 
@@ -184,17 +188,17 @@ def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> li
         path: ``XX-YY.jsonl`` with a judgement per row (``lp``, ``system``, ``human``), beside ``XX-YY.outputs.jsonl``
             with a segment per row (``lp``, ``source``, perhaps a reference, and ``outputs``, an object with the
             translation of every judged system), plain or ``.gz``; a folder of them; a test set of mt-metrics-eval; or
-            ``DA-syslevel.csv`` beside the texts of a metrics task of WMT, or a folder that holds one, see `wmt_task`.
+            ``DA-syslevel.csv`` beside the texts of a metrics task of WMT, or a folder that holds one.
         lang_pair: read this pair only.
 
     Raises:
         InputError: nothing to read, or something that cannot be used; names file, line and field.
     """
     if wmt_folder.is_test_set(path):
-        return _read_wmt_folder(path, lang_pair, "system")
+        return _judged(path, "system", wmt_folder.read_test_set(path, "sys", lang_pair=lang_pair))
     tables = sorted(Path(path).rglob("DA-syslevel.csv")) if Path(path).is_dir() else [path]
-    if tables and wmt_task.level(tables[0]) is not None:
-        return [judged for file in tables for judged in _read_wmt_task(file, path, lang_pair, "system")]
+    if tables and wmt_folder.task_level(tables[0]) is not None:
+        return [judged for file in tables for judged in _read_task(file, path, lang_pair, "system")]
     found = [_read_systems(file) for file in _system_files(Path(path))]
     kept = [pair for pair in found if lang_pair in (None, pair.lang_pair)]
     if not kept:
@@ -241,13 +245,12 @@ def _segment(row: Row, prediction_field: str) -> _Segment:
     others = {name: value for name, value in row.fields.items() if name not in names.values()}
     # Of a text nothing is kept but that it is none of the numbers.
     others = {name: value if value is None or is_number(value) else "" for name, value in others.items()}
-    return {field: _value(row, field, name) for field, name in names.items() if field != "lp"}, others
-
-
-def _value(row: Row, field: str, name: str | None) -> Any:
-    if field not in ("source", "translation") and (name is None or row.fields[name] is None):
-        return None
-    return {"item": row.label, "human": row.number, "raw": row.number}.get(field, row.text)(name)
+    checks = {"item": row.label, "human": row.number, "raw": row.number}
+    found: dict[str, Any] = {}
+    for field, name in names.items():
+        absent = field not in ("source", "translation") and (name is None or row.fields[name] is None)
+        found[field] = None if absent else checks.get(field, row.text)(name)
+    return found, others
 
 
 def _columns(segments: Sequence[_Segment]) -> dict[str, list[Any]]:
@@ -257,20 +260,18 @@ def _columns(segments: Sequence[_Segment]) -> dict[str, list[Any]]:
     return columns | {field: [known[field] for known, _ in segments] for field in FIELDS if field != "lp"}
 
 
-def _read_wmt_task(file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:
-    if (about := wmt_task.level(file)) != level:
+def _read_task(file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:
+    if (about := wmt_folder.task_level(file)) != level:
         raise InputError(f"{file}: judges {about}s, not {level}s; pass --level {about}")
     root = Path(path) if Path(path).is_dir() else None
-    found = wmt_task.judged_columns(file, root, lang_pair=lang_pair).items()
-    return [dataclasses.replace(Judged.of(file, pair, columns, level), pairs=pairs) for pair, (columns, pairs) in found]
+    return _judged(file, level, wmt_folder.read_task(file, root, lang_pair=lang_pair))
+
+
+def _judged(file: str | Path, level: JudgedLevel, found: Mapping[str, wmt_folder.Found]) -> list[Judged]:
+    return [Judged.of(Path(file), pair, columns, level, pairs) for pair, (columns, pairs) in found.items()]
 
 
 # Judgements of whole systems.
-
-
-def _read_wmt_folder(path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:
-    found = wmt_folder.judged_columns(path, "seg" if level == "segment" else "sys", lang_pair=lang_pair)
-    return [Judged.of(Path(path), pair, columns, level) for pair, columns in found.items()]
 
 
 def _system_files(path: Path) -> list[Path]:
@@ -293,14 +294,21 @@ def _outputs_file(path: Path) -> Path | None:
 
 
 def _read_systems(path: Path) -> Judged:
-    lang_pair, human = _system_judgements(path)
+    lang_pair = ""
+    human: dict[str, float] = {}
+    for row in _of_one_pair(jsonl_rows(path)):
+        lang_pair = row.checked_pair(row.text(row.required("lp")))
+        system = row.text(row.required("system"))
+        if system in human:
+            raise InputError(f"{row.where}, field 'system': {system!r} has a judgement already")
+        human[system] = row.number(row.required("human"))
     outputs_file = _outputs_file(path)
-    if outputs_file is None:
+    if human and outputs_file is None:
         raise InputError(f"{path}: no {_stem(path)}.outputs.jsonl or .gz beside it, which holds what the systems wrote")
     sources: list[str] = []
     references: list[str | None] = []
     translations: dict[str, list[str]] = {system: [] for system in human}
-    for row in jsonl_rows(outputs_file):
+    for row in jsonl_rows(outputs_file) if human else ():
         if row.text(row.required("lp")) != lang_pair:
             raise InputError(f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}")
         references.append(None if row.fields.get("reference") is None else row.text("reference"))
@@ -311,7 +319,7 @@ def _read_systems(path: Path) -> Judged:
                 raise InputError(f"{outputs.where}: no translation of the judged system {system!r}")
             texts.append(outputs.text(system))
     if not sources:
-        raise InputError(f"{outputs_file}: holds no row, there is nothing to judge")
+        raise InputError(f"{outputs_file if human else path}: holds no row, there is nothing to judge")
     columns: dict[str, list[Any]] = {
         "source": sources * len(human),
         "reference": references * len(human),
@@ -320,17 +328,3 @@ def _read_systems(path: Path) -> Judged:
         "human": [value for value in human.values() for _ in sources],
     }
     return Judged.of(path, lang_pair, columns, "system")
-
-
-def _system_judgements(path: Path) -> tuple[str, dict[str, float]]:
-    lang_pair = ""
-    human: dict[str, float] = {}
-    for row in _of_one_pair(jsonl_rows(path)):
-        lang_pair = row.checked_pair(row.text(row.required("lp")))
-        system = row.text(row.required("system"))
-        if system in human:
-            raise InputError(f"{row.where}, field 'system': {system!r} has a judgement already")
-        human[system] = row.number(row.required("human"))
-    if not human:
-        raise InputError(f"{path}: holds no row, there is nothing to judge")
-    return lang_pair, human

@@ -16,8 +16,7 @@ REGISTRY = Path(__file__).with_name("datasets.toml")
 SUMS = "SHA256SUMS"
 
 
-@dataclasses.dataclass(frozen=True)
-class DataFile:
+class DataFile(NamedTuple):
     """Where the authors of a file serve it, at a fixed commit, and its checksum, where that is known."""
 
     url: str
@@ -78,11 +77,10 @@ def datasets() -> dict[str, Dataset]:
     """All sets of the registry by name."""
     try:
         tables = tomllib.loads(REGISTRY.read_text(encoding="utf-8"))
-        found = {}
-        for name, table in tables.items():
-            files = {file: DataFile(**about) for file, about in table["files"].items()}
-            found[name] = Dataset(name, table["what"], table["licence"], files)
-        return found
+        files = {
+            name: {file: DataFile(**about) for file, about in tables[name].pop("files").items()} for name in tables
+        }
+        return {name: Dataset(name, **table, files=files[name]) for name, table in tables.items()}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ArtifactError(f"{REGISTRY}: the registry of data cannot be read ({error!r})") from error
 

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from mtmetrics.artifacts.files import atomic_path
 from mtmetrics.errors import InputError, install_command, require_extra
 
@@ -33,16 +31,8 @@ _named: set[str] = set()
 
 
 def check_plot_file(path: str | Path, purpose: str) -> None:
-    """Refuses, before anything is scored, a file that no plot can be written to.
-
-    Args:
-        path: where the plot is to go.
-        purpose: what draws it, for messages.
-
-    Raises:
-        MissingExtraError: matplotlib is absent.
-        InputError: the name ends in none of ``.png``, ``.svg`` and ``.pdf``, or the folder does not exist.
-    """
+    """Refuses, before anything is scored, to draw for a purpose without matplotlib, or to a file that ends in none of
+    ``.png``, ``.svg`` and ``.pdf`` or whose folder does not exist."""
     require_extra("plot", purpose)
     if Path(path).suffix.lower() not in _UNDATED:
         raise InputError(f"{path}: the name of a plot must end in {', '.join(_UNDATED)}")
@@ -51,11 +41,7 @@ def check_plot_file(path: str | Path, purpose: str) -> None:
 
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
-    """Writes a figure as PNG, SVG or PDF, as the file's name ends; the file is whole or absent.
-
-    Raises:
-        MTMetricsError: the file cannot be written.
-    """
+    """Writes a figure as PNG, SVG or PDF, as the file's name ends; the file is whole or absent."""
     import matplotlib
 
     with atomic_path(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "mtmetrics"}):
@@ -108,13 +94,12 @@ class LabelFonts(NamedTuple):
 
     def shown(self, label: str) -> str:
         """The label with U+FFFD for every missing character, without invisible ones (joiners, marks of direction)."""
-        replaced = {character: "" if _is_invisible(character) else _REPLACEMENT for character in self.missing}
-        return "".join(replaced.get(character, character) for character in label)
+        return label.translate({ord(char): _REPLACEMENT if _is_visible(char) else "" for char in self.missing})
 
     @property
     def advice(self) -> str:
         """One line that names what is missing and says what mends it, or an empty string."""
-        visible = sorted(character for character in self.missing if not _is_invisible(character))
+        visible = sorted(filter(_is_visible, self.missing))
         if not visible:
             return ""
         named = " ".join(f"{character} (U+{ord(character):04X})" for character in visible[:_NAMED_AT_MOST])
@@ -155,11 +140,11 @@ def label_fonts(labels: Iterable[str]) -> LabelFonts:
 def _fallbacks(missing: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
     """The families that have characters which those before them lack, and the characters that are left."""
     chosen = [_BASE]
-    missing -= _held(_BASE, missing)
+    missing -= _characters(_BASE)
     for family in _families() if missing else ():
-        if held := _held(family, missing):
+        if missing & _characters(family):
             chosen.append(family)
-            missing -= held
+            missing -= _characters(family)
         if not missing:
             break
     return tuple(chosen), missing
@@ -192,21 +177,14 @@ def _packaged_font() -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def _held(family: str, characters: frozenset[str]) -> set[str]:
-    """Those of the characters that a family has glyphs for."""
-    codes = np.array([*map(ord, characters)], dtype=np.int64)
-    return set(map(chr, codes[np.isin(codes, _codes(family))].tolist()))
-
-
-@functools.cache
-def _codes(family: str) -> np.ndarray:
-    """(k,) code points that the font file which matplotlib takes for a family has glyphs for; none for colour fonts."""
+@functools.lru_cache(maxsize=64)
+def _characters(family: str) -> frozenset[str]:
+    """What the font file which matplotlib takes for a family has glyphs for; nothing for colour fonts."""
     from matplotlib import font_manager, ft2font
 
     font = font_manager.get_font(font_manager.findfont(LabelFonts([family], frozenset()).properties(10)))
-    codes = () if font.face_flags & ft2font.FaceFlags.COLOR else font.get_charmap()
-    return np.fromiter(codes, dtype=np.int64)
+    return frozenset(() if font.face_flags & ft2font.FaceFlags.COLOR else map(chr, font.get_charmap()))
 
 
-def _is_invisible(character: str) -> bool:
-    return unicodedata.category(character) in {"Cc", "Cf"}
+def _is_visible(character: str) -> bool:
+    return unicodedata.category(character) not in {"Cc", "Cf"}

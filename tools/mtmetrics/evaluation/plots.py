@@ -1,15 +1,20 @@
-"""Plots: scores against judgements, bars of correlations, curves, and histograms of preferences."""
+"""Plots: scores against judgements, bars of correlations, curves, histograms of preferences, and weights of parts."""
 
+import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mtmetrics.evaluation.correlation import Numbers, complete, pearson
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, Numbers, complete, mean, pearson
 from mtmetrics.evaluation.figures import COLOURS, INK, QUIET, finished, label_fonts, new_figure, plain_axes, shortened
-from mtmetrics.evaluation.table_styles import three_decimals
+from mtmetrics.evaluation.table_styles import STYLES, as_json, rounded, three_decimals
+from mtmetrics.inputs import choice, positive
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from mtmetrics.evaluation.probes import Preference
@@ -23,6 +28,10 @@ _HATCHES = ("", "//", "..", "xx")
 _MARKERS = "osD^vPX"
 _MOST_TICKS = 30
 _BINS = 30
+# Differences that mean nothing shall not look like much.
+_LEAST_SPAN = 0.1
+# Above so many steps the cells of a grid are too small for numbers.
+_STEPS_WITH_NUMBERS = 12
 
 
 class Bar(NamedTuple):
@@ -63,15 +72,8 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
 
 
 def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title: str, y_label: str) -> "Figure":
-    """Correlations of several metrics side by side for each language pair (Fig. 5 to 7 of Song et al., 2021), with
-    interval whiskers.
-
-    Args:
-        bars: metric -> a bar per group; one that is not defined is written as ``n/a``.
-        groups: what stands below the bars.
-        title: over the plot.
-        y_label: what the height of a bar is.
-    """
+    """Metric -> a bar for each of the groups, side by side, with interval whiskers (Fig. 5 to 7 of Song et al., 2021);
+    a bar that is not defined is written as ``n/a``."""
     span = len(bars) * _BAR + 0.3
     legend = 0.6 + 0.075 * max(map(len, bars)) if len(bars) > 1 else 0.0
     figure = new_figure(legend + min(24.0, max(5.0, 1.2 + len(groups) * span)), 4.4)
@@ -118,9 +120,7 @@ def draw_curves(
 
     Args:
         lines: name -> x -> y; values that are not finite leave a gap.
-        title: over the plot.
-        x_label: under it.
-        y_label: beside it.
+        title, x_label, y_label: what is written over, under and beside the plot.
         intervals: name -> x -> the ends of an interval around y, drawn as bands, which the y axis has room for.
         least_span: of the y axis, so that noise does not look like a change.
     """
@@ -138,9 +138,7 @@ def draw_curves(
         axes.set_xticks(ticks)
     axes.set(xlabel=x_label, ylabel=y_label)
     plain_axes(axes, title)
-    low, high = axes.get_ylim()
-    if high - low < least_span:
-        axes.set_ylim((low + high - least_span) / 2, (low + high + least_span) / 2)
+    _widen(axes, least_span)
     if len(lines) > 1:
         axes.legend(frameon=False)
     return finished(figure)
@@ -148,15 +146,8 @@ def draw_curves(
 
 def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
     """A histogram of score differences ``d`` for each modification, a row of panels for each measure (Fig. 3 of Zhao et
-    al., 2020).
-
-    Right of 0, in another colour, stand the sentences whose modified version is preferred; those where neither is are
-    left out and counted above.
-
-    Args:
-        found: one preference per modification and measure.
-        title: over the plot.
-    """
+    al., 2020). Right of 0, in another colour, stand the sentences whose modified version is preferred; those where
+    neither is are left out and counted above."""
     from matplotlib.ticker import MaxNLocator
 
     measures = list(dict.fromkeys(preference.measure for preference in found))
@@ -180,6 +171,12 @@ def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
     return finished(figure)
 
 
+def _widen(axes: "Axes", least_span: float) -> None:
+    low, high = axes.get_ylim()
+    if high - low < least_span:
+        axes.set_ylim((low + high - least_span) / 2, (low + high + least_span) / 2)
+
+
 def _edges(d: np.ndarray) -> np.ndarray:
     """Edges of the bins, among them 0."""
     low, high = min(d.min(), 0.0), max(d.max(), 0.0)
@@ -190,3 +187,150 @@ def _edges(d: np.ndarray) -> np.ndarray:
     # Rounding must not leave the extremes outside.
     edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)
     return edges
+
+
+# Agreement with people as a function of the weights of a score's parts.
+
+
+@dataclasses.dataclass(frozen=True)
+class WeightGrid:
+    """The agreement of weighted sums of k parts: (m, k) weights which sum up to 1, later parts vary fastest, and the m
+    correlations with human judgements; `steps` is into how many the way from 0 to 1 is cut."""
+
+    parts: tuple[str, ...]
+    steps: int
+    points: np.ndarray
+    correlations: list[Correlation]
+
+    @property
+    def best(self) -> int | None:
+        """Index of the highest correlation, the first of equal ones; None where none is defined."""
+        values = np.array([correlation.value for correlation in self.correlations])
+        return None if np.isnan(values).all() else int(np.nanargmax(values))
+
+    def weights(self, point: int) -> dict[str, float]:
+        """Part -> its weight at a point."""
+        return dict(zip(self.parts, self.points[point].tolist(), strict=True))
+
+
+def weight_grid(
+    parts: Mapping[str, np.ndarray], human: Numbers, steps: int = 10, *, coefficient: str = "pearson"
+) -> WeightGrid:
+    """Correlates every weighted sum of parts with human judgements (Fig. 4 of Belouadi and Eger, 2023).
+
+    The parts are summed up without scaling, as in their Eq. 3 and 6. Since a correlation does not change with the scale
+    of a score, weights that sum up to 1 stand for all proportions.
+
+    Args:
+        parts: two parts or more, k (n,) vectors, higher is better.
+        human: (n,) human judgements; None leaves the segment out.
+        steps: with 10 a weight is 0.0, 0.1, ..., 1.0.
+        coefficient: a key of `mtmetrics.evaluation.correlation.COEFFICIENTS`.
+
+    Raises:
+        InputError: fewer than two parts, or as the coefficient.
+    """
+    if len(parts) < 2:
+        raise InputError(f"parts: {', '.join(parts) or 'none'} given; weights need at least two")
+    correlate = COEFFICIENTS[choice("coefficient", coefficient, tuple(COEFFICIENTS))]
+    points = simplex(len(parts), positive("steps", steps))
+    columns = np.array([np.asarray(values, dtype=np.float64) for values in parts.values()])
+    return WeightGrid(tuple(parts), steps, points, [correlate(point @ columns, human) for point in points])
+
+
+def simplex(k: int, steps: int) -> np.ndarray:
+    """(m, k) all ways to share 1 among k weights in whole steps, m = C(steps + k - 1, k - 1).
+
+    Example:
+        >>> simplex(2, 2).tolist()
+        [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
+    """
+    others = (counts for counts in itertools.product(range(steps + 1), repeat=k - 1) if sum(counts) <= steps)
+    return np.array([(steps - sum(counts), *counts) for counts in others]) / steps
+
+
+def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
+    """File -> its grid, all of the same parts and steps -> the mean over the files of the correlation at each point;
+    undefined where it is undefined for a file."""
+    first = next(iter(grids.values()))
+    at_points = zip(*(grid.correlations for grid in grids.values()), strict=True)
+    return dataclasses.replace(first, correlations=[mean(dict(zip(grids, row, strict=True))) for row in at_points])
+
+
+def render_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str], style: str) -> str:
+    """A row per point of the grid of each file: the weights, the correlation on each file, and the mean; as ``json``
+    (full precision, with `about`), or in a style of tables (three decimals)."""
+    whole = mean_grid(grids)
+    columns = {file: grid.correlations for file, grid in grids.items()} | {"mean": whole.correlations}
+    found = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if style == "json":
+        known = [{name: correlation.known for name, correlation in row.items()} for row in found]
+        rows = [{"weights": whole.weights(point), "correlations": row} for point, row in enumerate(known)]
+        document = {**about, "parts": whole.parts, "best": None if whole.best is None else rows[whole.best]}
+        return as_json(document | {"grid": rows})
+    table = [[*whole.parts, *columns]]
+    for point, row in zip(whole.points, found, strict=True):
+        table.append([*(f"{weight:.3g}" for weight in point), *map(rounded, row.values())])
+    return STYLES[style](table, range(len(table[0])))
+
+
+def best_weights(grid: WeightGrid) -> str:
+    """One line that names the best weights."""
+    if grid.best is None:
+        return f"no weights are best: {grid.correlations[0].reason}"
+    weights = ", ".join(f"{name} {weight:.3g}" for name, weight in grid.weights(grid.best).items())
+    return f"best weights: {weights} ({rounded(grid.correlations[grid.best])})"
+
+
+def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
+    """The agreement, called `label`, at the weights of two parts, a line, or of three, a triangle; the best point is
+    framed."""
+    first, second, *third = grid.parts
+    side = 0.52 * (min(grid.steps, _STEPS_WITH_NUMBERS) + 1)
+    figure = new_figure(side + 2.2, side + 1.1) if third else new_figure(6.4, 4.2)
+    axes = figure.add_subplot()
+    axes.set(xlabel=f"weight of {second}", ylabel=f"weight of {third[0]}" if third else label)
+    plain_axes(axes, f"{title}\nweight of {first}: what is left of 1", fontsize=10)
+    if third:
+        _draw_triangle(axes, grid)
+        figure.colorbar(axes.images[0], ax=axes, shrink=0.8, label=label).outline.set_visible(False)
+    else:
+        _draw_line(axes, grid)
+    return finished(figure)
+
+
+def _draw_line(axes: "Axes", grid: WeightGrid) -> None:
+    values = [correlation.value for correlation in grid.correlations]
+    axes.plot(grid.points[:, 1], values, color=COLOURS[0], marker="o", markersize=5, linewidth=1.8)
+    if grid.best is not None:
+        best = (grid.points[grid.best, 1], values[grid.best])
+        axes.scatter(*best, s=130, facecolors="none", edgecolors=COLOURS[1], linewidths=2.0, zorder=3)
+        axes.annotate(three_decimals(best[1]), best, (0, 12), textcoords="offset points", ha="center")
+        axes.margins(y=0.18)
+    _widen(axes, _LEAST_SPAN)
+
+
+def _draw_triangle(axes: "Axes", grid: WeightGrid) -> None:
+    from matplotlib.patches import Rectangle
+
+    count = grid.steps + 1
+    cells = np.full((count, count), np.nan)
+    columns, rows = np.rint(grid.points[:, 1:] * grid.steps).astype(int).T
+    cells[rows, columns] = [correlation.value for correlation in grid.correlations]
+    image = axes.imshow(cells, origin="lower", cmap="cividis")
+    axes.grid(visible=False)
+    ticks = range(0, count, max(1, grid.steps // 10))
+    names = [f"{tick / grid.steps:.3g}" for tick in ticks]
+    axes.set_xticks(ticks, names)
+    axes.set_yticks(ticks, names)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    if grid.steps <= _STEPS_WITH_NUMBERS:
+        for row, column in zip(rows, columns, strict=True):
+            value = cells[row, column]
+            colour = "white" if not np.isnan(value) and image.norm(value) < 0.5 else "black"
+            shown = "n/a" if np.isnan(value) else f"{value:.2f}".replace("0.", ".", 1)
+            axes.text(column, row, shown, ha="center", va="center", fontsize=8, color=colour)
+    if grid.best is not None:
+        place = (columns[grid.best] - 0.5, rows[grid.best] - 0.5)
+        axes.add_patch(Rectangle(place, 1, 1, fill=False, edgecolor=COLOURS[1], linewidth=2.5))

@@ -92,7 +92,7 @@ class Dictionary:
         found = total = 0
         while rest:
             size, target = self._look_up(rest)
-            counted = sum(map(_has_letter, rest[:size]))
+            counted = sum(any(map(str.isalpha, word)) for word in rest[:size])
             total += counted
             found += 0 if target is None else counted
             translated.append(rest[0] if target is None else target)
@@ -106,18 +106,14 @@ class Dictionary:
             whole = "".join(rest[:size])
             bare = whole.strip(_PUNCTUATION)
             target = self._best.get(bare, self._best.get(bare.lower()))
-            if target is not None and _has_letter(bare):
+            if target is not None and any(map(str.isalpha, bare)):
                 begin = whole.index(bare)
                 return size, whole[:begin] + target + whole[begin + len(bare) :]
         return 1, None
 
 
 def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
-    """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read.
-
-    Raises:
-        InputError: the file cannot be read or is empty, or a line has fewer than two words.
-    """
+    """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read."""
     pairs = []
     for number, (word, translation) in enumerate(iter_table(path, ("word", "translation"), jsonl=False), 1):
         if not word.strip() or not translation.strip():
@@ -137,10 +133,6 @@ def coverage(literals: Sequence[Literal]) -> float:
 def _joined(pieces: list[str]) -> str:
     glued = [_stands_alone(left[-1]) and _stands_alone(right[0]) for left, right in itertools.pairwise(pieces)]
     return "".join(piece + ("" if glue else " ") for piece, glue in zip(pieces, [*glued, True], strict=False))
-
-
-def _has_letter(word: str) -> bool:
-    return any(map(str.isalpha, word))
 
 
 def _stands_alone(character: str) -> bool:
@@ -182,29 +174,16 @@ class Preference:
 def preferences(
     scorer: Scorer, sources: Sequence[str], references: Sequence[str], modified: Mapping[str, Sequence[str]]
 ) -> tuple[list[Preference], MetricResult]:
-    """Compares modified sentences with the references.
+    """Compares n modified sentences of each modification with the n references, by a metric that compares with sources.
 
     All is scored in one call, so that metrics that scale by the extremes of a call put all on one scale.
 
-    Args:
-        scorer: a metric that compares translations with the source.
-        sources: n source segments.
-        references: their n human translations.
-        modified: modification -> n sentences.
-
     Returns:
         One preference per modification and measure (the score, then its parts), and the scores of all texts.
-
-    Raises:
-        InputError: the metric compares with references, there is no modification, or as `mtmetrics.inputs.check`.
     """
     if scorer.compares != "sources":
-        raise InputError(
-            "preferences: the metric compares with references, which would be compared with themselves; "
-            "use a reference-free one"
-        )
-    if not modified:
-        raise InputError("modified: empty; there is nothing to compare the references with")
+        themselves = "the metric compares with references, which would be compared with themselves"
+        raise InputError(f"preferences: {themselves}; use a reference-free one")
     columns = check(sources=sources, references=references, **modified)
     texts = columns[1:]
     # A source and all its translations stand together, so that it is encoded once.
@@ -231,11 +210,8 @@ def preference_table(found: Sequence[Preference], style: str = "markdown") -> st
 
 
 def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The first pair of each source and of each target, since a second right answer would count as a wrong one.
-
-    Raises:
-        InputError: fewer than two are left.
-    """
+    """The first pair of each source and of each target, since a second right answer would count as a wrong one; refused
+    where fewer than two are left."""
     kept: dict[str, str] = {}
     targets: set[str] = set()
     for source, target in pairs:
@@ -250,8 +226,8 @@ def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 def random_candidates(pairs: int, candidates: int, seed: int) -> np.ndarray:
     """For each of n sources (n, min(k, n)) numbers of targets: the right one, then others drawn without repetition."""
     others = min(positive("candidates", candidates), pairs) - 1
-    generator = np.random.default_rng(seed)
-    drawn = np.array([generator.choice(pairs - 1, size=others, replace=False) for _ in range(pairs)], dtype=np.int64)
+    choice = np.random.default_rng(seed).choice
+    drawn = np.array([choice(pairs - 1, size=others, replace=False) for _ in range(pairs)], dtype=np.int64)
     own = np.arange(pairs)[:, None]
     # The numbers from the own one up are moved by one, which leaves it out.
     return np.hstack([own, drawn + (drawn >= own)])
@@ -287,13 +263,10 @@ def match(
         sources: n sentences.
         targets: their n translations.
         candidates: (n, k) numbers of targets, the right one first.
-        cutoffs: each N of Precision@N, below k.
+        cutoffs: each N of Precision@N; others than 1 to k - 1 are refused.
 
     Returns:
         The score and its parts -> N -> Precision@N; and the scores of all candidates, source by source.
-
-    Raises:
-        InputError: the columns are empty or of unequal length, or there is no such cutoff.
     """
     most = candidates.shape[1] - 1
     for cutoff in cutoffs:

@@ -186,12 +186,10 @@ def _parallel_rows(names: Mapping[str, str], pattern: re.Pattern[str], member: _
     match = pattern.fullmatch(member.name)
     if match is None:
         raise InputError(f"{member.shown}: the folder must be called XX-YY-..., which says the language pair")
-    columns = {"human": member.lines(member.name)}
-    columns |= {field: member.lines(name.format(**match.groupdict())) for field, name in names.items()}
-    missing = [names[field].format(**match.groupdict()) for field in ("source", "translation") if not columns[field]]
-    if missing:
+    files = {"human": member.name} | {field: name.format(**match.groupdict()) for field, name in names.items()}
+    there = {field: list(lines) for field, name in files.items() if (lines := member.lines(name)) is not None}
+    if missing := [files[field] for field in ("source", "translation") if field not in there]:
         raise InputError(f"{member.shown}: no {missing[0]} beside it")
-    there = {field: list(lines) for field, lines in columns.items() if lines is not None}
     if len({len(cells) for cells in there.values()}) > 1:
         counts = ", ".join(f"{field} {len(cells)}" for field, cells in there.items())
         raise InputError(f"{member.shown}: the files beside each other differ in their number of lines: {counts}")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.run import SCORE, Entry, MetricSpec, RowScores
+from mtmetrics.inputs import choice
 
 _FOLDER = Path(__file__).parent / "recipes"
 # The preset with the papers' models, for which the rows of the recipes are written.
@@ -39,6 +41,11 @@ class RecipeRow:
     lm: bool = False
     why_not: str | None = None
 
+    def average_over(self, pairs: Sequence[str]) -> float | None:
+        """Mean of the paper's numbers for some language pairs, None where it lacks one of them."""
+        values = [self.published[pair] for pair in pairs if pair in self.published]
+        return sum(values) / len(values) if values and len(values) == len(pairs) else None
+
     def entry(self, preset: str, asked: Mapping[str, MetricSpec] | None = None) -> Entry:
         """The row as it is run: with a preset, unless the user asks for another one or options of the metric."""
         spec = None
@@ -61,17 +68,13 @@ class RecipeRow:
         published = {None, _PAPER, self.preset and str(_FOLDER / self.preset)}
         differs = [] if spec.preset in published else [str(spec.preset)]
         differs += [f"{name}={value}" for name, value in spec.options if self.options.get(name) != value]
-        signatures = zip(pairs, scored.signatures, strict=True)
-        silent = [pair for pair, signature in signatures if self.lm and not _has_language_model(signature)]
+        models = (re.search(r"\|lm:(?!none(?:\||$))", signature) for signature in scored.signatures)
+        silent = [pair for pair, model in zip(pairs, models, strict=True) if self.lm and not model]
         if silent:
             where = "" if len(silent) == len(pairs) else f" for {' '.join(silent)}"
             differs.append(f"no language model{where}")
         title = f"{self.title} [{', '.join(differs)}]" if differs else self.title
         return dataclasses.replace(scored, entry=dataclasses.replace(scored.entry, title=title))
-
-
-def _has_language_model(signature: str) -> bool:
-    return any(field.startswith("lm:") and field != "lm:none" for field in signature.split("|"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,19 +112,17 @@ def recipe_names() -> list[str]:
 def read_recipe(name: str) -> Recipe:
     """The table of a name, as it is stored."""
     table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
-    rows = [_row(row, table["pairs"]) for row in table.pop("rows", [])]
+    rows = []
+    for row in table.pop("rows", []):
+        # nan stands for what a paper leaves out or what could not be read.
+        values = zip(table["pairs"], row.pop("published", [math.nan] * len(table["pairs"])), strict=True)
+        rows.append(RecipeRow(published={pair: value for pair, value in values if not math.isnan(value)}, **row))
     return Recipe(name=name, rows=rows, **table)
 
 
 def load_recipe(name: str) -> Recipe:
-    """Reads a recipe.
-
-    Raises:
-        InputError: there is none of that name, or it cannot be run.
-    """
-    if name not in recipe_names():
-        raise InputError(f"recipe {name!r}: must be one of {', '.join(recipe_names())}")
-    recipe = read_recipe(name)
+    """Reads a recipe; refuses one that does not exist or cannot be run."""
+    recipe = read_recipe(choice("recipe", name, recipe_names()))
     if recipe.missing is not None:
         raise InputError(f"recipe {name}: cannot be run: {recipe.missing}")
     return recipe
@@ -132,10 +133,3 @@ def list_recipes() -> list[list[str]]:
     recipes = map(read_recipe, recipe_names())
     rows = [[r.name, r.title, r.data if r.missing is None else f"not run: {r.missing}"] for r in recipes]
     return [["NAME", "TABLE", "DATA"], *rows]
-
-
-def _row(row: dict[str, Any], pairs: list[str]) -> RecipeRow:
-    # nan stands for what a paper leaves out or what could not be read.
-    values = row.pop("published", [math.nan] * len(pairs))
-    published = {pair: value for pair, value in zip(pairs, values, strict=True) if not math.isnan(value)}
-    return RecipeRow(published=published, **row)

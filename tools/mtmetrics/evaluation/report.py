@@ -1,14 +1,14 @@
 """A table of correlations -> text: as the papers print it, a row per file, a row per layer, or JSON."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import Correlation
 from mtmetrics.evaluation.recipes import Recipe, RecipeRow
 from mtmetrics.evaluation.run import SCORE
-from mtmetrics.evaluation.significance import ALPHA
+from mtmetrics.evaluation.significance import ALPHA, Interval
 from mtmetrics.evaluation.table import MetricCell, MetricRow, MetricTable
 from mtmetrics.evaluation.table_styles import (
     FOR_READERS,
@@ -39,16 +39,17 @@ _COEFFICIENTS = {
 def render_metrics(table: MetricTable, about: Mapping[str, Any], style: str, *, recipe: Recipe | None = None) -> str:
     """Rows metrics, columns files, average, the best in bold; without a final line end.
 
+    Under a table for readers stand what the marks mean, signatures, and why rows are empty; ``csv`` and ``tsv`` hold
+    the last two as columns.
+
     Args:
-        table: the metrics.
         about: what was judged, for JSON alone.
-        style: ``json`` (full precision), or a style of tables (three decimals). Under a table for readers stand what
-            the marks mean, signatures, and why rows are empty; ``csv`` and ``tsv`` hold the last two as columns.
+        style: ``json`` (full precision), or a style of tables (three decimals).
         recipe: puts the numbers of a paper's table beside ours; its rows are those of the table.
     """
     if style == "json":
         return as_json({**about, **_as_json(table, recipe)})
-    rows = _published_table(table, recipe) if recipe is not None else _table(table)
+    rows = _table(table, recipe)
     if style not in FOR_READERS:
         details = [(joined_signature(row.scored.signatures), row.scored.problem or "") for row in table.rows]
         wide = zip(rows, [("signature", "problem"), *details], strict=True)
@@ -188,41 +189,37 @@ def joined_signature(signatures: Sequence[str]) -> str:
     return "|".join(fields)
 
 
-def _table(table: MetricTable) -> Table:
-    several = len(table.columns) > 1
-    accuracy = any(row.accuracy for row in table.rows)
-    ends = [*(["average"] if several else []), *(["accuracy"] if accuracy else [])]
-    rows: list[list[Cell]] = [["metric", *table.labels, *ends]]
-    for row in table.rows:
-        cells: list[Cell] = [row.scored.entry.title, *_own_cells(table, row)]
-        cells += [_average(row)] if several else []
-        cells += [rounded(row.accuracy) if row.accuracy else ""] if accuracy else []
-        rows.append(cells)
-    return rows
-
-
-def _published_table(table: MetricTable, recipe: Recipe) -> Table:
-    """Beside each of our columns the paper's, the averages of both over the given pairs, then its other columns."""
+def _table(table: MetricTable, recipe: Recipe | None) -> Table:
+    """With a recipe, beside each of our columns the paper's, the averages of both over the given pairs, then its other
+    columns."""
     given = [column.lang_pair for column in table.columns]
-    other = [pair for pair in recipe.pairs if pair not in given]
+    other = [pair for pair in recipe.pairs if pair not in given] if recipe is not None else []
+    papers = recipe.rows if recipe is not None else [RecipeRow("", {})] * len(table.rows)
+    accuracy = recipe is None and any(row.accuracy for row in table.rows)
     head: list[Cell] = ["metric"]
-    for label, pair in zip(table.labels, given, strict=True):
-        head += [label, f"{pair} published"]
-    several = len(given) > 1
-    head += ["average", "average published"] if several else []
-    head += [*(f"{pair} published" for pair in other), "average of all published"]
-    rows: list[list[Cell]] = [head]
-    for row, paper in zip(table.rows, recipe.rows, strict=True):
-        cells: list[Cell] = [row.scored.entry.title]
-        for own, pair in zip(_own_cells(table, row), given, strict=True):
-            cells += [own, _optional(paper.published.get(pair))]
-        cells += [_average(row), _optional(_published_average(paper, given))] if several else []
-        rows.append([*cells, *(_optional(paper.published.get(pair)) for pair in other), _optional(paper.average)])
-    return rows
+    rows: list[list[Cell]] = [[row.scored.entry.title] for row in table.rows]
 
+    def add(title: str, cells: Iterable[Cell]) -> None:
+        head.append(title)
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(cell)
 
-def _own_cells(table: MetricTable, row: MetricRow) -> list[Cell]:
-    return [_cell(cell) for cell in row.cells] or [""] * len(table.columns)
+    def add_published(title: str, values: Iterable[float | None]) -> None:
+        if recipe is not None:
+            add(title, ("" if value is None else three_decimals(value) for value in values))
+
+    for number, (label, pair) in enumerate(zip(table.labels, given, strict=True)):
+        add(label, (_cell(row.cells[number]) if row.cells else "" for row in table.rows))
+        add_published(f"{pair} published", (paper.published.get(pair) for paper in papers))
+    if len(given) > 1:
+        add("average", (Marked(rounded(row.average), row.best) if row.cells else "" for row in table.rows))
+        add_published("average published", (paper.average_over(given) for paper in papers))
+    if accuracy:
+        add("accuracy", (rounded(row.accuracy) if row.accuracy else "" for row in table.rows))
+    for pair in other:
+        add_published(f"{pair} published", (paper.published.get(pair) for paper in papers))
+    add_published("average of all published", (paper.average for paper in papers))
+    return [head, *rows]
 
 
 def _cell(cell: MetricCell) -> Cell:
@@ -230,21 +227,6 @@ def _cell(cell: MetricCell) -> Cell:
     if cell.interval is not None and cell.interval.reason is None:
         text += f" [{three_decimals(cell.interval.low)}, {three_decimals(cell.interval.high)}]"
     return Marked(text, cell.best, cell.tied)
-
-
-def _average(row: MetricRow) -> Cell:
-    return Marked(rounded(row.average), row.best) if row.cells else ""
-
-
-def _optional(value: float | None) -> str:
-    return "" if value is None else three_decimals(value)
-
-
-def _published_average(paper: RecipeRow, given: Sequence[str]) -> float | None:
-    """Mean of the paper's numbers for the pairs that are given, None where it lacks one of them."""
-    values = [paper.published.get(pair) for pair in given]
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
@@ -273,13 +255,14 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
 
 
 def _as_json(table: MetricTable, recipe: Recipe | None) -> dict[str, Any]:
-    columns = [{"file": column.file, "lp": column.lang_pair, "n": len(column.judgements)} for column in table.columns]
     rows = [_row_as_json(row) for row in table.rows]
     about = {
         "coefficient": table.measure.name,
         "group": table.measure.group,
         "significance": table.test,
-        "columns": columns,
+        "columns": [
+            {"file": column.file, "lp": column.lang_pair, "n": len(column.judgements)} for column in table.columns
+        ],
         "rows": rows,
     }
     if recipe is None:
@@ -305,19 +288,15 @@ def _row_as_json(row: MetricRow) -> dict[str, Any]:
 
 
 def _cell_as_json(cell: MetricCell) -> dict[str, Any]:
-    result: dict[str, Any] = {"value": cell.correlation.known, "best": cell.best}
-    if cell.correlation.reason is not None:
-        result["undefined"] = cell.correlation.reason
-    for name in ("left_out", "undefined_groups"):
-        if getattr(cell.correlation, name):
-            result[name] = getattr(cell.correlation, name)
-    if cell.p_value is not None:
-        result |= {"p": cell.p_value.known, "not_significantly_worse": cell.tied}
-        if cell.p_value.reason is not None:
-            result["p_undefined"] = cell.p_value.reason
-    if cell.interval is not None and cell.interval.reason is None:
-        interval = cell.interval
-        result["ci"] = {name: getattr(interval, name) for name in ("low", "high", "level", "resamples", "seed")}
-        if interval.undefined:
-            result["ci"]["undefined_resamples"] = interval.undefined
+    found, p_value, interval = cell.correlation, cell.p_value, cell.interval
+    result: dict[str, Any] = {"value": found.known, "best": cell.best}
+    if found.reason is not None:
+        result["undefined"] = found.reason
+    result |= {name: getattr(found, name) for name in ("left_out", "undefined_groups") if getattr(found, name)}
+    if p_value is not None:
+        result |= {"p": p_value.known, "not_significantly_worse": cell.tied}
+        result |= {"p_undefined": p_value.reason} if p_value.reason is not None else {}
+    if interval is not None and interval.reason is None:
+        result["ci"] = {name: getattr(interval, name) for name in Interval._fields}
+        result["ci"] |= {"undefined_resamples": interval.undefined} if interval.undefined else {}
     return result

@@ -2,10 +2,8 @@
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.evaluation.data import Judged
@@ -176,25 +174,22 @@ class MetricRuns:
 
     def scored(self, entry: Entry) -> RowScores:
         """The scores of a row; a column or part that does not exist is refused, or the problem of the row."""
+        metric, signatures = entry.metric, []
         try:
-            return self._scored(entry)
+            if entry.column is not None:
+                scores = [file.column(entry.column) for file in self.files]
+            elif metric is None or metric in self.problems:
+                return RowScores(entry, [], problem=entry.why_not if metric is None else self.problems[metric])
+            else:
+                scores = [_values(*of_file, entry) for of_file in zip(self.files, self.results[metric], strict=True)]
+                signatures = [systems[0].signature for systems in self.results[metric]]
         except InputError as error:
             if not self.lenient:
                 raise
             return RowScores(entry, [], problem=str(error))
-
-    def _scored(self, entry: Entry) -> RowScores:
-        if entry.column is not None:
-            return RowScores(entry, [_turned(file.column(entry.column), entry.falls) for file in self.files])
-        if entry.metric is None or entry.metric in self.problems:
-            return RowScores(entry, [], problem=entry.why_not if entry.metric is None else self.problems[entry.metric])
-        scores = []
-        for file, systems in zip(self.files, self.results[entry.metric], strict=True):
-            values = [_part(result, entry) for result in systems]
-            # The score of a system is the mean over its segments.
-            column = [float(part.mean()) for part in values] if file.level == "system" else values[0].tolist()
-            scores.append(_turned(column, entry.falls))
-        return RowScores(entry, scores, [systems[0].signature for systems in self.results[entry.metric]])
+        if entry.falls:
+            scores = [[None if value is None else -value for value in column] for column in scores]
+        return RowScores(entry, scores, signatures)
 
     def notes(self) -> list[str]:
         """One line for each file, system and metric whose segments are unusual."""
@@ -208,19 +203,11 @@ class MetricRuns:
 
 
 def run_metrics(
-    metrics: Iterable[MetricSpec],
-    files: Sequence[Judged],
-    pool: ModelPool,
-    *,
-    lenient: bool = False,
+    metrics: Iterable[MetricSpec], files: Sequence[Judged], pool: ModelPool, *, lenient: bool = False
 ) -> MetricRuns:
     """Runs each metric once on each file; a text that several of them encode alike is encoded once.
 
-    Args:
-        metrics: what to run; one that is named twice runs once.
-        files: judged segments, or judged systems.
-        pool: loaded models to share.
-        lenient: a metric that cannot be run becomes a problem of the result, instead of ending everything.
+    Where `lenient`, a metric that cannot be run becomes a problem of the result, instead of ending everything.
 
     Raises:
         InputError: there is no such metric or option, or a file lacks the references that a metric compares with.
@@ -257,7 +244,9 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     streams = []
     for scorer in scorers:
         columns = check(**{scorer.compares: _compared_texts(scorer, file, scorer.signature)}, **named)
-        streams.append(scorer.score_chunks(_stretches(columns, _LINES if len(scorers) > 1 else CHUNK_LINES)))
+        lines = _LINES if len(scorers) > 1 else CHUNK_LINES
+        starts = range(0, len(columns[0]), lines)
+        streams.append(scorer.score_chunks([text[at : at + lines] for text in columns] for at in starts))
     collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
     # A metric that needs its whole input first gives everything at once.
     for turn in itertools.zip_longest(*streams):
@@ -279,17 +268,12 @@ def _compared_texts(scorer: Scorer, file: Judged, metric: str) -> list[str]:
     return references
 
 
-def _stretches(columns: list[list[Any]], lines: int) -> Iterator[list[list[Any]]]:
-    for first in range(0, len(columns[0]), lines):
-        yield [column[first : first + lines] for column in columns]
-
-
-def _part(result: MetricResult, entry: Entry) -> np.ndarray:
-    parts = {SCORE: result.segments, **result.parts}
-    if entry.part not in parts:
-        raise InputError(f"{entry.metric}: no part {entry.part!r}; there are: {', '.join(parts)}")
-    return parts[entry.part]
-
-
-def _turned(values: list[float | None], falls: bool) -> list[float | None]:
-    return [None if value is None else -value for value in values] if falls else values
+def _values(file: Judged, systems: Sequence[MetricResult], entry: Entry) -> list[float]:
+    """The score or part of each segment, or of each system: the mean over its segments."""
+    columns = []
+    for result in systems:
+        parts = {SCORE: result.segments, **result.parts}
+        if entry.part not in parts:
+            raise InputError(f"{entry.metric}: no part {entry.part!r}; there are: {', '.join(parts)}")
+        columns.append(parts[entry.part])
+    return [float(column.mean()) for column in columns] if file.level == "system" else columns[0].tolist()

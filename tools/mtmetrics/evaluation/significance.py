@@ -1,31 +1,35 @@
 """How sure a score or a correlation is, and whether one is higher than another: intervals and tests."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import (
     COEFFICIENTS,
-    Columns,
+    DRAWN_AT_ONCE,
+    NOISE,
+    ROUNDING,
+    SEED,
+    Labels,
     Numbers,
     codes,
     complete,
     members,
     pearson,
-    sample_correlations,
+    portions,
+    sign_flips,
     unit,
     why_undefined,
 )
-from mtmetrics.inputs import choice, number, positive
+from mtmetrics.inputs import choice
 
-SEED = 12345
 # A difference is significant where the p-value of its test is below this.
 ALPHA = 0.05
-_DRAWN_AT_ONCE = 4_000_000
-# Sums closer than this share of their terms differ by rounding alone.
-_ROUNDING = 1e-12
+_LEVEL = 0.95
+_TAILS = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
+_SIGNS_AT_ONCE = 4_000_000
 
 
 class Interval(NamedTuple):
@@ -51,19 +55,16 @@ class PValue(NamedTuple):
         return self.value if self.reason is None else None
 
 
-def bootstrap_interval(
-    values: np.ndarray | Sequence[float], *, level: float = 0.95, resamples: int = 1000, seed: int = SEED
-) -> Interval:
-    """Percentile bootstrap interval of a mean (Efron, 1979): segments are drawn with replacement.
+def bootstrap_interval(values: np.ndarray | Sequence[float], *, resamples: int = 1000, seed: int = SEED) -> Interval:
+    """95 % percentile bootstrap interval of a mean (Efron, 1979): segments are drawn with replacement.
 
     Args:
         values: (n,) scores of segments.
-        level: share of the resampled means that the interval holds, between 0 and 1.
         resamples: number of resamples.
         seed: of the draw; the same seed gives the same interval.
 
     Raises:
-        InputError: no or no finite values, or an impossible level.
+        InputError: no or no finite values.
 
     Example:
         >>> bootstrap_interval([1.0, 1.0, 1.0])[:2]
@@ -72,8 +73,8 @@ def bootstrap_interval(
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         raise InputError(f"values: a vector of at least one finite number is needed, got shape {values.shape}")
-    low, high = np.quantile(_resampled_means(values, resamples, seed), _tails(level))
-    return Interval(float(low), float(high), level, resamples, seed)
+    low, high = np.quantile(_resampled_means(values, resamples, seed), _TAILS)
+    return Interval(float(low), float(high), _LEVEL, resamples, seed)
 
 
 def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
@@ -82,7 +83,7 @@ def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int
     The (n,) scores of A's and B's segments are for the same sources; None on either side leaves the segment out.
     """
     differences = _differences(a, b)
-    margin = _ROUNDING * np.abs(differences).mean()
+    margin = ROUNDING * np.abs(differences).mean()
     return _p_value(int((_resampled_means(differences, resamples, seed) <= margin).sum()), resamples)
 
 
@@ -92,7 +93,7 @@ def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: i
     Each permutation swaps the scores of the two systems on about half of the segments.
     """
     differences = _differences(a, b)
-    lead = differences.sum() - _ROUNDING * np.abs(differences).sum()
+    lead = differences.sum() - ROUNDING * np.abs(differences).sum()
     count = sum(int((flips @ differences >= lead).sum()) for flips in sign_flips(resamples, len(differences), seed))
     return _p_value(count, resamples)
 
@@ -101,35 +102,15 @@ def _p_value(count: int, resamples: int) -> float:
     return (count + 1) / (resamples + 1)  # what was observed counts as a resample itself
 
 
-def sign_flips(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
-    """Random signs, (k, n) at a time until there are `resamples` rows: -1 swaps the two scores of a segment."""
-    generator = np.random.default_rng(seed)
-    for count in _portions(resamples, n):
-        yield 1.0 - 2.0 * generator.integers(2, size=(count, n), dtype=np.int8)
-
-
-def _portions(resamples: int, n: int) -> Iterator[int]:
-    """How many resamples of n segments to draw at once, so that a few tens of megabytes hold them."""
-    at_once = max(1, _DRAWN_AT_ONCE // n)
-    for first in range(0, positive("resamples", resamples), at_once):
-        yield min(at_once, resamples - first)
-
-
-def _tails(level: float) -> tuple[float, float]:
-    if not 0.0 < number("level", level) < 1.0:
-        raise InputError(f"level {level!r}: must lie between 0 and 1")
-    return (1 - level) / 2, (1 + level) / 2
-
-
 def _resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     """(resamples,) means of the values, drawn with replacement as often as there are."""
     generator = np.random.default_rng(seed)
     means = []
-    for count in _portions(resamples, len(values)):
+    for count in portions(resamples, len(values)):
         total = np.zeros(count)
         # Very long columns are summed up in stretches.
-        for begin in range(0, len(values), _DRAWN_AT_ONCE):
-            width = min(_DRAWN_AT_ONCE, len(values) - begin)
+        for begin in range(0, len(values), DRAWN_AT_ONCE):
+            width = min(DRAWN_AT_ONCE, len(values) - begin)
             total += values[generator.integers(len(values), size=(count, width))].sum(1)
         means.append(total / len(values))
     return np.concatenate(means)
@@ -163,20 +144,15 @@ def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
         >>> round(williams(0.6, 0.4, 0.5, 100).value, 4)
         0.0081
     """
-    for name, value in (("r12", r12), ("r13", r13), ("r23", r23)):
-        if not -1 <= value <= 1:
-            raise InputError(f"{name} {value!r}: a correlation must lie between -1 and 1")
-    determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
-    if determinant < -1e-6:
-        raise InputError(f"r12 {r12!r}, r13 {r13!r} and r23 {r23!r} cannot occur together")
-    if positive("n", n) < 4:
+    if n < 4:
         return PValue(np.nan, f"Williams' test needs at least 4 segments, there are {n}")
-    if 1 - r23 <= _ROUNDING:
+    if 1 - r23 <= ROUNDING:
         return PValue(0.5)
-    if 1 + r23 <= _ROUNDING:
+    if 1 + r23 <= ROUNDING:
         return PValue(np.nan, "the metrics are exact opposites, for which Williams' statistic is 0 / 0")
     from scipy.special import stdtr
 
+    determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
     spread = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + (r12 + r13) ** 2 / 4 * (1 - r23) ** 3
     with np.errstate(divide="ignore"):  # nothing but the difference of the metrics may explain the judgements
         t = (r12 - r13) * np.sqrt(np.divide((n - 1) * (1 + r23), spread))
@@ -210,38 +186,25 @@ class CorrelationInterval(NamedTuple):
     left_out: int = 0
 
 
-def bootstrap_correlations(
-    columns: Sequence[Numbers] | np.ndarray,
-    human: Numbers,
-    *,
-    coefficient: str = "pearson",
-    resamples: int = 1000,
-    level: float = 0.95,
-    seed: int = SEED,
-) -> list[CorrelationInterval]:
-    """Percentile bootstrap intervals (Efron, 1979) of the correlations of m metrics, which share the resamples.
+def bootstrap_correlation(
+    scores: Numbers, human: Numbers, *, coefficient: str = "pearson", resamples: int = 1000, seed: int = SEED
+) -> CorrelationInterval:
+    """95 % percentile bootstrap interval (Efron, 1979) of a correlation; metrics of one file share the resamples.
 
-    `columns` are (m, n), `human` (n,); a segment that one of them lacks is left out for all. The cost of Kendall's
-    coefficients is quadratic in n.
+    The cost of Kendall's coefficients is quadratic in the number of segments.
     """
     choice("coefficient", coefficient, tuple(COEFFICIENTS))
-    quantiles = _tails(level)
-    aligned = complete({"human judgements": human} | {f"scores[{row}]": column for row, column in enumerate(columns)})
-    people, *metrics = aligned.values.values()
-    sides = [Columns({"scores": scores, "human judgements": people}, aligned.kept) for scores in metrics]
-    reasons = [why_undefined(side) for side in sides]
-    drawn: dict[int, list[np.ndarray]] = {row: [] for row, reason in enumerate(reasons) if reason is None}
-    for counts in _resamples(resamples, len(people), seed) if drawn else ():
-        for row, found in drawn.items():
-            found.append(sample_correlations(coefficient, metrics[row], people, counts))
-    intervals = []
-    for row, reason in enumerate(reasons):
-        values = np.concatenate(drawn.get(row, [np.empty(0)]))
-        defined = values[~np.isnan(values)]
-        low, high = np.quantile(defined, quantiles) if defined.size else (np.nan, np.nan)
-        known = reason, len(values) - len(defined), aligned.left_out
-        intervals.append(CorrelationInterval(float(low), float(high), level, resamples, seed, *known))
-    return intervals
+    columns = complete({"scores": scores, "human judgements": human})
+    reason = why_undefined(columns)
+    x, y = columns.values.values()
+    values = np.empty(0)
+    if reason is None:
+        drawn = _resamples(resamples, len(x), seed)
+        values = np.concatenate([sample_correlations(coefficient, x, y, counts) for counts in drawn])
+    defined = values[~np.isnan(values)]
+    low, high = np.quantile(defined, _TAILS) if defined.size else (np.nan, np.nan)
+    known = reason, len(values) - len(defined), columns.left_out
+    return CorrelationInterval(float(low), float(high), _LEVEL, resamples, seed, *known)
 
 
 def perm_both(
@@ -250,7 +213,7 @@ def perm_both(
     human: Numbers,
     *,
     coefficient: str = "pearson",
-    groups: Sequence[Any] | np.ndarray | None = None,
+    groups: Labels | None = None,
     resamples: int = 1000,
     seed: int = SEED,
 ) -> PValue:
@@ -283,13 +246,13 @@ def perm_both(
     observed = lead(np.zeros((1, n)))[0]
     if np.isnan(observed):
         return PValue(np.nan, "the correlation of a metric with people is undefined in each group", columns.left_out)
-    smaller = sum(int((lead((1 - flips) / 2) < observed - _ROUNDING).sum()) for flips in sign_flips(resamples, n, seed))
+    smaller = sum(int((lead((1 - flips) / 2) < observed - ROUNDING).sum()) for flips in sign_flips(resamples, n, seed))
     return PValue(_p_value(resamples - smaller, resamples), None, columns.left_out)
 
 
 def _resamples(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
     generator = np.random.default_rng(seed)
-    for count in _portions(resamples, n):
+    for count in portions(resamples, n):
         drawn = generator.integers(n, size=(count, n)) + n * np.arange(count)[:, None]
         yield np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n).astype(np.float64)
 
@@ -299,3 +262,81 @@ def _mean_of_defined(values: np.ndarray) -> np.ndarray:
     defined = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         return np.where(defined, values, 0.0).sum(0) / defined.sum(0)
+
+
+# Correlations of many samples at once.
+
+
+def sample_correlations(name: str, x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(k,) coefficients, one of each sample of a pool of p points; NaN where it is not defined.
+
+    `x` and `y` are (p,) finite coordinates, `counts` (k, p) float64 say how often each sample holds each point:
+    bootstrap resamples hold a point several times, permutations of two metrics one of the two points of each segment.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.clip(_SAMPLED[name](x, y, counts), -1.0, 1.0)
+
+
+def _sampled_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    centred = [unit(column) for column in (x, y)]
+    if any(column is None for column in centred):
+        return np.full(len(counts), np.nan)
+    x, y = centred
+    sums = counts @ np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+    mean_x, mean_y, xx, yy, xy = sums[:, 1:].T / sums[:, 0]
+    found = ((square - mean**2, square) for mean, square in ((mean_x, xx), (mean_y, yy)))
+    variances = [np.where(variance > NOISE * square, variance, np.nan) for variance, square in found]
+    return (xy - mean_x * mean_y) / np.sqrt(variances[0] * variances[1])
+
+
+def _sampled_spearman(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    middle = (counts.sum(1, keepdims=True) + 1) / 2
+    x, y = (_ranks(column, counts) - middle for column in (x, y))
+    products = [np.einsum("kp,kp,kp->k", counts, *pair) for pair in ((x, y), (x, x), (y, y))]
+    return products[0] / np.sqrt(products[1] * products[2])
+
+
+def _sampled_kendall_b(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    size = counts.sum(1)
+    pairs = size * (size - 1) / 2
+    untied = [pairs - (held * (held - 1)).sum(1) / 2 for held in (_held(column, counts)[0] for column in (x, y))]
+    return _concordance(x, y, counts) / np.sqrt(untied[0] * untied[1])
+
+
+def _sampled_kendall_c(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    distinct = np.minimum(*((_held(column, counts)[0] > 0).sum(1) for column in (x, y)))
+    return 2 * _concordance(x, y, counts) * distinct / (counts.sum(1) ** 2 * (distinct - 1))
+
+
+_SAMPLED: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
+    "pearson": _sampled_pearson,
+    "spearman": _sampled_spearman,
+    "kendall-b": _sampled_kendall_b,
+    "kendall-c": _sampled_kendall_c,
+}
+
+
+def _held(column: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(k, u) how often each sample holds each of the u distinct values, ascending; (p,) which of them a point has."""
+    _, which, repeats = np.unique(column, return_inverse=True, return_counts=True)
+    order = np.argsort(which, kind="stable")
+    return np.add.reduceat(counts[:, order], np.cumsum(repeats) - repeats, axis=1), which
+
+
+def _ranks(column: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(k, p) rank of each point within each sample, the mean rank where values are tied."""
+    held, which = _held(column, counts)
+    return (held.cumsum(1) - (held - 1) / 2)[:, which]
+
+
+def _concordance(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Concordant less discordant pairs in each sample, from the signs of all pairs of the pool: quadratic in it."""
+    x, y = (np.unique(column, return_inverse=True)[1].astype(np.float32) for column in (x, y))
+    single = counts.astype(np.float32)  # exact: the products are whole numbers far below 2^24
+    total = np.zeros(len(counts))
+    height = max(1, _SIGNS_AT_ONCE // len(x))
+    for begin in range(0, len(x), height):
+        rows = slice(begin, begin + height)
+        signs = np.sign(x[rows, None] - x) * np.sign(y[rows, None] - y)
+        total += np.einsum("kr,kr->k", counts[:, rows], single @ signs.T)
+    return total / 2

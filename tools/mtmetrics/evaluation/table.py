@@ -8,21 +8,24 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.correlation import COEFFICIENTS, Correlation, correlate, mean
-from mtmetrics.evaluation.data import Judged
-from mtmetrics.evaluation.pairwise import (
+from mtmetrics.evaluation.correlation import (
+    COEFFICIENTS,
+    Correlation,
+    correlate,
     darr_kendall,
+    mean,
     pairwise_accuracy,
     ranked_kendall,
     soft_pairwise_accuracy,
     tie_calibrated_accuracy,
 )
+from mtmetrics.evaluation.data import Judged
 from mtmetrics.evaluation.run import RowScores
 from mtmetrics.evaluation.significance import (
     ALPHA,
     CorrelationInterval,
     PValue,
-    bootstrap_correlations,
+    bootstrap_correlation,
     perm_both,
     williams_test,
 )
@@ -45,7 +48,7 @@ def _acc23(scores: Scores, judged: Judged) -> Correlation:
     rows = judged.judgements
     if judged.level == "system":
         return Correlation(np.nan, "acc23 needs judgements of segments; systems have no ties to calibrate")
-    return tie_calibrated_accuracy(scores, rows["human"], rows["item"].tolist()).accuracy
+    return tie_calibrated_accuracy(scores, rows["human"], rows["item"].tolist())
 
 
 def _spa(scores: Scores, judged: Judged) -> Correlation:
@@ -176,15 +179,8 @@ def metric_table(
 ) -> MetricTable:
     """Correlates the scores of each row with the judgements of each file, and compares the rows.
 
-    Args:
-        scored: the rows.
-        columns: the judgements of each file.
-        measure: what the numbers are.
-        test: one of `TESTS`: how the others are compared with the best of each column.
-        intervals: also 95 % bootstrap intervals.
-
-    Raises:
-        InputError: the test or the intervals do not go with the measure.
+    The test, one of `TESTS`, compares the others with the best of each column; `intervals` asks for 95 % bootstrap
+    intervals. Refused is what does not go with the measure, see `check_table`.
     """
     check_table(measure, test, intervals=intervals)
     present = [row for row in scored if row.scores]
@@ -194,15 +190,15 @@ def metric_table(
     ]
     # Numbered, since the same file may be given twice.
     names = [f"{column.lang_pair} (file {number})" for number, column in enumerate(columns, 1)]
-    by_row = [list(cells) for cells in zip(*by_column, strict=True)]
-    averages = [mean(dict(zip(names, (cell.correlation for cell in cells), strict=True))) for cells in by_row]
-    best = _highest(averages)
-    made = iter(
-        MetricRow(row, cells, average, number in best, _accuracy(row, columns))
-        for number, (row, cells, average) in enumerate(zip(present, by_row, averages, strict=True))
-    )
+    by_row = map(list, zip(*by_column, strict=True))
     nothing = Correlation(np.nan, "the row was not scored")
-    rows = [next(made) if row.scores else MetricRow(row, [], nothing) for row in scored]
+    rows = []
+    for row in scored:
+        cells = next(by_row) if row.scores else []
+        average = mean(dict(zip(names, (cell.correlation for cell in cells), strict=True))) if cells else nothing
+        rows.append(MetricRow(row, cells, average, accuracy=_accuracy(row, columns) if cells else None))
+    best = _highest([row.average for row in rows])
+    rows = [dataclasses.replace(row, best=number in best) for number, row in enumerate(rows)]
     return MetricTable(list(columns), rows, measure, test)
 
 
@@ -242,34 +238,22 @@ def _cells(
 ) -> list[MetricCell]:
     correlations = [measure.of(values, column) for values in scores]
     best = _highest(correlations)
-    p_values: list[PValue | None] = [None] * len(scores)
     compare = TESTS[test]
-    for number, found in enumerate(correlations):
+    cells = []
+    for number, (values, found) in enumerate(zip(scores, correlations, strict=True)):
+        p_value = interval = None
         if best and compare is not None and number not in best and found.reason is None:
-            p_values[number] = compare(scores[min(best)], scores[number], column, measure)
-    around = _intervals(scores, column, measure) if intervals else [None] * len(scores)
-    cells = enumerate(zip(correlations, p_values, around, strict=True))
-    return [MetricCell(found, number in best, p_value, interval) for number, (found, p_value, interval) in cells]
+            p_value = compare(scores[min(best)], values, column, measure)
+        if intervals:
+            interval = bootstrap_correlation(values, column.judgements["human"], coefficient=measure.name)
+        cells.append(MetricCell(found, number in best, p_value, interval))
+    return cells
 
 
 def _highest(correlations: Sequence[Correlation]) -> set[int]:
     """Where the highest of several values stand."""
     known = [correlation.value for correlation in correlations if correlation.reason is None]
     return {i for i, found in enumerate(correlations) if found.value == max(known)} if len(known) > 1 else set()
-
-
-def _intervals(scores: list[list[float | None]], column: Judged, measure: Measure) -> list[CorrelationInterval | None]:
-    """Metrics that score the same segments share the resamples; what one lacks does not cost the others a segment."""
-    alike: dict[tuple[bool, ...], list[int]] = {}
-    for number, values in enumerate(scores):
-        alike.setdefault(tuple(value is None for value in values), []).append(number)
-    found: list[CorrelationInterval | None] = [None] * len(scores)
-    for numbers in alike.values():
-        together = [scores[number] for number in numbers]
-        intervals = bootstrap_correlations(together, column.judgements["human"], coefficient=measure.name)
-        for number, interval in zip(numbers, intervals, strict=True):
-            found[number] = interval
-    return found
 
 
 def _accuracy(row: RowScores, columns: Sequence[Judged]) -> Correlation | None:

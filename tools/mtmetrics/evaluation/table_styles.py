@@ -40,14 +40,23 @@ _LATEX = {
 
 def markdown(table: Table, numbers: Container[int]) -> str:
     """A Markdown table of rows of cells, the head first; the columns that hold `numbers` stand to the right."""
-    lines = ["| " + " | ".join(map(_markdown_cell, row)) + " |" for row in table]
+    # A bar would end the cell: signatures are full of them.
+    rows = ([_marked(cell, _plain(cell).replace("|", "\\|"), "**{}**", " †") for cell in row] for row in table)
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
     lines.insert(1, "|" + "|".join("---:" if column in numbers else "---" for column in range(len(table[0]))) + "|")
     return "\n".join(lines)
 
 
 def latex(table: Table, numbers: Container[int]) -> str:
     """A LaTeX ``tabular`` with the rules of the package booktabs."""
-    head, *body = (" & ".join(map(_latex_cell, row)) + r" \\" for row in table)
+    rows = []
+    for row in table:
+        texts = [latex_text(_plain(cell)) for cell in row]
+        # At the beginning of a row these would be an argument of the line end before it.
+        texts = ["{}" + text if text.startswith(("[", "*")) else text for text in texts]
+        marked = [_marked(*pair, r"\textbf{{{}}}", _LATEX["†"]) for pair in zip(row, texts, strict=True)]
+        rows.append(" & ".join(marked) + r" \\")
+    head, *body = rows
     columns = "".join("r" if column in numbers else "l" for column in range(len(table[0])))
     return "\n".join(
         [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
@@ -143,20 +152,9 @@ def _plain(cell: Cell) -> str:
     return one_line(cell.text if isinstance(cell, Marked) else cell)
 
 
-def _markdown_cell(cell: Cell) -> str:
-    # A bar would end the cell: signatures are full of them.
-    text = _plain(cell).replace("|", "\\|")
+def _marked(cell: Cell, text: str, bold: str, tied: str) -> str:
+    """The text of a cell with the marks of a style."""
     if isinstance(cell, Marked):
-        text = f"**{text}**" if cell.bold else text
-        text += " †" if cell.tied else ""
-    return text
-
-
-def _latex_cell(cell: Cell) -> str:
-    text = latex_text(_plain(cell))
-    if text.startswith(("[", "*")):  # at the beginning of a row it would be an argument of the line end before it
-        text = "{}" + text
-    if isinstance(cell, Marked):
-        text = rf"\textbf{{{text}}}" if cell.bold else text
-        text += _LATEX["†"] if cell.tied else ""
+        text = bold.format(text) if cell.bold else text
+        text += tied if cell.tied else ""
     return text
