@@ -26,11 +26,8 @@ def only(monkeypatch: pytest.MonkeyPatch):
     figures._fallbacks.cache_clear()
 
 
-def test_latin_cyrillic_and_greek_need_one_family() -> None:
-    assert label_fonts(["Größe", "дом", "σπίτι", " \n"]) == LabelFonts(["DejaVu Sans"], frozenset())
-
-
 def test_chinese_gets_a_font_that_has_it() -> None:
+    assert label_fonts(["Größe", "дом", "σπίτι", " \n"]) == LabelFonts(["DejaVu Sans"], frozenset())
     chosen = label_fonts(["他昨天没有去学校。", "house"])
     assert chosen.families[0] == "DejaVu Sans"
     assert (chosen.missing, chosen.advice) == (frozenset(), "")
@@ -63,19 +60,16 @@ def test_what_nobody_has_is_named_once_and_replaced(only, monkeypatch: pytest.Mo
         label_fonts(["q"]).warn(stacklevel=2)
 
 
-def test_advice_without_the_packaged_font(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ("pip" in LabelFonts([], frozenset("中")).advice) == (figures._packaged_font() is None)
-    monkeypatch.setattr(figures, "_packaged_font", lambda: None)
-    assert f"for Chinese, {install_command('plot')}" in LabelFonts([], frozenset("中")).advice
-
-
-def test_families_have_upright_faces_and_no_boxes() -> None:
+def test_families_and_the_packaged_font(monkeypatch: pytest.MonkeyPatch) -> None:
     figures._families.cache_clear()
     families = figures._families()
     assert "DejaVu Sans" in families
     assert not [name for name in families if "resort" in name.lower()]
-    if figures._packaged_font() is not None:
-        assert families[0] == "Noto Sans SC"
+    packaged = figures._packaged_font() is not None
+    assert (families[0] == "Noto Sans SC") == packaged
+    assert ("pip" in LabelFonts([], frozenset("中")).advice) != packaged
+    monkeypatch.setattr(figures, "_packaged_font", lambda: None)
+    assert f"for Chinese, {install_command('plot')}" in LabelFonts([], frozenset("中")).advice
 
 
 def test_zhplot_is_not_imported() -> None:
@@ -117,15 +111,10 @@ def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [path.name for path in tmp_path.iterdir()] == ["one.png"]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"), [("plot.gif", "must end in .png, .svg, .pdf"), ("none/plot.png", "there is no folder")]
-)
-def test_names_that_no_plot_can_have(tmp_path: Path, name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        check_plot_file(tmp_path / name, "a plot")
-
-
-def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_no_plot_can_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, message in (("plot.gif", "must end in .png, .svg, .pdf"), ("none/plot.png", "there is no folder")):
+        with pytest.raises(InputError, match=message):
+            check_plot_file(tmp_path / name, "a plot")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MTMetricsError, match=r"--plot needs matplotlib; pip install .*\[plot\]'"):
         check_plot_file(tmp_path / "plot.png", "--plot")

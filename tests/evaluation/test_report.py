@@ -1,6 +1,7 @@
 """The papers' tables: metrics as rows, language pairs as columns, and a paper's numbers beside ours."""
 
 import csv
+import dataclasses
 import io
 import json
 
@@ -11,10 +12,18 @@ from helpers import judged
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import Correlation
 from mtmetrics.evaluation.recipes import Recipe, RecipeRow
-from mtmetrics.evaluation.report import chosen_layers, joined_signature, render_files, render_layers, render_metrics
+from mtmetrics.evaluation.report import (
+    chosen_layers,
+    joined_signature,
+    mean_intervals,
+    render_files,
+    render_layers,
+    render_metrics,
+)
 from mtmetrics.evaluation.run import Entry, MetricSpec, RowScores
+from mtmetrics.evaluation.significance import CorrelationInterval
 from mtmetrics.evaluation.table import PEARSON, Measure, MetricCell, MetricRow, MetricTable, metric_table, remarks
-from mtmetrics.evaluation.table_styles import STYLES, Marked, latex_text, rounded
+from mtmetrics.evaluation.table_styles import STYLES, Marked, latex_text, rounded, terminal
 from mtmetrics.inputs import InputReport
 from mtmetrics.scorers.base import MetricResult
 
@@ -59,15 +68,12 @@ def test_json(table) -> None:
     assert missing == {"title": "esim", "problem": "no such model"}
 
 
-def test_separated_values_hold_signatures_and_problems(table) -> None:
+def test_separated_values_and_latex(table) -> None:
     head, bertr, given, esim = csv.reader(io.StringIO(render_metrics(table, {}, "csv")))
     assert head == ["metric", "de-en", "fi-en", "average", "signature", "problem"]
     assert bertr[-2:] == ["bertr|lp:de-en,fi-en|v:1", ""]
     assert given[1] == "0.943"
     assert esim == ["esim", "", "", "", "", "no such model"]
-
-
-def test_latex_is_closed_and_escaped(table) -> None:
     text = render_metrics(table, {}, "latex")
     assert text.startswith(r"\begin{tabular}{lrrr}")
     assert r"\noindent bertr:mini: bertr\textbar{}lp:de-en,fi-en" in text
@@ -85,12 +91,7 @@ def test_intervals_and_undefined_values() -> None:
     assert shown["rows"][2]["values"][0] == {"value": None, "best": False, "undefined": "the scores are constant"}
 
 
-def test_one_file_needs_no_average() -> None:
-    table = metric_table([RowScores(Entry("a"), [UP])], COLUMNS[:1], PEARSON)
-    assert render_metrics(table, {}, "markdown").splitlines()[0] == "| metric | de-en |"
-
-
-def test_systems_show_their_accuracy() -> None:
+def test_systems_show_their_accuracy_and_one_file_needs_no_average() -> None:
     columns = [judged(HUMAN, level="system", system=list("abcdef"))]
     table = metric_table([RowScores(Entry("a"), [UP]), RowScores(Entry("b"), [DOWN])], columns, PEARSON)
     lines = render_metrics(table, {}, "markdown").splitlines()
@@ -227,18 +228,25 @@ def test_layers_of_the_user() -> None:
         chosen_layers("all", None)
 
 
-def test_layers_as_tables() -> None:
+def test_layers() -> None:
     lines = render_layers(studies(parts=False), {}, "tsv").splitlines()
     assert lines[0] == "measure\tlayer\ta (de-en)\tb (de-en)\tmean"
-    assert lines[1] == "score\t1\t0.200\t0.400\t0.300"
-    assert lines[2] == "score\t2\t0.500\tnan\tnan"
+    assert lines[1:] == ["score\t1\t0.200\t0.400\t0.300", "score\t2\t0.500\tnan\tnan"]
     assert len(render_layers(studies(parts=True), {}, "markdown").splitlines()) == 6
-
-
-def test_layers_as_json_hold_null_where_nothing_is_defined() -> None:
     text = render_layers(studies(parts=False), {"metric": "m"}, "json")
     assert '"mean": 0.30000000000000004' in text
     assert '"mean": null' in text
+
+
+def test_intervals_of_the_mean_over_files() -> None:
+    def cell(low: float, high: float) -> MetricCell:
+        return MetricCell(Correlation(0.5), interval=CorrelationInterval(low, high, 0.95, 9, 1))
+
+    row = MetricRow(RowScores(Entry("score"), []), [cell(0.2, 0.9), cell(0.1, 0.8)], Correlation(0.5))
+    part = RowScores(Entry("part", part="part"), [])
+    bare = dataclasses.replace(row, scored=part, cells=[row.cells[0], MetricCell(Correlation(0.5))])
+    [(name, bounds)] = mean_intervals({3: MetricTable([], [row, bare], PEARSON, "none")}).items()
+    assert (name, bounds[3]) == ("score", pytest.approx((0.5 - 0.25, 0.5 + 0.25)))
 
 
 # Styles of tables.
@@ -246,34 +254,45 @@ def test_layers_as_json_hold_null_where_nothing_is_defined() -> None:
 TABLE = [["metric", "de-en"], ["a|b_c, d", Marked("0.500", bold=True)], ["e\n f", Marked("0.499", tied=True)]]
 
 
-def test_style_of_markdown() -> None:
-    assert STYLES["markdown"](TABLE, [1]).splitlines() == [
-        "| metric | de-en |",
-        "|---|---:|",
-        "| a\\|b_c, d | **0.500** |",
-        "| e f | 0.499 † |",
-    ]
-
-
-def test_style_of_latex() -> None:
-    lines = STYLES["latex"](TABLE, [1]).splitlines()
-    assert lines[0] == r"\begin{tabular}{lr}"
-    assert lines[4] == r"a\textbar{}b\_c, d & \textbf{0.500} \\"
-    assert lines[5] == r"e f & 0.499$^{\dagger}$ \\"
-    assert lines[-1] == r"\end{tabular}"
+def test_styles() -> None:
+    shown = {style: STYLES[style](TABLE, [1]).splitlines() for style in ("markdown", "latex", "csv", "tsv")}
+    assert shown["markdown"][1:] == ["|---|---:|", "| a\\|b_c, d | **0.500** |", "| e f | 0.499 † |"]
+    assert (shown["latex"][0], shown["latex"][-1]) == (r"\begin{tabular}{lr}", r"\end{tabular}")
+    assert shown["latex"][4:6] == [r"a\textbar{}b\_c, d & \textbf{0.500} \\", r"e f & 0.499$^{\dagger}$ \\"]
     # At the beginning of a row these would be an argument of the line end before it.
     assert STYLES["latex"]([["a"], ["[b]"], ["*"]], []).splitlines()[4:6] == [r"{}[b] \\", r"{}* \\"]
     assert latex_text("100 % of {a} \\ b~^") == r"100 \% of \{a\} \textbackslash{} b\textasciitilde{}\textasciicircum{}"
-
-
-def test_style_of_separated_values_has_numbers_without_marks() -> None:
-    rows = list(csv.reader(io.StringIO(STYLES["csv"](TABLE, [1]))))
-    assert rows == [["metric", "de-en"], ["a|b_c, d", "0.500"], ["e f", "0.499"]]
-    assert STYLES["tsv"](TABLE, [1]).splitlines()[2] == "e f\t0.499"
-
-
-def test_numbers() -> None:
-    assert rounded(Correlation(0.12345)) == "0.123"
-    assert rounded(Correlation(-0.0001)) == "0.000"
+    # Numbers without marks.
+    assert [*csv.reader(shown["csv"])] == [["metric", "de-en"], ["a|b_c, d", "0.500"], ["e f", "0.499"]]
+    assert shown["tsv"][2] == "e f\t0.499"
+    for value, text in ((0.12345, "0.123"), (-0.0001, "0.000")):
+        assert rounded(Correlation(value)) == text
     assert rounded(Correlation(float("nan"), "constant")) == "nan"
-    assert rounded(None) == "nan"
+
+
+WIDE = [
+    ["metric", "system", "mean", "95 % interval", "segments"],
+    ["xmoverscore:mini", "a-system-name.of.something", "-0.4521", Marked("[-0.4412, 0.4622]", True, True), "1,000"],
+    ["bertr", "系统甲", "-0.1", "0.1", "77777"],
+]
+
+
+@pytest.mark.parametrize("width", [10, 59, 60, 61, 71, 80, 120])
+def test_no_number_is_cut_or_broken_at_any_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = terminal(WIDE, range(2, 5))
+    assert all(word in text.split() for word in ("-0.4521", "[-0.4412,", "1,000", "77777"))
+    assert "\x1b" not in text
+    assert width < 80 or max(map(len, text.splitlines())) <= width
+    monkeypatch.delenv("NO_COLOR")
+    assert "\x1b[1m" in terminal(WIDE, range(2, 5))
+
+
+def test_a_pipe_gets_no_colour_and_whole_lines() -> None:
+    lines = terminal(WIDE, range(2, 5)).splitlines()
+    assert len(lines) == 4
+    assert "a-system-name.of.something" in lines[2]
+    assert "\x1b" not in "".join(lines)

@@ -83,6 +83,15 @@ def test_metrics_take_turns() -> None:
     assert calls == [("alone", n)]
 
 
+def test_metrics_that_compare_with_different_columns_score_as_alone() -> None:
+    metrics = [MetricSpec("chrf"), MetricSpec("source_length"), MetricSpec("random")]
+    files = [segments(reference=[text[::-1] for text in PREDICTIONS])]
+    together = run_metrics(metrics, files, ModelPool())
+    for metric in metrics:
+        entry = Entry("m", metric)
+        assert together.scored(entry).scores == run_metrics([metric], files, ModelPool()).scored(entry).scores
+
+
 def test_whole_systems_score_as_the_mean_over_their_segments() -> None:
     outputs = {"good": PREDICTIONS, "short": ["the", "a", "i", "no"]}
     columns = {
@@ -149,23 +158,14 @@ def test_what_is_read_is_written_again(text: str, metric: str, preset: str | Non
     assert str(spec) == text
 
 
-def test_options_may_be_written_with_hyphens() -> None:
+def test_metrics_that_cannot_be_read() -> None:
     assert MetricSpec.parse("xmoverscore::lm-weight=1") == MetricSpec("xmoverscore", None, (("lm_weight", 1),))
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["bertr:mini:layer", "bertr:mini:=3", "bertr:mini:layer=1,layer=2", "bertr::preset=mini", "bertr::lang_pair=x"],
-)
-def test_options_that_cannot_be_used(text: str) -> None:
-    with pytest.raises(InputError, match="NAME:PRESET:option=value"):
-        MetricSpec.parse(text)
-
-
-@pytest.mark.parametrize("text", ["", ":mini", " :: "])
-def test_a_metric_needs_a_name(text: str) -> None:
-    with pytest.raises(InputError, match="has no name"):
-        MetricSpec.parse(text)
+    bad = ("mini:layer", "mini:=3", "mini:layer=1,layer=2", ":preset=mini", ":lang_pair=x")
+    for text, message in [(f"bertr:{rest}", "NAME:PRESET:option=value") for rest in bad] + [
+        (text, "has no name") for text in ("", ":mini", " :: ")
+    ]:
+        with pytest.raises(InputError, match=message):
+            MetricSpec.parse(text)
 
 
 def test_defaults_fill_what_is_not_said() -> None:
@@ -175,14 +175,20 @@ def test_defaults_fill_what_is_not_said() -> None:
     assert str(MetricSpec("chrf").filled("mini", {})) == "chrf"  # has no presets
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_what_cannot_be_loaded_is_named() -> None:
+    for text, message in (
         ("chrf:mini", "chrf has no presets; write chrf$"),
         ("bleurt:mini", "metric 'bleurt'"),
         ("bertr:mini:ngram=2", "bertr has no option 'ngram'"),
-    ],
-)
-def test_what_cannot_be_loaded_is_named(text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        MetricSpec.parse(text).load(ModelPool(), "de-en")
+    ):
+        with pytest.raises(InputError, match=message):
+            MetricSpec.parse(text).load(ModelPool(), "de-en")
+
+
+def test_a_metric_for_the_columns_that_are_given() -> None:
+    spec = MetricSpec("chrf")
+    assert spec.load_for(["references"], ModelPool(), None).compares == "references"
+    with pytest.raises(InputError, match="chrf compares predictions with references"):
+        spec.load_for(["sources"], ModelPool(), None)
+    with pytest.raises(InputError, match="they cannot be compared; use normalize=fixed"):
+        MetricSpec.parse("sentsim:mini:normalize=batch").load_for(["sources"], ModelPool(device="cpu"), "de-en")

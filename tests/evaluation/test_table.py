@@ -32,7 +32,7 @@ def scored(title: str, noise: float, number: int) -> RowScores:
 ROWS = [scored("good", 0.5, 0), scored("close", 0.6, 1), scored("bad", 5.0, 2)]
 
 
-def test_correlations_averages_and_the_best() -> None:
+def test_correlations_averages_the_best_and_marks() -> None:
     table = metric_table(ROWS, COLUMNS, PEARSON, test="williams")
     for row, given in zip(table.rows, ROWS, strict=True):
         values = [pearson(scores, human).value for scores, human in zip(given.scores, HUMAN, strict=True)]
@@ -43,15 +43,15 @@ def test_correlations_averages_and_the_best() -> None:
         assert [row.cells[number].best for row in table.rows] == [value == max(values) for value in values]
     assert [row.best for row in table.rows] == [True, False, False]
     assert table.labels == ["de-en", "fi-en"]
-
-
-def test_marks_come_from_williams_test_against_the_best() -> None:
-    table = metric_table(ROWS, COLUMNS, PEARSON, test="williams")
     good, close, bad = (row.cells[0] for row in table.rows)
     assert good.p_value is None
     assert close.p_value == williams_test(ROWS[0].scores[0], ROWS[1].scores[0], HUMAN[0])
     assert (close.tied, bad.tied) == (True, False)
-    assert [cell.p_value for row in metric_table(ROWS, COLUMNS, PEARSON).rows for cell in row.cells] == [None] * 6
+    # Without a test there are no p-values; a single metric is not the best of anything; files of one pair are named.
+    table = metric_table(ROWS[:1], [COLUMNS[0], random_file(1, "de-en")], PEARSON)
+    assert table.labels == ["0.jsonl (de-en)", "1.jsonl (de-en)"]
+    assert [(cell.p_value, cell.best) for cell in table.rows[0].cells] == [(None, False)] * 2
+    assert not table.rows[0].best
 
 
 def test_permutations_know_groups() -> None:
@@ -96,22 +96,11 @@ def test_scores_that_are_left_out_and_tests_that_are_not_defined_are_named() -> 
     ]
 
 
-def test_a_single_metric_is_not_the_best_of_anything() -> None:
-    [row] = metric_table(ROWS[:1], COLUMNS, PEARSON, test="williams").rows
-    assert not row.best
-    assert not any(cell.best for cell in row.cells)
-
-
 def test_accuracy_pools_the_pairs_of_systems_of_all_files() -> None:
     columns = [judged([1.0, 2.0, 3.0][:k], level="system", system=list("abc")[:k]) for k in (3, 2)]
     row = RowScores(Entry("m"), [[1.0, 3.0, 2.0], [2.0, 1.0]])
     [row] = metric_table([row], columns, PEARSON).rows
     assert row.accuracy.value == pytest.approx(2 / 4)  # 2 of 3 pairs, and 0 of 1
-
-
-def test_files_of_one_pair_are_named() -> None:
-    table = metric_table(ROWS, [COLUMNS[0], random_file(1, "de-en")], PEARSON)
-    assert table.labels == ["0.jsonl (de-en)", "1.jsonl (de-en)"]
 
 
 def test_tests_and_intervals_that_do_not_go_with_the_measure() -> None:
@@ -161,14 +150,11 @@ def test_soft_pairwise_accuracy_needs_systems() -> None:
     assert Measure("spa").of([5.0, 6.0, 1.0, 2.0], judgements).value == 1.0
     assert Measure("spa").of([6.0, 5.0, 2.0, 1.0], judgements).value < 0.5
     assert "name of its system" in str(Measure("spa").of([5.0, 6.0, 1.0, 2.0], judged(human, item=PAIRS)).reason)
-
-
-def test_whole_systems() -> None:
-    judgements = judged([1.0, 2.0, 3.0], level="system", system=["s", "t", "u"])
-    assert Measure().of([1.0, 2.0, 3.0], judgements).value == pytest.approx(1.0)
-    assert Measure("acc23").of([1.0, 2.0, 3.0], judgements).reason is not None
+    whole = judged([1.0, 2.0, 3.0], level="system", system=["s", "t", "u"])
+    assert Measure().of([1.0, 2.0, 3.0], whole).value == pytest.approx(1.0)
+    assert Measure("acc23").of([1.0, 2.0, 3.0], whole).reason is not None
     with pytest.raises(InputError, match="whole systems"):
-        Measure("pearson", "item").of([1.0, 2.0, 3.0], judgements)
+        Measure("pearson", "item").of([1.0, 2.0, 3.0], whole)
 
 
 def test_unknown_names_and_groups_that_say_nothing() -> None:

@@ -35,28 +35,22 @@ def test_texts(wmt99, tmp_path):
         ("references/de-en.refB.txt", "one\n", r"refB\.txt: 1 lines, but .*sources/de-en\.txt has 2"),
         ("system-outputs/de-en/A.txt", "one\ntwo\nthree\n", r"A\.txt: 3 lines, but .*sources/de-en\.txt has 2"),
         ("sources/de-en.txt", "", r"de-en\.txt: empty; there is nothing to score"),
+        *(
+            ("human-scores/de-en.mqm.seg.score", text, rf"mqm\.seg\.score{message}")
+            for text, message in (
+                ("A\t1\n", ": 1 scores of the system 'A', 2 are needed"),
+                ("A\t1\nC\t1\n", ", line 2: no system 'C' in system-outputs/de-en"),
+                ("A\n", ", line 1: a system and its score are needed, got 'A'"),
+                ("A\tgood\n", ", line 1: a number or None is needed, got 'good'"),
+                ("A\tnan\n", ", line 1: a finite number or None is needed, got 'nan'"),
+            )
+        ),
     ],
 )
-def test_texts_that_are_not_parallel(wmt99, name, text, message):
+def test_files_that_cannot_be_used(wmt99, name, text, message):
     (wmt99 / name).write_text(text)
     with pytest.raises(InputError, match=message):
-        EvalSet.read(wmt99, "de-en")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("A\t1\n", r"mqm\.seg\.score: 1 scores of the system 'A', 2 are needed"),
-        ("A\t1\nC\t1\n", r"mqm\.seg\.score, line 2: no system 'C' in system-outputs/de-en"),
-        ("A\n", r"mqm\.seg\.score, line 1: a system and its score are needed, got 'A'"),
-        ("A\tgood\n", r"mqm\.seg\.score, line 1: a number or None is needed, got 'good'"),
-        ("A\tnan\n", r"mqm\.seg\.score, line 1: a finite number or None is needed, got 'nan'"),
-    ],
-)
-def test_human_scores_that_cannot_be_used(wmt99, text, message):
-    (wmt99 / "human-scores" / "de-en.mqm.seg.score").write_text(text)
-    with pytest.raises(InputError, match=message):
-        EvalSet.read(wmt99, "de-en").human_scores("mqm", "seg")
+        read_judged(wmt99)
 
 
 def test_written_scores_are_read_back(wmt99):

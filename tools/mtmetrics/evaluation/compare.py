@@ -234,7 +234,7 @@ def _p_values(comparison: SystemComparison) -> list[list[str]]:
     """The upper triangle: rows are the better systems, columns the worse ones."""
     names = [system.name for system in comparison.systems]
     rows = [
-        [name, *("" if j <= i else _p(comparison.p_values[i, j]) for j in range(1, len(names)))]
+        [name, *("" if j <= i else _shown(comparison.p_values[i, j]) for j in range(1, len(names)))]
         for i, name in enumerate(names[:-1])
     ]
     return [["better than", *names[1:]], *rows]
@@ -251,7 +251,7 @@ def _flat(
         places = {system.name: place for place, system in enumerate(comparison.systems)}
         for place, system in enumerate(comparison.systems):
             numbers = map(_shown, (system.mean, system.interval.low, system.interval.high))
-            p_values = (_p(comparison.p_values[place, places[name]]) for name in names)
+            p_values = (_shown(comparison.p_values[place, places[name]]) for name in names)
             ranks = (str(system.rank), str(system.cluster))
             table.append([metric, system.name, *numbers, *ranks, *p_values, results[metric][system.name].signature])
     return table
@@ -265,7 +265,3 @@ def _signature(systems: Mapping[str, MetricResult]) -> str:
 def _shown(value: float) -> str:
     # Adding 0.0 turns -0.0000 into 0.0000.
     return f"{round(value, 4) + 0.0:.4f}"
-
-
-def _p(value: float) -> str:
-    return f"{value:.4f}"

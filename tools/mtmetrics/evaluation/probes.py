@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.run import SCORE
+from mtmetrics.evaluation.run import measures
 from mtmetrics.evaluation.table_styles import STYLES, three_decimals
 from mtmetrics.inputs import check, positive
 from mtmetrics.models.words import is_unspaced
@@ -193,7 +193,7 @@ def preferences(
     )
     found = []
     for number, modification in enumerate(modified, 1):
-        for measure, values in _measures(result).items():
+        for measure, values in measures(result).items():
             of_texts = values.reshape(-1, len(texts))
             differences = of_texts[:, number] - of_texts[:, 0]
             found.append(Preference(modification, measure, np.where(abs(differences) <= _NOISE, 0.0, differences)))
@@ -278,7 +278,7 @@ def match(
     [result] = scorer.score_stream(chunked(rows))
     precision = {
         name: {cutoff: precision_at(values.reshape(candidates.shape), cutoff) for cutoff in cutoffs}
-        for name, values in _measures(result).items()
+        for name, values in measures(result).items()
     }
     return precision, result
 
@@ -309,8 +309,3 @@ def matching_table(precision: Mapping[str, Mapping[int, float]], style: str = "m
     rows = [["measure", *(f"P@{cutoff}" for cutoff in cutoffs)]]
     rows += [[name, *map(three_decimals, values.values())] for name, values in precision.items()]
     return STYLES[style](rows, range(1, len(rows[0])))
-
-
-def _measures(result: MetricResult) -> dict[str, np.ndarray]:
-    """The score and its parts."""
-    return {SCORE: result.segments, **result.parts}

@@ -7,7 +7,7 @@ from typing import Any
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import Correlation
 from mtmetrics.evaluation.recipes import Recipe, RecipeRow
-from mtmetrics.evaluation.run import SCORE
+from mtmetrics.evaluation.run import SCORE, measures
 from mtmetrics.evaluation.significance import ALPHA, Interval
 from mtmetrics.evaluation.table import MetricCell, MetricRow, MetricTable
 from mtmetrics.evaluation.table_styles import (
@@ -65,7 +65,7 @@ def render_files(table: MetricTable, results: Sequence[MetricResult], about: Map
     Args:
         table: its rows are the score, and perhaps parts of it.
         results: of the metric on each file.
-        about: what was judged and how (metric, preset, ...), for JSON alone.
+        about: what was judged and how, for JSON alone.
         style: ``json`` or a style of tables; an undefined correlation is null beside its reason, ``nan`` in tables.
     """
     means = {row.scored.entry.part: row.average for row in table.rows}
@@ -98,11 +98,8 @@ def _numbers(correlations: Mapping[str, Correlation], coefficient: str) -> dict[
 
 def _ranges(result: MetricResult, parts: Sequence[str]) -> dict[str, tuple[float, float]]:
     """The lowest and highest value of each part, without segments that have a blank side."""
-    if result.empty.all():
-        return {}
-    columns = {SCORE: result.segments, **result.parts}
-    known = {part: columns[part][~result.empty] for part in parts}
-    return {part: (float(values.min()), float(values.max())) for part, values in known.items()}
+    known = {part: measures(result)[part][~result.empty] for part in parts}
+    return {part: (float(values.min()), float(values.max())) for part, values in known.items() if values.size}
 
 
 def chosen_layers(text: str, depth: int | None) -> list[int]:
@@ -116,13 +113,11 @@ def chosen_layers(text: str, depth: int | None) -> list[int]:
         raise InputError("--layers: the encoder of this metric leaves no choice of layer")
     if text == "all":
         return list(range(depth + 1))
-    try:
-        layers = sorted({int(number) for number in text.split(",")})
-    except ValueError:
-        layers = []
-    if not layers or layers[0] < 0 or layers[-1] > depth:
+    known = {str(layer): layer for layer in range(depth + 1)}
+    names = {name.strip() for name in text.split(",")}
+    if not known.keys() >= names:
         raise InputError(f"--layers {text!r}: 'all' or numbers from 0 to {depth} joined by commas are needed")
-    return layers
+    return sorted(known[name] for name in names)
 
 
 def render_layers(studies: Mapping[int, MetricTable], about: Mapping[str, str], style: str) -> str:

@@ -2,8 +2,10 @@
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.evaluation.data import Judged
@@ -244,9 +246,7 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     streams = []
     for scorer in scorers:
         columns = check(**{scorer.compares: _compared_texts(scorer, file, scorer.signature)}, **named)
-        lines = _LINES if len(scorers) > 1 else CHUNK_LINES
-        starts = range(0, len(columns[0]), lines)
-        streams.append(scorer.score_chunks([text[at : at + lines] for text in columns] for at in starts))
+        streams.append(scorer.score_chunks(_stretches(columns, _LINES if len(scorers) > 1 else CHUNK_LINES)))
     collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
     # A metric that needs its whole input first gives everything at once.
     for turn in itertools.zip_longest(*streams):
@@ -268,12 +268,21 @@ def _compared_texts(scorer: Scorer, file: Judged, metric: str) -> list[str]:
     return references
 
 
+def _stretches(columns: list[list[Any]], lines: int) -> Iterator[list[list[Any]]]:
+    for first in range(0, len(columns[0]), lines):
+        yield [column[first : first + lines] for column in columns]
+
+
 def _values(file: Judged, systems: Sequence[MetricResult], entry: Entry) -> list[float]:
     """The score or part of each segment, or of each system: the mean over its segments."""
-    columns = []
-    for result in systems:
-        parts = {SCORE: result.segments, **result.parts}
-        if entry.part not in parts:
-            raise InputError(f"{entry.metric}: no part {entry.part!r}; there are: {', '.join(parts)}")
-        columns.append(parts[entry.part])
-    return [float(column.mean()) for column in columns] if file.level == "system" else columns[0].tolist()
+    known = measures(systems[0])
+    if entry.part not in known:
+        raise InputError(f"{entry.metric}: no part {entry.part!r}; there are: {', '.join(known)}")
+    if file.level == "segment":
+        return known[entry.part].tolist()
+    return [float(measures(result)[entry.part].mean()) for result in systems]
+
+
+def measures(result: MetricResult) -> dict[str, np.ndarray]:
+    """The score of each segment, and the parts of it."""
+    return {SCORE: result.segments, **result.parts}
