@@ -185,6 +185,13 @@ def test_what_cannot_be_loaded_is_named() -> None:
             MetricSpec.parse(text).load(ModelPool(), "de-en")
 
 
+def test_a_preset_without_a_language_pair(presets) -> None:
+    spec = presets["bertr"].having(against="reference")
+    assert spec.load(ModelPool(device="cpu"), None).compares == "references"
+    with pytest.raises(InputError, match="language pair None"):
+        MetricSpec("bertr", "made/{lp}").load(ModelPool(device="cpu"), None)
+
+
 def test_a_metric_for_the_columns_that_are_given() -> None:
     spec = MetricSpec("chrf")
     assert spec.load_for(["references"], ModelPool(), None).compares == "references"

@@ -84,10 +84,10 @@ def compare_systems(
     if len(scores) < 2:
         given = f"{len(scores)} given ({', '.join(scores)})"
         raise InputError(f"systems: {given}; at least two are needed for a comparison")
-    complete_scores = complete(scores)
-    if reason := complete_scores.not_finite:
+    parallel = complete(scores)
+    if reason := parallel.not_finite:
         raise InputError(reason)
-    columns, segments = complete_scores.values, len(complete_scores.kept)
+    columns, segments = parallel.values, int(parallel.kept.sum())
     if segments < 2:
         raise InputError(f"segments: {segments} given; at least two are needed for a comparison")
     k = len(columns)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _NUMBERS = ("human", "raw")
 _SYSTEM_ENDS = (".jsonl", ".jsonl.gz")
 JudgedLevel = Literal["segment", "system"]
-# The fields of `FIELDS` in a row, and the other ones.
-_Segment = tuple[dict[str, Any], dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -209,7 +207,7 @@ def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> li
 
 def _collect(file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None) -> list[Judged]:
     """Groups rows by language pair, in order of appearance; of other pairs than `lang_pair` nothing is kept."""
-    pairs: dict[str, list[_Segment]] = {}
+    pairs: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         name = row.name("lp") if lang_pair is not None else row.required("lp")
         pair = lang_pair if name is None else row.text(name)
@@ -234,7 +232,8 @@ def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
         yield row
 
 
-def _segment(row: Row, prediction_field: str) -> _Segment:
+def _segment(row: Row, prediction_field: str) -> dict[str, Any]:
+    """The fields of `FIELDS`, and the numbers in the others."""
     # Another name is meant literally; the usual one has the variants of other layouts.
     literal = {} if prediction_field == FIELDS["translation"][0] else {"translation": (prediction_field,)}
     known = FIELDS | literal
@@ -244,20 +243,19 @@ def _segment(row: Row, prediction_field: str) -> _Segment:
             raise row.lacks(known[field])
     others = {name: value for name, value in row.fields.items() if name not in names.values()}
     # Of a text nothing is kept but that it is none of the numbers.
-    others = {name: value if value is None or is_number(value) else "" for name, value in others.items()}
+    found = {name: value if value is None or is_number(value) else "" for name, value in others.items()}
     checks = {"item": row.label, "human": row.number, "raw": row.number}
-    found: dict[str, Any] = {}
     for field, name in names.items():
         absent = field not in ("source", "translation") and (name is None or row.fields[name] is None)
         found[field] = None if absent else checks.get(field, row.text)(name)
-    return found, others
+    return found
 
 
-def _columns(segments: Sequence[_Segment]) -> dict[str, list[Any]]:
-    names = dict.fromkeys(name for _, others in segments for name in others)
-    columns = {name: [others.get(name) for _, others in segments] for name in names}
-    columns = {name: values for name, values in columns.items() if all(v is None or is_number(v) for v in values)}
-    return columns | {field: [known[field] for known, _ in segments] for field in FIELDS if field != "lp"}
+def _columns(segments: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for segment in segments for name in segment if name != "lp")
+    columns = {name: [segment.get(name) for segment in segments] for name in names}
+    numbers = {name for name, values in columns.items() if all(value is None or is_number(value) for value in values)}
+    return {name: values for name, values in columns.items() if name in FIELDS or name in numbers}
 
 
 def _read_task(file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:

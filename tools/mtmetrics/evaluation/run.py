@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.evaluation.data import Judged
-from mtmetrics.inputs import check
+from mtmetrics.inputs import check, language_pair
 from mtmetrics.scorers.base import CHUNK_LINES, MetricResult, Scorer, joined
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import METRICS, has_presets, load_scorer
@@ -81,8 +81,9 @@ class MetricSpec:
         if self.preset is not None and not has_presets(self.metric):
             without = dataclasses.replace(self, preset=None)
             raise InputError(f"metric {str(self)!r}: {self.metric} has no presets; write {without}")
-        # One folder for each language pair, as `mtmetrics uscore` makes them.
-        preset = {} if self.preset is None else {"preset": self.preset.replace("{lp}", lang_pair)}
+        preset = {} if self.preset is None else {"preset": self.preset}
+        if "{lp}" in preset.get("preset", ""):  # one folder for each language pair, as `mtmetrics uscore` makes them
+            preset["preset"] = self.preset.replace("{lp}", "-".join(language_pair(lang_pair)))
         return load_scorer(self.metric, pool=pool, lang_pair=lang_pair, **preset, **dict(self.options))
 
     def load_for(self, given: Collection[str], pool: ModelPool, lang_pair: str | None) -> Scorer:
