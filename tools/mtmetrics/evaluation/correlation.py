@@ -14,7 +14,7 @@ NOISE = 1e-13
 # Sums closer than this share of their terms differ by rounding alone.
 ROUNDING = 1e-12
 SEED = 12345
-DRAWN_AT_ONCE = 4_000_000
+_DRAWN_AT_ONCE = 4_000_000
 _DARR_POINTS = 25
 
 Numbers = np.ndarray | Sequence[float | None]
@@ -374,6 +374,6 @@ def sign_flips(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
 
 def portions(resamples: int, n: int) -> Iterator[int]:
     """How many resamples of n segments to draw at once, so that a few tens of megabytes hold them."""
-    at_once = max(1, DRAWN_AT_ONCE // n)
+    at_once = max(1, _DRAWN_AT_ONCE // n)
     for first in range(0, positive("resamples", resamples), at_once):
         yield min(at_once, resamples - first)

@@ -8,7 +8,6 @@ import numpy as np
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import (
     COEFFICIENTS,
-    DRAWN_AT_ONCE,
     NOISE,
     ROUNDING,
     SEED,
@@ -104,16 +103,7 @@ def _p_value(count: int, resamples: int) -> float:
 
 def _resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     """(resamples,) means of the values, drawn with replacement as often as there are."""
-    generator = np.random.default_rng(seed)
-    means = []
-    for count in portions(resamples, len(values)):
-        total = np.zeros(count)
-        # Very long columns are summed up in stretches.
-        for begin in range(0, len(values), DRAWN_AT_ONCE):
-            width = min(DRAWN_AT_ONCE, len(values) - begin)
-            total += values[generator.integers(len(values), size=(count, width))].sum(1)
-        means.append(total / len(values))
-    return np.concatenate(means)
+    return np.concatenate([counts @ values for counts in _resamples(resamples, len(values), seed)]) / len(values)
 
 
 def _differences(a: Numbers, b: Numbers) -> np.ndarray:
