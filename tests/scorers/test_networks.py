@@ -56,18 +56,6 @@ def test_first_weights_of_the_lstm() -> None:
     assert torch.allclose(recurrent.T @ recurrent, torch.eye(4), atol=1e-5)
 
 
-def test_lstm_is_that_of_torch() -> None:
-    torch.manual_seed(0)
-    lstm, expected = networks.TwoWayLSTM(6, 4), torch.nn.LSTM(6, 4, batch_first=True, bidirectional=True)
-    for direction, end in ((lstm.forwards, ""), (lstm.backwards, "_reverse")):
-        for name, values in direction.named_parameters():
-            getattr(expected, name + end).data.copy_(values)
-    sequences, lengths = torch.randn(3, 5, 6), torch.tensor([5, 1, 3])
-    found = lstm(sequences, lengths)
-    for row, length in enumerate(lengths.tolist()):
-        assert torch.allclose(found[row, :length], expected(sequences[row : row + 1, :length])[0][0], atol=1e-6)
-
-
 @pytest.mark.parametrize("kind", ["bilstm", "attention", "esim"])
 def test_padding_changes_nothing(kind: str) -> None:
     torch.manual_seed(0)
@@ -124,15 +112,6 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     assert {values.dtype for values in read.state_dict().values()} == {torch.float32}
     features = torch.tensor([[0.4, 0.1], [0.9, -0.3]])
     assert torch.allclose(read(*pairs(2), features), network(*pairs(2), features), atol=2e-3)
-
-
-def test_members_are_averaged() -> None:
-    network = build(members=2)
-    first, second, lengths = pairs(2)
-    members = zip(network.members, (slice(6), slice(6, 12)), strict=True)
-    scores = [member(first[:, :, own], second[:, :, own], lengths) for member, own in members]
-    assert torch.allclose(network(first, second, lengths), (scores[0] + scores[1]) / 2)
-    assert not torch.allclose(scores[0], scores[1])
 
 
 def test_mixes_have_a_row_per_member_and_one_for_features() -> None:

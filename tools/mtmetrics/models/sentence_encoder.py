@@ -16,11 +16,6 @@ _BATCH = 32
 _CACHE_BYTES = 32 * 2**20
 
 
-def is_sentence_transformer(folder: Path) -> bool:
-    """Whether a model folder describes a sentence-transformers pipeline."""
-    return (folder / "modules.json").is_file()
-
-
 def is_mean_pooled(folder: Path) -> bool:
     """Whether a sentence-transformers pipeline only averages token vectors (their length is no matter to a cosine)."""
     try:

@@ -72,7 +72,7 @@ class ModelPool:
         from mtmetrics.models import sentence_encoder as sentences
 
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
-        if not sentences.is_sentence_transformer(folder):
+        if not (folder / "modules.json").is_file():  # no pipeline of sentence-transformers
             tokens = self.encoder(model, layer=layer, revision=revision)
             return self._once(("mean", model, layer, revision), lambda: sentences.MeanPooledEncoder(tokens))
         if layer is not None:
