@@ -27,7 +27,7 @@ from mtmetrics.models.runner import (
     replicate,
     torch_dtype,
 )
-from mtmetrics.models.words import is_unspaced
+from mtmetrics.models.words import is_unspaced, text_words
 
 if TYPE_CHECKING:
     import torch
@@ -135,7 +135,7 @@ class TokenEncoder:
         return self._readers.get(language or "", self.tokenizer)
 
     def text_words(self, text: str, language: str | None = None) -> tuple[list[str], np.ndarray]:
-        """The words of a text, see `text_words`."""
+        """The words of a text, see `mtmetrics.models.words.text_words`."""
         return text_words(self.tokenizer_for(language), text, self.max_length)
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
@@ -294,27 +294,6 @@ def word_table(tokenizer: Any) -> np.ndarray:
     for piece, number in vocabulary.items():
         table[number] = number in special or rule(piece)
     return table
-
-
-def text_words(tokenizer: Any, text: str, max_length: int) -> tuple[list[str], np.ndarray]:
-    """The k words of a text as they are written there, special tokens by their names, and (t,) the number of each
-    token's word."""
-    encoded = tokenizer(text, truncation=True, max_length=max_length, return_offsets_mapping=True)
-    words: list[str] = []
-    spans: list[tuple[int, int]] = []
-    positions = np.zeros(len(encoded["input_ids"]), dtype=np.int64)
-    last = None
-    names = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
-    for token, (word, (begin, end)) in enumerate(zip(encoded.word_ids(), encoded["offset_mapping"], strict=True)):
-        if word is None or word != last:
-            words.append(names[token])
-            spans.append((begin, end))
-        spans[-1] = (spans[-1][0], end)
-        if word is not None:
-            words[-1] = text[slice(*spans[-1])].strip() or names[token]
-        positions[token] = len(words) - 1
-        last = word
-    return words, positions
 
 
 def _wordpiece(piece: str) -> bool:

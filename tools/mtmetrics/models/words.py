@@ -1,4 +1,4 @@
-"""Scripts without spaces between words, and weights of the tokens of a vocabulary."""
+"""The words of a text, scripts without spaces between them, and weights of the tokens of a vocabulary."""
 
 import dataclasses
 import hashlib
@@ -6,7 +6,7 @@ import itertools
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,27 @@ if TYPE_CHECKING:
 
 # Scripts that are written without spaces: there a SentencePiece entry without the space mark is no continuation.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "IDEOGRAPHIC")
+
+
+def text_words(tokenizer: Any, text: str, max_length: int) -> tuple[list[str], np.ndarray]:
+    """The k words of a text as they are written there, special tokens by their names, and (t,) the number of each
+    token's word."""
+    encoded = tokenizer(text, truncation=True, max_length=max_length, return_offsets_mapping=True)
+    words: list[str] = []
+    spans: list[tuple[int, int]] = []
+    positions = np.zeros(len(encoded["input_ids"]), dtype=np.int64)
+    last = None
+    names = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
+    for token, (word, (begin, end)) in enumerate(zip(encoded.word_ids(), encoded["offset_mapping"], strict=True)):
+        if word is None or word != last:
+            words.append(names[token])
+            spans.append((begin, end))
+        spans[-1] = (spans[-1][0], end)
+        if word is not None:
+            words[-1] = text[slice(*spans[-1])].strip() or names[token]
+        positions[token] = len(words) - 1
+        last = word
+    return words, positions
 
 
 def is_unspaced(character: str) -> bool:
