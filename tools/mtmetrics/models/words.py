@@ -84,10 +84,10 @@ class TokenWeights:
             texts: one document each; repeated ones count as often as they come.
             offset: 1 makes all weights positive, as transport needs; 0 gives those of BERTScore (Zhang et al., 2020,
                 Sec. 3), where a token that occurs in every text has none.
-            languages: of the texts; where the encoder reads some languages differently.
 
         Raises:
             InputError: there are no texts.
+            languages: of the texts; where the encoder reads some languages differently.
         """
         counts = np.zeros(len(encoder.tokenizer))
         total = 0
