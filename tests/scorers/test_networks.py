@@ -24,21 +24,6 @@ def test_mix_is_a_scaled_softmax() -> None:
     assert mix.weights().tolist() == pytest.approx([0.0, 2.0])
 
 
-def test_attention_leaves_out_padding() -> None:
-    states = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [9.0, 9.0]]])
-    real = networks.mask(torch.tensor([2]), 3)
-    # The first query has nothing in common with either state, the second is drawn to the second state.
-    found = networks.attended(torch.tensor([[[0.0, 0.0], [0.0, 50.0]]]), states, real)
-    assert found[0].tolist() == [pytest.approx([0.5, 1.0]), pytest.approx([0.0, 2.0])]
-
-
-def test_pooling_leaves_out_padding() -> None:
-    states = torch.tensor([[[-1.0, -4.0], [-3.0, -2.0], [7.0, 7.0]]])
-    real = networks.mask(torch.tensor([2]), 3)
-    assert networks.averages(states, real).tolist() == [[-2.0, -3.0]]
-    assert networks.maxima(states, real).tolist() == [[-1.0, -2.0]]
-
-
 def test_sequence_dropout_drops_an_entry_everywhere() -> None:
     torch.manual_seed(0)
     dropped = networks.SequenceDropout(0.5)(torch.ones(3, 5, 40))

@@ -98,14 +98,6 @@ def test_blank_segments_get_the_floor_and_are_counted(encoder: TokenEncoder, lan
         assert result.report.as_dict() == {"segments": 4, "blank": 3, "truncated": 0, "identical": 0}
 
 
-def test_language_model_is_added_with_its_weight(encoder: TokenEncoder, language_model: LanguageModel) -> None:
-    plain = XMoverScore(encoder).score(SOURCES, PREDICTIONS).segments
-    result = XMoverScore(encoder, language_model=language_model, lm_weight=0.3).score(SOURCES, PREDICTIONS)
-    lm = language_model.score(PREDICTIONS)[0]
-    assert result.parts["lm"] == pytest.approx(lm)
-    assert result.segments == pytest.approx(plain + 0.3 * lm)
-
-
 def test_punctuation_and_continuation_pieces_count_where_all_tokens_do(encoder: TokenEncoder) -> None:
     texts = ["the house !", "housedog"]
     words, whole = (XMoverScore(encoder, ngram=1, pieces=pieces) for pieces in ("words", "all"))
