@@ -6,9 +6,7 @@ import httpx2
 import pytest
 from huggingface_hub import errors
 
-from mtmetrics.artifacts import catalog as catalog_module
-from mtmetrics.artifacts import hub
-from mtmetrics.artifacts.hub import HubSource, hub_errors, hub_source, is_on_hub, local_folder
+from mtmetrics.artifacts.catalog import HubSource, hub_errors, hub_source, is_on_hub, local_folder
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.errors import ArtifactError, InputError
@@ -41,8 +39,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     monkeypatch.chdir(found["here"])
     monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(found["own"]))
     monkeypatch.delenv("MTMETRICS_NAMESPACE", raising=False)
-    for module in (hub, catalog_module):
-        monkeypatch.setattr(module, "bundled_artifacts", lambda: found["bundled"])
+    monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: found["bundled"])
     (found["bundled"] / "catalog.toml").write_text(CATALOG)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     return found

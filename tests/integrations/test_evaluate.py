@@ -7,9 +7,8 @@ from pathlib import Path
 
 import datasets
 import evaluate
-import numpy as np
 import pytest
-from helpers import write
+from helpers import note_loads, write
 
 import mtmetrics
 import mtmetrics.scorers.pool
@@ -100,13 +99,6 @@ def test_keywords_of_the_models(load, tiny_preset, tmp_path):
         assert (counts.loaded, counts.computed) == (loaded, computed)
 
 
-# Datasets columns and arrays of str: test_evaluate_features.
-@pytest.mark.parametrize("convert", [lambda texts: np.array(texts, dtype=object), tuple])
-def test_object_arrays_and_tuples_are_accepted(metric, tiny_preset, convert):
-    result = metric.compute(**CALL | {"sources": convert(SOURCES), "predictions": convert(PREDICTIONS)})
-    assert result == expected(tiny_preset).as_dict()
-
-
 def test_texts_come_back_from_the_store_unchanged(metric, monkeypatch):
     """`evaluate` writes the texts to an Arrow file and reads them again."""
     odd = ["tab\t", "line\r\nbreak", "\u2028", "𝔘𝔫𝔦", "  ", ""]
@@ -120,15 +112,7 @@ def test_texts_come_back_from_the_store_unchanged(metric, monkeypatch):
 
 
 def test_models_load_once(load, monkeypatch):
-    loaded = []
-    for name in ("TokenEncoder", "LanguageModel"):
-        make = getattr(mtmetrics.scorers.pool, name)
-
-        def counted(*arguments, make=make, **options):
-            loaded.append(arguments[0])
-            return make(*arguments, **options)
-
-        monkeypatch.setattr(mtmetrics.scorers.pool, name, counted)
+    loaded = note_loads(monkeypatch)
     metric = load()
     assert len(loaded) == 2
     for lang_pair in ("de-en", "fi-en", "de-en"):
@@ -165,22 +149,14 @@ def test_a_failed_call_keeps_what_was_added(load, tiny_preset, keep_in_memory, e
     [
         ({"predictions": PREDICTIONS[:2]}, "predictions has 2 segments but sources has 3; they must be parallel"),
         ({"sources": ["a", None, "c"]}, r"sources\[1\]: a string is needed, got None"),
-        ({"predictions": ["a", "b", 7]}, r"predictions\[2\]: a string is needed, got 7"),
-        ({"predictions": [["a"], ["b"], ["c"]]}, r"predictions\[0\]: a string is needed, got \['a'\]"),
-        ({"sources": "Das Haus"}, "sources: a list of strings is needed, got the single string 'Das Haus'"),
-        ({"sources": [], "predictions": []}, "sources: empty; there is nothing to score"),
         ({"sources": None}, "sources is missing; xmoverscore needs sources and predictions"),
         ({"sources": None, "predictions": None}, "nothing to score; pass sources=, predictions="),
         (
             {"lang_pairs": "de-en"},
             "compute: xmoverscore has no keyword 'lang_pairs'; it takes: sources, predictions, lang_pair",
         ),
-        ({"lang_pair": "deen"}, "language pair 'deen': two ISO 639 codes"),
         ({"lang_pair": None}, "language pair None"),
-        ({"layer": 99}, "layer 99: .* has the layers 0"),
         ({"variant": "acl21"}, "variant 'acl21': must be one of acl20, release, uscore"),
-        ({"map": "clb"}, "map 'clb': must be one of none, clp"),
-        ({"ngram": -1}, "ngram -1: must be a whole number of at least 1"),
     ],
 )
 def test_wrong_input_is_refused_in_one_line(metric, tiny_preset, arguments, message):
@@ -211,9 +187,7 @@ def test_missing_language_pair(metric):
             {"source": ["a"], "predictions": ["a"]},
             "add_batch: .* no keyword 'source'; it takes: sources, predictions",
         ),
-        ("add", {"source": "a"}, "predictions is missing"),
         ("add", {"source": None, "prediction": "a"}, "sources is missing"),
-        ("add", {"source": 3, "prediction": "a"}, r"sources\[0\]: a string is needed, got 3"),
         ("add", {"source": ["a"], "prediction": "a"}, r"sources\[0\]: a string is needed, got \['a'\]"),
         ("add", {"source": "a", "prediction": "a", "score": 1}, "add: xmoverscore has no keyword 'score'"),
     ],
@@ -231,12 +205,8 @@ def test_wrong_additions_are_refused_and_leave_nothing(metric, call, arguments, 
         (("mini",), {"preset": "elsewhere"}, "config name 'mini' and preset='elsewhere' both name a preset"),
         ((), {"preset": "elsewhere"}, "unknown preset 'elsewhere'"),
         ((), {"presets": "mini"}, "evaluate.load: xmoverscore has no keyword 'presets'; it takes: preset, device"),
-        ((), {"dtype": "int8"}, "dtype 'int8': must be one of"),
-        ((), {"device": "abacus"}, "device 'abacus' cannot be used here"),
         ((), {"device": ["cpu", 99]}, "device 99 cannot be used here"),
         ((), {"batch_tokens": 0}, "batch_tokens 0: must be a whole number"),
-        ((), {"lang_pair": "german"}, "language pair 'german'"),
-        ((), {"layer": 99}, "layer 99"),
     ],
 )
 def test_wrong_keywords_of_load(load, tiny_preset, arguments, options, message):
@@ -271,12 +241,6 @@ def test_the_default_preset_is_that_of_the_paper(load, monkeypatch):
     monkeypatch.setattr(MetricModule, "scorer", lambda self, **_: None)
     assert load(preset=None).preset.name == "paper"
     assert load("mini").preset.name == "mini"
-
-
-def test_a_model_that_is_not_there_is_named(load, monkeypatch, tmp_path):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(ArtifactError, match="google-bert/bert-base-multilingual-cased"):
-        load("paper", local_files_only=True)
 
 
 def test_cache_that_cannot_be_written(load, tiny_preset, tmp_path):

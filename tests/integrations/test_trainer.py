@@ -90,10 +90,10 @@ def test_the_metric_is_logged_every_epoch(trainer, tokenizer, load, scorer, tiny
     assert logged[-1]["eval_lm_part"] == pytest.approx(expected.parts["lm"].mean())
 
 
-def test_logits_are_refused(trainer, tokenizer, scorer):
-    run = trainer(mtmetrics.make_compute_metrics(scorer, tokenizer, SOURCES))
+def test_logits_are_refused(tokenizer, scorer):
+    logits = EvalPrediction(np.zeros((3, 9, 5), dtype=np.float32), np.zeros((3, 9), dtype=np.int64))
     with pytest.raises(InputError, match="set predict_with_generate=True"):
-        run.evaluate()
+        mtmetrics.make_compute_metrics(scorer, tokenizer, SOURCES)(logits)
 
 
 def test_sources_as_inputs_or_as_texts(evaluated, tokenizer, scorer):

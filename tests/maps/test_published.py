@@ -2,7 +2,6 @@
 
 import io
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +10,8 @@ import pytest
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.files import git_blob_file
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.maps.files import map_file_name
-from mtmetrics.maps.published import ENCODER, convert, import_map, meta_of_name, published_maps
+from mtmetrics.maps.files import ENCODER, convert, import_map, meta_of_name, published_maps
 from mtmetrics.maps.remapping import Remapping
-from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.scorers.xmoverscore import XMoverScore
 
 GOLDENS = Path(os.environ.get("MTMETRICS_GOLDENS") or Path(__file__).parents[3] / "shared" / "goldens")
 ORIGINALS = GOLDENS.parent / "data" / "remap_mbert" / "layer-8"
@@ -172,30 +168,3 @@ def test_the_originals(pair, tmp_path):
         assert np.abs(array @ array.T - (np.eye(768) if kind == "clp" else 1.0)).max() < 1e-5
         expected = vectors @ original if kind == "clp" else vectors - np.outer(vectors @ original, original)
         assert np.abs(remapping.apply(vectors) - expected).max() < 1e-5
-
-
-@needs_originals
-def test_the_originals_in_a_score(tmp_path, tiny_encoder):
-    """Encoder of the right name, width and number of layers: the imported maps change the score as the matrices say."""
-    import torch
-    from transformers import BertConfig, BertModel
-
-    torch.manual_seed(0)
-    model = shutil.copytree(tiny_encoder, tmp_path / "bert-base-multilingual-cased")
-    config = BertConfig(
-        vocab_size=200, hidden_size=768, num_hidden_layers=8, num_attention_heads=2, intermediate_size=8
-    )
-    BertModel(config, add_pooling_layer=False).save_pretrained(model)
-    (tmp_path / "preset.toml").write_text(f'[encoder]\nmodel = "{model}"\nlayer = 8\n')
-    for suffix in (".BAM", ".GBDD"):
-        remapping = import_map(ORIGINALS / f"europarl-v7.de-en.2k.8{suffix}", {})
-        remapping.save(tmp_path / map_file_name("de-en", remapping.kind))
-    pool = ModelPool()
-    texts = (["das haus ist klein"], ["the house is small"])
-    scores = [
-        XMoverScore.from_preset(str(tmp_path), lang_pair="de-en", pool=pool, map=kind, maps=str(tmp_path))
-        .score(*texts)
-        .system
-        for kind in ("none", "clp", "umd")
-    ]
-    assert len({round(score, 4) for score in scores}) == 3

@@ -172,17 +172,3 @@ def test_a_map_without_fingerprint_is_known_by_the_name_of_its_encoder() -> None
         bound.require_encoder("m", "google-bert/bert-base-multilingual-cased", "deadbeef", 12)
     with pytest.raises(ArtifactError, match=r"fitted for \? \(fingerprint not recorded\)"):
         Remapping("clp", (np.eye(6),), meta={"layer": "12"}).require_encoder("m", "x", "01234567", 12)
-
-
-def test_maps_of_words_and_of_sentences_are_kept_apart() -> None:
-    words = Remapping("clp", (np.eye(6),), meta=META)
-    sentences = Remapping("clp", (np.eye(6),), meta=META | {"level": "sentence", "layer": "none"})
-    assert (words.level, sentences.level) == ("word", "sentence")
-    sentences.require_encoder("m", "tiny", "01234567", None, "sentence")
-    message = "fitted on sentence vectors, but word vectors are to be mapped; .*'mtmetrics remap --level word'"
-    with pytest.raises(ArtifactError, match=message):
-        sentences.require_encoder("m", "tiny", "01234567", None)
-    with pytest.raises(ArtifactError, match="fitted on word vectors, but sentence vectors are to be mapped"):
-        words.require_encoder("m", "tiny", "01234567", 2, "sentence")
-    with pytest.raises(ArtifactError, match="layer none, but the encoder in use is tiny#01234567 layer 2"):
-        sentences.require_encoder("m", "tiny", "01234567", 2, "sentence")

@@ -1,4 +1,4 @@
-"""Every folder under ``metrics/``: loads from a copy, runs its own examples, and keeps the rules for scripts and
+"""Every folder under ``metrics/``: runs its own examples from a copy, and keeps the rules for scripts and
 cards."""
 
 import ast
@@ -50,12 +50,6 @@ def run_examples(text, title):
     assert not results.failed, "".join(output)
 
 
-def test_loads_from_a_copy(copied, preset, evaluate_cache):
-    metric = evaluate.load(f"./{copied}", preset)
-    assert metric.name == copied
-    assert metric.metric_name == copied
-
-
 def test_examples_of_the_card(name, preset, copied, evaluate_cache):
     card = Path(name, "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
@@ -64,6 +58,7 @@ def test_examples_of_the_card(name, preset, copied, evaluate_cache):
 
 def test_examples_of_the_script(name, preset, copied, evaluate_cache):
     metric = evaluate.load(f"./{name}", preset)
+    assert metric.name == metric.metric_name == name
     shutil.rmtree(name)
     install([name])
     run_examples(metric.inputs_description, f"docstring of {name}")
@@ -100,9 +95,7 @@ def test_card(name):
     card = (folder / "README.md").read_text(encoding="utf-8")
     _, front, body = card.split("---\n", 2)
     about = yaml.safe_load(front)
-    assert about["sdk"] == "gradio"
     assert (folder / about["app_file"]).is_file()
-    assert {"evaluate", "metric"} <= set(about["tags"])
     assert about["pinned"] is False
     assert about["title"]
     assert len(about["description"]) > 40

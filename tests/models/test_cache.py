@@ -1,6 +1,5 @@
 """Values of texts in memory, and encoded texts on disk."""
 
-import os
 import shutil
 import signal
 import sqlite3
@@ -17,7 +16,8 @@ import torch
 
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models import cache as module
-from mtmetrics.models.cache import EmbeddingCache, EncodedText, TextCache
+from mtmetrics.models.cache import EmbeddingCache, EncodedText
+from mtmetrics.models.runner import TextCache
 from mtmetrics.models.token_encoder import TokenEncoder
 
 TEXTS = ["Das Haus ist klein.", "the dog", "", "I see the cat", "the dog", "a " * 200, "unknown 字 words"]
@@ -85,22 +85,6 @@ def test_a_second_run_reads_everything(tiny_encoder: Path, tmp_path: Path) -> No
     assert (second.counts.requested, second.counts.loaded, second.counts.computed, second.counts.tokens) == (7, 6, 0, 0)
     second.encode(TEXTS)
     assert second.counts.loaded == 6  # from memory now
-
-
-def test_some_are_stored_and_some_are_new(tiny_encoder: Path, tmp_path: Path) -> None:
-    TokenEncoder(tiny_encoder, embedding_cache=tmp_path).encode(TEXTS[:2])
-    encoder = TokenEncoder(tiny_encoder, embedding_cache=tmp_path)
-    plain = TokenEncoder(tiny_encoder).encode(TEXTS[::-1]).vectors
-    assert encoder.encode(TEXTS[::-1]).vectors == pytest.approx(plain, abs=5e-6)
-    assert (encoder.counts.loaded, encoder.counts.computed) == (2, 4)
-
-
-def test_words_and_texts_are_kept_apart(tiny_encoder: Path, tmp_path: Path) -> None:
-    for _ in range(2):
-        encoder = TokenEncoder(tiny_encoder, embedding_cache=tmp_path)
-        assert encoder.encode_words([["the", "xyz"]]).words.tolist() == [-1, 0, 1, 1, 1, -1]
-        encoder.encode(["the xyz"])
-    assert (encoder.counts.loaded, encoder.counts.computed) == (2, 0)
 
 
 def test_another_model_layer_or_format_reads_nothing_old(
@@ -311,10 +295,3 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / opened(tmp_path / "folder").path.name).mkdir()
     with pytest.raises(MTMetricsError, match="cannot be read or written"):
         opened(tmp_path / "elsewhere")
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(MTMetricsError, match="cannot be read or written"):
-        opened(tmp_path)

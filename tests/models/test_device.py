@@ -7,7 +7,7 @@ import torch
 
 import mtmetrics
 from mtmetrics.errors import InputError
-from mtmetrics.models.device import pick_device, pick_devices, pick_dtype
+from mtmetrics.models.runner import pick_device, pick_devices, pick_dtype
 
 CPU = torch.device("cpu")
 

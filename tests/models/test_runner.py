@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.runner import BatchRunner, is_out_of_memory, replicate
 from mtmetrics.models.token_encoder import TokenEncoder
 
@@ -140,19 +139,6 @@ def test_an_encoder_without_memory_computes_the_same(tiny_encoder: Path) -> None
     assert network.failures == failures
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_language_model_without_memory_computes_the_same(tiny_lm: Path) -> None:
-    usual, model = LanguageModel(tiny_lm), LanguageModel(tiny_lm)
-    network = Limited(50, model._runner.replicas[0][0])
-    model._runner.replicas = [(network, CPU)]
-    texts = [f"the dog {letter}" for letter in "abcdefghij"]
-    assert model.score(texts)[0] == pytest.approx(usual.score(texts)[0], abs=1e-5)
-    assert network.failures == 1
-    message = "language model .*: a text of 100 tokens does not fit into the memory of cpu even alone"
-    with pytest.raises(MTMetricsError, match=message):
-        model.score(["x" * 100])
-
-
 def test_a_model_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     network = torch.nn.Linear(2, 2)
 
@@ -195,15 +181,6 @@ def test_two_copies_of_an_encoder_share_the_work(tiny_encoder: Path, layer: int)
     assert ours.vectors == pytest.approx(theirs.vectors, abs=1e-6)
     assert np.array_equal(ours.token_ids, theirs.token_ids)
     assert encoder.counts == alone.counts
-
-
-def test_two_copies_of_a_language_model_share_the_work(tiny_lm: Path) -> None:
-    texts = ["x" * number for number in range(1, 60)]
-    model = LanguageModel(tiny_lm, device=["cpu", "cpu"], batch_tokens=64)
-    networks, counts = meeting([network for network, _ in model._runner.replicas])
-    model._runner.replicas = [(network, CPU) for network in networks]
-    assert model.score(texts)[0] == pytest.approx(LanguageModel(tiny_lm, device="cpu").score(texts)[0], abs=1e-5)
-    assert min(counts) > 0
 
 
 @pytest.mark.filterwarnings("ignore")

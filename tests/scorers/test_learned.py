@@ -76,11 +76,6 @@ def test_blank_sides_get_the_floor(scorer: LearnedScore) -> None:
         assert scorer.score([""], ["the house"]).segments.tolist() == [-2.0]
 
 
-def test_the_best_of_several_references_counts(scorer: LearnedScore) -> None:
-    single = [scorer.score([reference], ["the house"]).system for reference in REFERENCES]
-    assert scorer.score([REFERENCES], ["the house"]).system == pytest.approx(max(single), abs=1e-5)
-
-
 def test_long_texts_are_cut_and_counted(tmp_path: Path, tiny_encoder: Path) -> None:
     short = load_scorer("esim", regressor=str(artifact(tmp_path / "short", tiny_encoder, max_pieces=4)))
     with pytest.warns(UserWarning, match="cut"):

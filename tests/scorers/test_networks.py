@@ -24,21 +24,6 @@ def test_mix_is_a_scaled_softmax() -> None:
     assert mix.weights().tolist() == pytest.approx([0.0, 2.0])
 
 
-def test_attention_leaves_out_padding() -> None:
-    states = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [9.0, 9.0]]])
-    real = networks.mask(torch.tensor([2]), 3)
-    # The first query has nothing in common with either state, the second is drawn to the second state.
-    found = networks.attended(torch.tensor([[[0.0, 0.0], [0.0, 50.0]]]), states, real)
-    assert found[0].tolist() == [pytest.approx([0.5, 1.0]), pytest.approx([0.0, 2.0])]
-
-
-def test_pooling_leaves_out_padding() -> None:
-    states = torch.tensor([[[-1.0, -4.0], [-3.0, -2.0], [7.0, 7.0]]])
-    real = networks.mask(torch.tensor([2]), 3)
-    assert networks.averages(states, real).tolist() == [[-2.0, -3.0]]
-    assert networks.maxima(states, real).tolist() == [[-1.0, -2.0]]
-
-
 def test_sequence_dropout_drops_an_entry_everywhere() -> None:
     torch.manual_seed(0)
     dropped = networks.SequenceDropout(0.5)(torch.ones(3, 5, 40))
@@ -54,18 +39,6 @@ def test_first_weights_of_the_lstm() -> None:
     assert not lstm.backwards.bias_ih_l0.any()
     recurrent = lstm.backwards.weight_hh_l0
     assert torch.allclose(recurrent.T @ recurrent, torch.eye(4), atol=1e-5)
-
-
-def test_lstm_is_that_of_torch() -> None:
-    torch.manual_seed(0)
-    lstm, expected = networks.TwoWayLSTM(6, 4), torch.nn.LSTM(6, 4, batch_first=True, bidirectional=True)
-    for direction, end in ((lstm.forwards, ""), (lstm.backwards, "_reverse")):
-        for name, values in direction.named_parameters():
-            getattr(expected, name + end).data.copy_(values)
-    sequences, lengths = torch.randn(3, 5, 6), torch.tensor([5, 1, 3])
-    found = lstm(sequences, lengths)
-    for row, length in enumerate(lengths.tolist()):
-        assert torch.allclose(found[row, :length], expected(sequences[row : row + 1, :length])[0][0], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["bilstm", "attention", "esim"])
@@ -124,15 +97,6 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     assert {values.dtype for values in read.state_dict().values()} == {torch.float32}
     features = torch.tensor([[0.4, 0.1], [0.9, -0.3]])
     assert torch.allclose(read(*pairs(2), features), network(*pairs(2), features), atol=2e-3)
-
-
-def test_members_are_averaged() -> None:
-    network = build(members=2)
-    first, second, lengths = pairs(2)
-    members = zip(network.members, (slice(6), slice(6, 12)), strict=True)
-    scores = [member(first[:, :, own], second[:, :, own], lengths) for member, own in members]
-    assert torch.allclose(network(first, second, lengths), (scores[0] + scores[1]) / 2)
-    assert not torch.allclose(scores[0], scores[1])
 
 
 def test_mixes_have_a_row_per_member_and_one_for_features() -> None:

@@ -13,7 +13,7 @@ from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.bertr import BERTR
 from mtmetrics.scorers.distilscore import DistilScore
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.sentsim import SentSim, min_max
+from mtmetrics.scorers.sentsim import SentSim
 
 REFERENCES = ["the house is small.", "i see the cat", "the dog sleeps not!", "a tree stands there"]
 PREDICTIONS = ["the small house", "i see a tree", "the dog sleeps not!", " "]
@@ -27,14 +27,6 @@ def scorers(encoder: TokenEncoder) -> list[Scorer]:
         DistilScore(sentences, against="reference"),
         SentSim(encoder, sentences, setting="mt-ref", normalize="fixed", bounds=bounds),
     ]
-
-
-def test_bertr_by_plain_loops(encoder: TokenEncoder) -> None:
-    result = BERTR(encoder).score(REFERENCES[:2], PREDICTIONS[:2])
-    for *pair, score in zip(REFERENCES, PREDICTIONS, result.segments, strict=False):
-        sides = [encoder.encode([text]).vectors[1:-1] for text in pair]
-        x, y = ([vector / np.linalg.norm(vector) for vector in side] for side in sides)
-        assert score == pytest.approx(np.mean([max(float(r @ p) for p in y) for r in x]), abs=1e-6)
 
 
 def test_bertr_against_the_source_uses_the_map(encoder: TokenEncoder) -> None:
@@ -132,12 +124,6 @@ def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenE
     several = scorer.score([["x", "the house"], ["cat"]], ["the house", "dog"])
     assert several.parts["sss"][0] == pytest.approx(1.0)
     assert several.segments == pytest.approx([np.e, 1.0])
-
-
-def test_min_max() -> None:
-    assert min_max(np.array([0.0, 2.0, 5.0]), 1.0, 3.0).tolist() == [0.0, 0.5, 1.0]
-    assert min_max(np.array([2.0, 2.0]), 2.0, 2.0).tolist() == [0.5, 0.5]
-    assert min_max(np.array([1.0, 1.0 + 1e-8]), 1.0, 1.0 + 1e-8).tolist() == [0.5, 0.5]
 
 
 def test_sentsim_settings(encoder: TokenEncoder) -> None:

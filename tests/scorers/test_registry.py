@@ -12,7 +12,7 @@ from mtmetrics.cli.options import add_metric_options
 from mtmetrics.errors import InputError
 from mtmetrics.layout import metric_names, metric_path
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.registry import METRICS, load_scorer
+from mtmetrics.scorers.registry import METRICS
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,6 @@ def test_what_is_compared(metric: str, given: list, asked: str | None, column: s
 def test_what_cannot_be_compared(metric: str, given: list, asked: str | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
         METRICS[metric].choose(given, asked)
-
-
-def test_options_of_other_metrics_are_refused() -> None:
-    with pytest.raises(InputError, match="bertr has no option 'ngram'; it takes: preset, lang_pair, against"):
-        load_scorer("bertr", preset="mini", ngram=2)
 
 
 def test_every_script_has_a_scorer_that_says_its_name() -> None:

@@ -241,13 +241,6 @@ def test_the_preset_of_the_paper_names_the_command() -> None:
         load_scorer("uscore", lang_pair="de-en", pool=ModelPool(local_files_only=True))
 
 
-def test_mini_is_there_at_once() -> None:
-    scorer = load_scorer("uscore", preset="mini", lang_pair="de-en", pool=ModelPool(device="cpu"))
-    predictions = ["The house is small.", "The weather was good yesterday."]
-    scores = scorer.score(["Das Haus ist klein."] * 2, predictions).segments
-    assert scores[0] > scores[1]
-
-
 def test_bundled_artifacts_that_are_presets(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bundled = tmp_path / "hub"
     shutil.copytree(folder, bundled / "uscore-tiny-de-en", ignore=shutil.ignore_patterns("hub"))
@@ -255,8 +248,7 @@ def test_bundled_artifacts_that_are_presets(folder: Path, tmp_path: Path, monkey
     (bundled / "catalog.toml").write_text(
         f"[uscore-tiny-de-en]\n{entry}[sentsim-other]\n{entry}[uscore-maps]\n{entry.replace('preset', 'maps')}"
     )
-    for module in ("catalog", "hub"):
-        monkeypatch.setattr(f"mtmetrics.artifacts.{module}.bundled_artifacts", lambda: bundled)
+    monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: bundled)
     assert preset_names("uscore") == ["mini", "paper", "uscore-tiny-de-en"]
     assert load_preset("uscore", "uscore-tiny-de-en").folder == bundled / "uscore-tiny-de-en"
     bundled, same = (load_scorer("uscore", preset=preset) for preset in ("uscore-tiny-de-en", str(folder)))

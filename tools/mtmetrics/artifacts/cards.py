@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.hub import REPOSITORY
+from mtmetrics.artifacts.catalog import REPOSITORY
 from mtmetrics.errors import ArtifactError
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}|multilingual")

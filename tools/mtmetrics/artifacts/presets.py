@@ -5,8 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.catalog import catalog
-from mtmetrics.artifacts.hub import download, hub_source, is_on_hub, local_folder
+from mtmetrics.artifacts.catalog import catalog, download, hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
 
 _FOLDER = Path(__file__).parent / "presets"
@@ -62,7 +61,7 @@ def preset_names(metric: str) -> list[str]:
 
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
-    """Reads a preset, or an artifact that holds a ``preset.toml``, found in the order of `mtmetrics.artifacts.hub`.
+    """Reads a preset, or an artifact that holds a ``preset.toml``, found in the order of `mtmetrics.artifacts.catalog`.
 
     Args:
         metric: name of the metric.

@@ -15,9 +15,8 @@ from packaging.version import InvalidVersion, Version
 
 from mtmetrics import __version__
 from mtmetrics.artifacts.cards import check_model_card, check_space_card
-from mtmetrics.artifacts.catalog import CatalogEntry, catalog
+from mtmetrics.artifacts.catalog import CatalogEntry, catalog, hub_errors
 from mtmetrics.artifacts.files import git_blob_file, sha256_unchanged
-from mtmetrics.artifacts.hub import hub_errors
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.layout import bundled_artifacts, metric_path, source_tree
 

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, update_catalog, verify
+from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, hub_source, pull, update_catalog, verify
 from mtmetrics.artifacts.files import make_folder
-from mtmetrics.artifacts.hub import hub_source, pull
 from mtmetrics.cli.io import print_table
 from mtmetrics.cli.options import progress
 from mtmetrics.cli.space import add_push_options, pushed
@@ -18,7 +17,7 @@ from mtmetrics.inputs import language_pair
 from mtmetrics.layout import bundled_artifacts, source_tree
 
 if TYPE_CHECKING:
-    from mtmetrics.maps.published import PublishedMap
+    from mtmetrics.maps.files import PublishedMap
     from mtmetrics.maps.remapping import Remapping
 
 
@@ -217,7 +216,7 @@ def _pull(name: str, namespace: str | None, out: Path | None) -> dict[str, Any]:
 
 
 def _wanted_maps(entry: CatalogEntry, pairs: list[str] | None) -> "list[PublishedMap]":
-    from mtmetrics.maps.published import published_maps
+    from mtmetrics.maps.files import published_maps
 
     maps = list(published_maps(entry).values())
     known = sorted({item.lang_pair for item in maps})
@@ -252,8 +251,7 @@ def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None
 
 def run_import(args: argparse.Namespace) -> int:
     """Converts matrices and prints what was written."""
-    from mtmetrics.maps.files import map_file_name
-    from mtmetrics.maps.published import import_map
+    from mtmetrics.maps.files import import_map, map_file_name
 
     given: dict[str, str] = {}
     if args.lp is not None:

@@ -94,7 +94,7 @@ def _lacking(requirement: Any) -> str:
 def _device() -> Iterator[Finding]:
     import torch
 
-    from mtmetrics.models.device import pick_device
+    from mtmetrics.models.runner import pick_device
 
     about = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
     yield Finding("ok", f"device 'auto' is {pick_device('auto')} here ({about})")

@@ -15,13 +15,12 @@ from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import METRICS, load_scorer
 
 if TYPE_CHECKING:
-    from mtmetrics.models.device import Devices
     from mtmetrics.scorers.base import Scorer
 
 _COLUMNS = ("sources", "predictions", "references")
 _OWN = {"self", "config_name", "kwargs"}
 _EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - _OWN
-_MODEL_KEYWORDS = ("preset", "device", "dtype", "batch_tokens", "embedding_cache", "local_files_only")
+_MODEL_KEYWORDS = tuple(inspect.signature(ModelPool).parameters)
 _EXAMPLES = {"lang_pair": "'de-en'"}
 
 
@@ -35,13 +34,9 @@ class MetricModule(evaluate.Metric):
     Args:
         config_name: name of a preset; None or ``"default"`` means ``paper``.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
-        device: ``"auto"``, a device, or several of them, see `mtmetrics.models.device.pick_devices`.
-        dtype: number format of the encoders.
-        batch_tokens: padded tokens per encoder batch; fewer where memory runs out.
-        embedding_cache: folder where encoded texts are kept for later runs; None keeps none.
-        local_files_only: never ask the Hub; so do ``HF_HUB_OFFLINE=1``, ``HF_EVALUATE_OFFLINE=1`` and a download
-            configuration with ``local_files_only``.
-        **options: keywords of `evaluate.Metric`, and those of ``compute``.
+        **options: how models are run, see `mtmetrics.scorers.pool.ModelPool`, where `local_files_only` is also what
+            ``HF_EVALUATE_OFFLINE=1`` and a download configuration ask for; keywords of `evaluate.Metric`; and those of
+            ``compute``.
 
     Raises:
         InputError: an unknown keyword or preset.
@@ -60,26 +55,15 @@ class MetricModule(evaluate.Metric):
         by default.
     local_files_only (`bool`): never ask the Hub."""
 
-    def __init__(
-        self,
-        config_name: str | None = None,
-        *,
-        preset: str | Path | None = None,
-        device: "Devices" = "auto",
-        dtype: str = "float32",
-        batch_tokens: int = 4096,
-        embedding_cache: str | Path | None = None,
-        local_files_only: bool = False,
-        **options: Any,
-    ) -> None:
+    def __init__(self, config_name: str | None = None, *, preset: str | Path | None = None, **options: Any) -> None:
         base_options = {name: options.pop(name) for name in _EVALUATE_KEYWORDS & options.keys()}
-        self._refuse_unknown("evaluate.load", options, (*_MODEL_KEYWORDS, *self._option_names()))
+        self._model_options = {name: options.pop(name) for name in _MODEL_KEYWORDS if name in options}
+        self._refuse_unknown("evaluate.load", options, ("preset", *_MODEL_KEYWORDS, *self._option_names()))
         self.defaults = options
-        self._local_files_only = local_files_only or evaluate.config.HF_EVALUATE_OFFLINE
+        offline = self._model_options.pop("local_files_only", False)
+        self._local_files_only = offline or evaluate.config.HF_EVALUATE_OFFLINE
         chosen = _preset_name(self.metric_name, config_name, preset)
         self.preset: Preset = load_preset(self.metric_name, chosen, local_files_only=self._local_files_only)
-        self._model_options: dict[str, Any] = {"device": device, "dtype": dtype, "batch_tokens": batch_tokens}
-        self._model_options["embedding_cache"] = embedding_cache
         try:
             super().__init__(config_name, **base_options)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Keeps what was computed for texts: in memory up to a bound, and on disk for later runs."""
+"""Keeps encoded texts on disk for later runs."""
 
 import contextlib
 import hashlib
@@ -7,10 +7,9 @@ import re
 import sqlite3
 import time
 import zlib
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,45 +37,6 @@ class ReadText(NamedTuple):
 
     text: str | tuple[str, ...]
     reader: str | None
-
-
-class TextCache:
-    """Values of the most recently used texts, up to a total size; without `size` the texts are counted.
-
-    One model owns one cache, so that model, layer and dtype are part of the key by construction.
-    """
-
-    def __init__(self, limit: int, size: Callable[[Any], int] = lambda value: 1) -> None:
-        self.limit = limit
-        self.size = 0
-        self._size_of = size
-        self._values: OrderedDict[Hashable, Any] = OrderedDict()
-
-    def get(self, key: Hashable) -> Any:
-        """The value of a text, now the most recently used one, or None."""
-        if key in self._values:
-            self._values.move_to_end(key)
-        return self._values.get(key)
-
-    def put(self, key: Hashable, value: Any) -> None:
-        """Keeps a value, and drops the least recently used ones beyond the bound."""
-        size = self._size_of(value)
-        if key in self._values or size > self.limit:
-            return
-        self._values[key] = value
-        self.size += size
-        while self.size > self.limit:
-            self.size -= self._size_of(self._values.popitem(last=False)[1])
-
-    def values(self, keys: Sequence[Hashable], compute: Callable[[list[Any]], Iterable[Any]]) -> list[Any]:
-        """The values of texts; those that are not kept are computed in one call, each once."""
-        found = {key: self.get(key) for key in keys}
-        missing = [key for key, value in found.items() if value is None]
-        if missing:
-            found |= zip(missing, compute(missing), strict=True)
-        for key, value in found.items():
-            self.put(key, value)
-        return [found[key] for key in keys]
 
 
 class EmbeddingCache:

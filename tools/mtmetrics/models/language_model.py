@@ -9,9 +9,7 @@ import numpy as np
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, pretrained
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, positive
-from mtmetrics.models.cache import TextCache
-from mtmetrics.models.device import Devices, pick_devices, torch_dtype
-from mtmetrics.models.runner import BatchRunner, replicate
+from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, replicate, torch_dtype
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +34,7 @@ class LanguageModel:
         length_power: the log-likelihood of the tokens is divided by their number to this power, 0 to 1, as beam
             searches do: 1 is the mean, as published; below 1, of texts with the same mean the shorter one is better.
         revision: Hub revision.
-        device: see `mtmetrics.models.device.pick_devices`.
+        device: see `mtmetrics.models.runner.pick_devices`.
         batch_tokens: padded tokens per batch; fewer where memory runs out.
         local_files_only: never ask the Hub.
 

@@ -1,14 +1,17 @@
-"""Runs a network over texts in batches: on one or several devices, and with whatever memory they have."""
+"""Runs a network over texts: on one or several devices, up to a layer, in batches, with whatever memory there is."""
 
 import contextlib
 import copy
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any, Literal
 
-from mtmetrics.errors import MTMetricsError
-from mtmetrics.inputs import warn
+import numpy as np
+
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.inputs import choice, warn
 
 if TYPE_CHECKING:
     import torch
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     Replica = tuple[Any, torch.device]
     Rows = Sequence[Sequence[int]]
 
+DTYPES = ("float32", "bfloat16", "float16")
+Devices = int | str | Sequence[int | str]
 _MOST_PADDING = 1.05
 # What torch raises as plain RuntimeError: on MPS, on the CPU (Linux and Windows), and where CUDA runs out beside
 # torch's own allocator.
@@ -27,8 +32,6 @@ _OUT_OF_MEMORY = (
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
-
-
 # ``texts`` that a network has read, ``segments`` that a metric has scored; and how many.
 Listener = Callable[[Literal["texts", "segments"], int], None]
 _listeners: list[Listener] = []
@@ -48,6 +51,163 @@ def tell(what: Literal["texts", "segments"], count: int) -> None:
     """Tells every listener that so much more is done."""
     for listener in _listeners:
         listener(what, count)
+
+
+def pick_devices(device: Devices) -> "list[torch.device]":
+    """The torch devices of what `pick_device` takes, a list or tuple of that, or names joined by commas, such as
+    ``"cuda:0,cuda:1"``; a device that is named twice is there twice. `InputError` where none is named."""
+    named = device.split(",") if isinstance(device, str) else device if isinstance(device, list | tuple) else [device]
+    if not named:
+        raise InputError(f"device {device!r}: names no device; try 'auto' or 'cpu'")
+    return [pick_device(name) for name in named]
+
+
+def pick_device(device: int | str) -> "torch.device":
+    """The torch device of that name; `InputError` where this machine has none.
+
+    Args:
+        device: ``"auto"`` (CUDA, then MPS, then CPU), a name of torch, or the number of a CUDA device, also in digits.
+    """
+    import torch
+
+    name = str(device).strip()
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        chosen = torch.device(f"cuda:{name}" if name.isdecimal() else name)
+        torch.zeros(1, device=chosen).cpu()
+    except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        cuda = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+        here = ", ".join(["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])])
+        raise InputError(f"device {device!r} cannot be used here ({reason}); this machine has {here}") from None
+    return chosen
+
+
+def pick_dtype(name: str, device: Devices) -> str:
+    """One of `DTYPES`, checked; of ``"auto"`` what suits the devices: ``"bfloat16"`` where all of them compute it
+    natively (CUDA from Ampere, CPUs with AMX or AVX512-BF16), else ``"float32"``."""
+    if choice("dtype", name, (*DTYPES, "auto")) != "auto":
+        return name
+    return "bfloat16" if all(map(_computes_bfloat16, pick_devices(device))) else "float32"
+
+
+def _computes_bfloat16(device: "torch.device") -> bool:
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    if device.type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):  # as before torch 2.10
+        return False
+    able = torch.cpu.get_capabilities()
+    return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
+
+
+def torch_dtype(name: str) -> "torch.dtype":
+    import torch
+
+    return getattr(torch, choice("dtype", name, DTYPES))
+
+
+class LayerTap:
+    """Runs a `transformers` encoder up to one layer; its blocks above are removed.
+
+    Hidden state k is the output of block k, as in ``output_hidden_states``; 0 is the input of the first block. Where k
+    is the last layer, a closing normalisation of the model is applied, as the model itself would.
+    """
+
+    def __init__(self, network: Any, layer: int) -> None:
+        import torch
+
+        depth = network.config.num_hidden_layers
+        lists = [module for module in network.modules() if isinstance(module, torch.nn.ModuleList)]
+        stacks = [found for found in lists if len(found) == depth and not isinstance(found[0], torch.nn.ModuleList)]
+        if not stacks:
+            raise InputError(f"cannot find the {depth} layers of a {network.config.model_type!r} model")
+        blocks = stacks[0]
+        self._network = network
+        self._state: Any = None
+        self._whole = layer == depth
+        if layer == 0:
+            blocks[0].register_forward_pre_hook(self._keep_input, with_kwargs=True)
+        elif not self._whole:
+            blocks[layer - 1].register_forward_hook(self._keep_output)
+        del blocks[max(layer, 1) :]
+
+    def _keep_input(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._state = args[0] if args else kwargs["hidden_states"]
+
+    def _keep_output(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
+        self._state = output[0] if isinstance(output, tuple) else output
+
+    def __call__(self, **inputs: Any) -> Any:
+        try:
+            result = self._network(**inputs)
+            return result.last_hidden_state if self._whole else self._state
+        finally:
+            self._state = None  # also after an error: where memory ran out, it is needed
+
+
+class LayerMix:
+    """Runs an encoder once and returns the (C, layers) weighted sums of the outputs of its layers, one after the
+    other."""
+
+    def __init__(self, network: Any, mix: np.ndarray) -> None:
+        self._network = network
+        self._mix = mix.tolist()
+
+    def __call__(self, **inputs: Any) -> Any:
+        import torch
+
+        states = self._network(**inputs, output_hidden_states=True).hidden_states[1:]
+        sums = []
+        for row in self._mix:
+            if row.count(0.0) == len(row) - 1 and 1.0 in row:
+                sums.append(states[row.index(1.0)])
+                continue
+            # One sum grows in place: as tensors of their own, the products would take the memory of all layers again.
+            total = torch.zeros_like(states[0])
+            for weight, state in zip(row, states, strict=True):
+                if weight:
+                    total.add_(state, alpha=weight)
+            sums.append(total)
+        return torch.cat(sums, -1)
+
+
+class TextCache:
+    """Values of the texts that one model read most recently, up to a total size; without `size` texts are counted."""
+
+    def __init__(self, limit: int, size: Callable[[Any], int] = lambda value: 1) -> None:
+        self.limit = limit
+        self.size = 0
+        self._size_of = size
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def get(self, key: Hashable) -> Any:
+        if key in self._values:
+            self._values.move_to_end(key)
+        return self._values.get(key)
+
+    def put(self, key: Hashable, value: Any) -> None:
+        size = self._size_of(value)
+        if key in self._values or size > self.limit:
+            return
+        self._values[key] = value
+        self.size += size
+        while self.size > self.limit:
+            self.size -= self._size_of(self._values.popitem(last=False)[1])
+
+    def values(self, keys: Sequence[Hashable], compute: Callable[[list[Any]], Iterable[Any]]) -> list[Any]:
+        """The values of texts; those that are not kept are computed in one call, each once."""
+        found = {key: self.get(key) for key in keys}
+        missing = [key for key, value in found.items() if value is None]
+        if missing:
+            found |= zip(missing, compute(missing), strict=True)
+        for key, value in found.items():
+            self.put(key, value)
+        return [found[key] for key in keys]
 
 
 def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> Iterator[list[int]]:
@@ -139,9 +299,16 @@ class BatchRunner:
         batches = length_batches([len(row) for row in rows], lambda: self.batch_tokens)
         stopped = threading.Event()
 
+        def supply() -> Iterator[list[int]]:
+            while not stopped.is_set():
+                with self._lock:
+                    numbers = next(batches, None)
+                if numbers is None:
+                    return
+                yield numbers
+
         def work(replica: "Replica") -> int:
-            supply = self._supply(batches, stopped)
-            return sum(self._run_batch(replica, rows, numbers, compute) for numbers in supply)
+            return sum(self._run_batch(replica, rows, numbers, compute) for numbers in supply())
 
         if len(self.replicas) == 1:
             return work(self.replicas[0])
@@ -152,19 +319,11 @@ class BatchRunner:
             finally:
                 stopped.set()  # after an error or Ctrl-C: the other devices finish the batch that they are at
 
-    def _supply(self, batches: Iterator[list[int]], stopped: threading.Event) -> Iterator[list[int]]:
-        while not stopped.is_set():
-            with self._lock:
-                numbers = next(batches, None)
-            if numbers is None:
-                return
-            yield numbers
-
-    def _run_batch(self, replica: "Replica", rows: "Rows", batch: list[int], compute: "Compute") -> int:
+    def _run_batch(self, replica: "Replica", rows: "Rows", whole: list[int], compute: "Compute") -> int:
         import torch
 
         network, device = replica
-        pending, computed = [batch], 0
+        pending, computed = [whole], 0
         while pending:
             numbers = pending.pop()
             width = max(len(rows[number]) for number in numbers)

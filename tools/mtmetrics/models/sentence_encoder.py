@@ -8,18 +8,12 @@ import numpy as np
 
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, sentence_model
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.models.cache import TextCache
-from mtmetrics.models.device import Devices, pick_devices, pick_dtype
 from mtmetrics.models.packed import Language, PackedTokens, distinct
+from mtmetrics.models.runner import Devices, TextCache, pick_devices, pick_dtype
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
 
 _BATCH = 32
 _CACHE_BYTES = 32 * 2**20
-
-
-def is_sentence_transformer(folder: Path) -> bool:
-    """Whether a model folder describes a sentence-transformers pipeline."""
-    return (folder / "modules.json").is_file()
 
 
 def is_mean_pooled(folder: Path) -> bool:
@@ -61,7 +55,7 @@ class SentenceTransformerEncoder:
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
         revision: Hub revision.
-        device: see `mtmetrics.models.device.pick_devices`; of several, the first.
+        device: see `mtmetrics.models.runner.pick_devices`; of several, the first.
         dtype: number format of the computation.
         local_files_only: never ask the Hub.
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import string
 from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,20 @@ from mtmetrics import __version__
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, own_tokenizers, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import positive
-from mtmetrics.models.cache import EmbeddingCache, EncodedText, ReadText, TextCache
-from mtmetrics.models.device import Devices, pick_devices, pick_dtype, torch_dtype
+from mtmetrics.models.cache import EmbeddingCache, EncodedText, ReadText
 from mtmetrics.models.packed import Language, PackedTokens, distinct
-from mtmetrics.models.runner import BatchRunner, replicate
-from mtmetrics.models.words import text_words, word_table
+from mtmetrics.models.runner import (
+    BatchRunner,
+    Devices,
+    LayerMix,
+    LayerTap,
+    TextCache,
+    pick_devices,
+    pick_dtype,
+    replicate,
+    torch_dtype,
+)
+from mtmetrics.models.words import is_unspaced, text_words
 
 if TYPE_CHECKING:
     import torch
@@ -49,8 +59,8 @@ class TokenEncoder:
         max_pieces: texts are cut at that many word pieces, special tokens not counted, where the model reads more.
         revision: Hub revision.
         device: ``"auto"`` (CUDA, then MPS, then CPU), a device, or several of them, see
-            `mtmetrics.models.device.pick_devices`; each gets a copy of the model and its share of the batches.
-        dtype: ``"float32"``, ``"bfloat16"``, ``"float16"`` or ``"auto"``, see `mtmetrics.models.device.pick_dtype`;
+            `mtmetrics.models.runner.pick_devices`; each gets a copy of the model and its share of the batches.
+        dtype: ``"float32"``, ``"bfloat16"``, ``"float16"`` or ``"auto"``, see `mtmetrics.models.runner.pick_dtype`;
             whatever the weights are stored in.
         batch_tokens: padded tokens per batch; fewer where memory runs out.
         cache_bytes: bound of the cache of encoded texts in memory.
@@ -104,7 +114,7 @@ class TokenEncoder:
         described = f"encoder {self.name}"
         copies = replicate(described, network.eval(), devices)
         mixed = self.mix is not None
-        taps = [_LayerMix(copy, self.mix) if mixed else _LayerTap(copy, self.layer) for copy in copies]
+        taps = [LayerMix(copy, self.mix) if mixed else LayerTap(copy, self.layer) for copy in copies]
         self._runner = BatchRunner(described, taps, devices, batch_tokens, pad=self.tokenizer.pad_token_id or 0)
         self.counts = EncodingCounts()
         self._cache = TextCache(cache_bytes, lambda encoded: encoded.vectors.nbytes)
@@ -115,7 +125,6 @@ class TokenEncoder:
 
     @functools.cached_property
     def word_table(self) -> np.ndarray:
-        """(V,) bool table of `mtmetrics.models.words.word_table` for this encoder's vocabulary."""
         return word_table(self.tokenizer)
 
     def tokenizer_for(self, language: str | None) -> Any:
@@ -139,7 +148,7 @@ class TokenEncoder:
         return self._encode(texts, language)
 
     def encode_words(self, sentences: Sequence[Sequence[str]], language: Language = None) -> PackedTokens:
-        """Encodes sentences that are split into words already; `PackedTokens.words` then counts these words."""
+        """The same of sentences that are split into words already, which `PackedTokens.words` then counts."""
         return self._encode([tuple(words) for words in sentences], language)
 
     def _encode(self, keys: Sequence[Hashable], language: Language) -> PackedTokens:
@@ -178,24 +187,18 @@ class TokenEncoder:
         return packed
 
     def _tokenise(self, keys: list[Any]) -> Iterator[EncodedText]:
-        """In order, those of one language and kind that follow each other in one call."""
-        for (reader, whole), group in itertools.groupby(keys, _reading):
-            texts = [key.text if isinstance(key, ReadText) else key for key in group]
-            tokenizer = self.tokenizer if reader is None else self._readers[reader]
-            yield from self._tokenised(tokenizer, texts if whole else [list(words) for words in texts], not whole)
-
-    def _tokenised(self, tokenizer: Any, batch: list[Any], split: bool) -> list[EncodedText]:
-        encoded = tokenizer(batch, truncation=True, max_length=self.max_length, is_split_into_words=split)
+        """In order, without vectors; those of one tokenizer and kind that follow each other in one call."""
         nothing = np.zeros((0, self.dim), dtype=np.float32)
-        return [
-            EncodedText(
-                nothing,
-                np.array(encoded["input_ids"][number], dtype=np.int64),
-                np.array([-1 if word is None else word for word in encoded.word_ids(number)], dtype=np.int64),
-                bool(encoded.encodings[number].overflowing),
-            )
-            for number in range(len(batch))
-        ]
+        given = (key if isinstance(key, ReadText) else ReadText(key, None) for key in keys)
+        for (reader, kind), group in itertools.groupby(given, lambda key: (key.reader, type(key.text))):
+            texts = [key.text if kind is str else list(key.text) for key in group]
+            tokenizer = self._readers.get(reader or "", self.tokenizer)
+            options = {"max_length": self.max_length, "is_split_into_words": kind is not str}
+            encoded = tokenizer(texts, truncation=True, **options)
+            for number, ids in enumerate(encoded["input_ids"]):
+                words = [-1 if word is None else word for word in encoded.word_ids(number)]
+                cut = bool(encoded.encodings[number].overflowing)
+                yield EncodedText(nothing, np.array(ids, dtype=np.int64), np.array(words, dtype=np.int64), cut)
 
     def _compute(self, packed: PackedTokens, texts: list[slice]) -> None:
         """Fills in the vectors of texts whose tokens are there."""
@@ -227,12 +230,6 @@ class TokenEncoder:
             "devices": sorted({device.type for device in devices}),
             "versions": [__version__, torch.__version__, transformers.__version__, tokenizers.__version__],
         }
-
-
-def _reading(key: Any) -> tuple[str | None, bool]:
-    """With which tokenizer a text is read, and whether it is a whole text, not words."""
-    text, reader = key if isinstance(key, ReadText) else (key, None)
-    return reader, isinstance(text, str)
 
 
 def _max_length(tokenizer: Any, config: Any) -> int:
@@ -271,66 +268,40 @@ class LayerView:
         return tokens.with_vectors(lambda vectors: vectors[:, self._columns])
 
 
-class _LayerTap:
-    """Runs a `transformers` encoder up to one layer; its blocks above are removed.
+def word_table(tokenizer: Any) -> np.ndarray:
+    """(V,) bool table over the vocabulary: true for special tokens and for first pieces of words that are no
+    punctuation.
 
-    Hidden state k is the output of block k, as in ``output_hidden_states``; 0 is the input of the first block. Where k
-    is the last layer, a closing normalisation of the model is applied, as the model itself would.
+    WordPiece vocabularies: false for single ASCII punctuation characters and for pieces that contain ``##``, as in the
+    first published code of XMoverScore. SentencePiece vocabularies, for which the authors wrote no filter, get the
+    equivalent: false for pieces of ASCII punctuation alone, and for pieces without the space mark, unless they begin
+    with a character of a script that is written without spaces (multilingual BERT splits Chinese text into characters,
+    none of which carries ``##``).
+
+    Raises:
+        InputError: the vocabulary marks words in neither way (byte-level BPE, for example).
     """
-
-    def __init__(self, network: Any, layer: int) -> None:
-        import torch
-
-        depth = network.config.num_hidden_layers
-        lists = [module for module in network.modules() if isinstance(module, torch.nn.ModuleList)]
-        stacks = [found for found in lists if len(found) == depth and not isinstance(found[0], torch.nn.ModuleList)]
-        if not stacks:
-            raise InputError(f"cannot find the {depth} layers of a {network.config.model_type!r} model")
-        blocks = stacks[0]
-        self._network = network
-        self._state: Any = None
-        self._whole = layer == depth
-        if layer == 0:
-            blocks[0].register_forward_pre_hook(self._keep_input, with_kwargs=True)
-        elif not self._whole:
-            blocks[layer - 1].register_forward_hook(self._keep_output)
-        del blocks[max(layer, 1) :]
-
-    def _keep_input(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._state = args[0] if args else kwargs["hidden_states"]
-
-    def _keep_output(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
-        self._state = output[0] if isinstance(output, tuple) else output
-
-    def __call__(self, **inputs: Any) -> Any:
-        try:
-            result = self._network(**inputs)
-            return result.last_hidden_state if self._whole else self._state
-        finally:
-            self._state = None  # also after an error: where memory ran out, it is needed
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    special = set(tokenizer.all_special_ids)
+    table = np.ones(max(vocabulary.values()) + 1, dtype=bool)
+    if any(piece.startswith("##") for piece in vocabulary):
+        rule = _wordpiece
+    elif any(piece.startswith("▁") for piece in vocabulary):
+        rule = _sentencepiece
+    else:
+        known = "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies"
+        raise InputError(f"{known}; this encoder has another one: use variant='release', which keeps all tokens")
+    for piece, number in vocabulary.items():
+        table[number] = number in special or rule(piece)
+    return table
 
 
-class _LayerMix:
-    """Runs an encoder once and returns the (C, layers) weighted sums of the outputs of its layers, one after the
-    other."""
+def _wordpiece(piece: str) -> bool:
+    return "##" not in piece and not (len(piece) == 1 and piece in string.punctuation)
 
-    def __init__(self, network: Any, mix: np.ndarray) -> None:
-        self._network = network
-        self._mix = mix.tolist()
 
-    def __call__(self, **inputs: Any) -> Any:
-        import torch
-
-        states = self._network(**inputs, output_hidden_states=True).hidden_states[1:]
-        sums = []
-        for row in self._mix:
-            if row.count(0.0) == len(row) - 1 and 1.0 in row:
-                sums.append(states[row.index(1.0)])
-                continue
-            # One sum grows in place: as tensors of their own, the products would take the memory of all layers again.
-            total = torch.zeros_like(states[0])
-            for weight, state in zip(row, states, strict=True):
-                if weight:
-                    total.add_(state, alpha=weight)
-            sums.append(total)
-        return torch.cat(sums, -1)
+def _sentencepiece(piece: str) -> bool:
+    text = piece.removeprefix("▁")
+    if not text or all(character in string.punctuation for character in text):
+        return False
+    return piece.startswith("▁") or is_unspaced(text[0])

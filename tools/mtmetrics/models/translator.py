@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_label, pretrained
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import language_pair, positive
-from mtmetrics.models.cache import TextCache
-from mtmetrics.models.device import Devices, pick_devices, torch_dtype
-from mtmetrics.models.runner import BatchRunner, replicate
+from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, replicate, torch_dtype
 
 if TYPE_CHECKING:
     import torch
@@ -124,7 +122,7 @@ class Translator:
         beams: hypotheses of the beam search; 1 is greedy, None takes the model's own number, see `own_beams`.
         max_length: tokens that a translation may have, with those around the text; it is cut there.
         revision: Hub revision.
-        device: see `mtmetrics.models.device.pick_devices`.
+        device: see `mtmetrics.models.runner.pick_devices`.
         batch_tokens: padded tokens of the sources per batch and beam; fewer where memory runs out.
         local_files_only: never ask the Hub.
 

@@ -1,9 +1,8 @@
-"""What is known of a vocabulary: which entries count as words, the words of a text, and weights of tokens."""
+"""The words of a text, scripts without spaces between them, and weights of the tokens of a vocabulary."""
 
 import dataclasses
 import hashlib
 import itertools
-import string
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,36 +18,6 @@ if TYPE_CHECKING:
 
 # Scripts that are written without spaces: there a SentencePiece entry without the space mark is no continuation.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "IDEOGRAPHIC")
-
-
-def word_table(tokenizer: Any) -> np.ndarray:
-    """(V,) bool table over the vocabulary: true for special tokens and for first pieces of words that are no
-    punctuation.
-
-    WordPiece vocabularies: false for single ASCII punctuation characters and for pieces that contain ``##``, as in the
-    first published code of XMoverScore. SentencePiece vocabularies, for which the authors wrote no filter, get the
-    equivalent: false for pieces of ASCII punctuation alone, and for pieces without the space mark, unless they begin
-    with a character of a script that is written without spaces (multilingual BERT splits Chinese text into characters,
-    none of which carries ``##``).
-
-    Raises:
-        InputError: the vocabulary marks words in neither way (byte-level BPE, for example).
-    """
-    vocabulary: dict[str, int] = tokenizer.get_vocab()
-    special = set(tokenizer.all_special_ids)
-    table = np.ones(max(vocabulary.values()) + 1, dtype=bool)
-    if any(piece.startswith("##") for piece in vocabulary):
-        rule = _wordpiece
-    elif any(piece.startswith("▁") for piece in vocabulary):
-        rule = _sentencepiece
-    else:
-        what = (
-            "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies; this encoder has another one"
-        )
-        raise InputError(f"{what}: use variant='release', which keeps all tokens")
-    for piece, number in vocabulary.items():
-        table[number] = number in special or rule(piece)
-    return table
 
 
 def text_words(tokenizer: Any, text: str, max_length: int) -> tuple[list[str], np.ndarray]:
@@ -70,17 +39,6 @@ def text_words(tokenizer: Any, text: str, max_length: int) -> tuple[list[str], n
         positions[token] = len(words) - 1
         last = word
     return words, positions
-
-
-def _wordpiece(piece: str) -> bool:
-    return "##" not in piece and not (len(piece) == 1 and piece in string.punctuation)
-
-
-def _sentencepiece(piece: str) -> bool:
-    text = piece.removeprefix("▁")
-    if not text or all(character in string.punctuation for character in text):
-        return False
-    return piece.startswith("▁") or is_unspaced(text[0])
 
 
 def is_unspaced(character: str) -> bool:

@@ -87,6 +87,9 @@ class Scorer(abc.ABC):
 
     Its models are the first arguments of ``__init__``; what a user may set follows as keywords, and stands nowhere
     else: ``from_preset`` passes such settings on as they are, and `mtmetrics.scorers.registry` reads their names there.
+    ``from_preset`` takes `preset`, a name or a folder with a preset.toml, `lang_pair`, such as ``"de-en"``, and `pool`,
+    loaded models to share. It raises an `InputError` for an unknown preset, pair or option, and an `ArtifactError`
+    where something that the preset names cannot be loaded; nothing falls back silently.
 
     Attributes:
         metric: name of the metric.

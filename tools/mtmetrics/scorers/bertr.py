@@ -22,8 +22,7 @@ from mtmetrics.scorers.base import (
     preset_map,
     thread_count,
 )
-from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.signature import dtype_name, map_name, model_name, signature
+from mtmetrics.scorers.pool import ModelPool, dtype_name, map_name, model_name, signature
 
 
 class BERTR(Scorer):
@@ -91,9 +90,8 @@ class BERTR(Scorer):
         """BERTR as a preset describes it.
 
         Args:
-            preset: name of a preset, or a folder with a preset.toml.
-            lang_pair: such as ``"de-en"``; needed where the preset chooses the encoder by language, and for maps.
-            pool: loaded models to share.
+            preset, pool: see `Scorer`.
+            lang_pair: needed where the preset chooses the encoder by language, and for maps.
             against: compare with the ``"reference"`` (by default) or with the ``"source"``, which needs a multilingual
                 encoder.
             encoder: another encoder than the preset's.
@@ -101,10 +99,6 @@ class BERTR(Scorer):
             map: against the source, ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
             maps: a map file, a folder of maps, or the name of a map artifact.
             **settings: of the class.
-
-        Raises:
-            InputError: an unknown preset, pair or option.
-            ArtifactError: something that the preset names cannot be loaded.
         """
         bundle, pool = cls.open_preset(preset, pool)
         compared: Any = compared_with(bundle, against, usual="reference")

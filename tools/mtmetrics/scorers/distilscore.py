@@ -18,8 +18,7 @@ from mtmetrics.scorers.base import (
     languages,
     text_cosines,
 )
-from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.signature import dtype_name, model_name, signature
+from mtmetrics.scorers.pool import ModelPool, dtype_name, model_name, signature
 
 
 class DistilScore(Scorer):
@@ -61,18 +60,12 @@ class DistilScore(Scorer):
         """DistilScore as a preset describes it.
 
         Args:
-            preset: name of a preset, or a folder with a preset.toml.
-            lang_pair: such as ``"de-en"``; recorded in the signature.
-            pool: loaded models to share.
+            preset, lang_pair, pool: see `Scorer`.
             against: compare with the ``"source"`` (by default, unless the preset knows references only) or with the
                 ``"reference"``.
             encoder: a sentence-transformers model, or an encoder whose token vectors are averaged, instead of the
                 preset's.
             layer: hidden state of an encoder that is averaged.
-
-        Raises:
-            InputError: an unknown preset, pair or option.
-            ArtifactError: something that the preset names cannot be loaded.
         """
         bundle, pool = cls.open_preset(preset, pool)
         languages(bundle, lang_pair)

@@ -11,13 +11,11 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
-from mtmetrics.models.device import pick_devices
 from mtmetrics.models.packed import PackedTokens
-from mtmetrics.models.runner import length_batches
+from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, text_languages, thread_count
-from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.signature import dtype_name, model_name, signature
+from mtmetrics.scorers.pool import ModelPool, dtype_name, model_name, signature
 
 if TYPE_CHECKING:
     import torch
@@ -136,9 +134,7 @@ class LearnedScore(Scorer):
         """A learned metric as a preset describes it.
 
         Args:
-            preset: name of a preset, or a folder with a preset.toml.
-            lang_pair: such as ``"de-en"``; recorded in the signature.
-            pool: loaded models to share.
+            preset, lang_pair, pool: see `Scorer`.
             against: ``"reference"`` or ``"source"``; chooses among the regressors of a preset. One regressor can do one
                 of them only.
             regressor: folder, bundled artifact or Hub repository of another regressor than the preset's.
@@ -147,8 +143,8 @@ class LearnedScore(Scorer):
             **settings: of the class.
 
         Raises:
-            InputError: an unknown preset, pair or option; or the regressor compares with something else than asked.
-            ArtifactError: the regressor or its encoder cannot be loaded, or is of another kind.
+            InputError: as of `Scorer`; or the regressor compares with something else than asked.
+            ArtifactError: as of `Scorer`; or the regressor is of another kind.
         """
         bundle, pool = cls.open_preset(preset, pool)
         languages(bundle, lang_pair)

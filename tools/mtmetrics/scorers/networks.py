@@ -275,14 +275,8 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
     def forward(
         self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths, features: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """(B,) mean scores over the networks.
-
-        Args:
-            other: (B, n, members * width) vectors of the references or sources, mixed for each network.
-            prediction: (B, m, members * width) vectors of the translations.
-            lengths: (B,) lengths of each side, at least 1.
-            features: (B, f) as they were computed.
-        """
+        """(B,) mean scores over the networks, of sides with members * width numbers per piece, mixed for each network,
+        and (B, f) features as they were computed; else as `PooledBiLSTM.forward`."""
         standard = None if features is None else (features - self.feature_mean) / self.feature_scale
         scores = []
         for number, member in enumerate(self.members):

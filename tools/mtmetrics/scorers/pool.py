@@ -1,20 +1,22 @@
-"""Models that are loaded once and shared."""
+"""The models of scorers, loaded once and shared, and the line that pins them with all else that a score depends on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from mtmetrics import __version__
 from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_size
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.device import pick_dtype
 from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.runner import pick_dtype
 from mtmetrics.models.token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
-    from mtmetrics.models.device import Devices
+    from mtmetrics.maps.remapping import Remapping
     from mtmetrics.models.packed import Encoder
+    from mtmetrics.models.runner import Devices
     from mtmetrics.models.sentence_encoder import MeanPooledEncoder
     from mtmetrics.models.static_vectors import StaticVectors
     from mtmetrics.models.token_encoder import LayerView
@@ -26,8 +28,8 @@ class ModelPool:
     """Encoders, language models and translators that were loaded already, so that several scorers share them.
 
     Args:
-        device: ``"auto"``, a device, or several of them, see `mtmetrics.models.device.pick_devices`.
-        dtype: number format of the encoders, see `mtmetrics.models.device.pick_dtype`.
+        device: ``"auto"``, a device, or several of them, see `mtmetrics.models.runner.pick_devices`.
+        dtype: number format of the encoders, see `mtmetrics.models.runner.pick_dtype`.
         batch_tokens: padded tokens per encoder batch; fewer where memory runs out.
         embedding_cache: folder where encoded texts are kept for later runs; None keeps none.
         local_files_only: never ask the Hub.
@@ -70,7 +72,7 @@ class ModelPool:
         from mtmetrics.models import sentence_encoder as sentences
 
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
-        if not sentences.is_sentence_transformer(folder):
+        if not (folder / "modules.json").is_file():  # no pipeline of sentence-transformers
             tokens = self.encoder(model, layer=layer, revision=revision)
             return self._once(("mean", model, layer, revision), lambda: sentences.MeanPooledEncoder(tokens))
         if layer is not None:
@@ -131,3 +133,36 @@ class ModelPool:
         if key not in self._loaded:
             self._loaded[key] = load()
         return self._loaded[key]
+
+
+class Pinned(Protocol):
+    """A model that a signature names by its label and the 8 hexadecimal digits that pin its numbers."""
+
+    label: str
+    fingerprint: str
+
+
+def signature(metric: str, fields: Mapping[str, object]) -> str:
+    """``metric|key:value|...|v:VERSION``; fields whose value is None are left out.
+
+    Example:
+        >>> signature("xmoverscore", {"lp": "de-en", "layer": 12, "drop": None}).rsplit("|", 1)[0]
+        'xmoverscore|lp:de-en|layer:12'
+    """
+    shown = [f"{key}:{value}" for key, value in fields.items() if value is not None]
+    return "|".join([metric, *shown, f"v:{__version__}"])
+
+
+def model_name(model: Pinned | None) -> str | None:
+    """Label and fingerprint of a model; None where there is none."""
+    return None if model is None else f"{model.label}#{model.fingerprint}"
+
+
+def map_name(remapping: "Remapping | None") -> str:
+    """Kind and fingerprint of a map, or ``none``."""
+    return "none" if remapping is None else f"{remapping.kind}#{remapping.fingerprint}"
+
+
+def dtype_name(dtype: str) -> str:
+    """A number format in short."""
+    return {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[dtype]

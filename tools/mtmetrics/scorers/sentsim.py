@@ -26,31 +26,19 @@ from mtmetrics.scorers.base import (
     text_languages,
     thread_count,
 )
-from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.signature import dtype_name, model_name, signature
+from mtmetrics.scorers.pool import ModelPool, dtype_name, model_name, signature
 
 Setting = Literal["src-mt", "mt-ref"]
 SETTINGS: dict[Setting, Literal["sources", "references"]] = {"src-mt": "sources", "mt-ref": "references"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """One of the measures that SentSim combines."""
-
-    falls: bool  # a better translation has a lower value (a distance)
-    floor: float | None  # value of a segment with a blank side; None where the measure has no worst value
-
-
-PARTS: dict[str, Part] = {
-    # Cosine of sentence vectors (Sec. 3.3).
-    "sss": Part(False, -1.0),
-    # F1 of BERTScore (Sec. 3.2).
-    "bertscore": Part(False, 0.0),
-    # Word Mover's Distance between contextual vectors (Sec. 3.1).
-    "wmd": Part(True, None),
-    # Sentence Mover's Distance: between mean token vectors (App. A.1).
-    "smd": Part(True, None),
-}
+# Cosine of sentence vectors (Sec. 3.3), F1 of BERTScore (Sec. 3.2), Word Mover's Distance between contextual vectors
+# (Sec. 3.1), Sentence Mover's Distance between mean token vectors (App. A.1).
+PARTS = ("sss", "bertscore", "wmd", "smd")
+# Of these a better translation has a lower value.
+_DISTANCES = ("wmd", "smd")
+# Values of a segment with a blank side; a distance has no worst value.
+_FLOORS = {"sss": -1.0, "bertscore": 0.0}
 _MODELS = {"words", "words_revision", "layer", "sentences", "sentences_revision"}
 # Vectors are float32: what differs by less is equal.
 _NOISE = 1e-6
@@ -117,7 +105,7 @@ class SentSim(Scorer):
     ) -> None:
         self.words, self.sentences = words, sentences
         self.parts = tuple(str(combine).split("+"))
-        if not set(self.parts) <= PARTS.keys() or len(set(self.parts)) != len(self.parts):
+        if not set(self.parts) <= set(PARTS) or len(set(self.parts)) != len(self.parts):
             raise InputError(f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'")
         self.weights = self._checked_weights(w1, w2)
         self.setting: Setting = choice("setting", setting, tuple(SETTINGS))
@@ -154,9 +142,8 @@ class SentSim(Scorer):
         """SentSim as a preset describes it; each option that is not None overrides the preset.
 
         Args:
-            preset: name of a preset, or a folder with a preset.toml.
-            lang_pair: such as ``"de-en"``; needed where the preset chooses its models by the target language.
-            pool: loaded models to share.
+            preset, pool: see `Scorer`.
+            lang_pair: needed where the preset chooses its models by the target language.
             setting: see the class; not needed where a preset knows one only.
             words: another encoder of tokens, at its last layer unless `layer` is given.
             variant: ``"bertscore"`` or ``"wmd"``, what the sentence similarity is combined with.
@@ -165,19 +152,10 @@ class SentSim(Scorer):
             normalize, normalize_vectors: see the class; the bounds of a preset belong to its encoder, layer and
                 vectors.
             **settings: of the class.
-
-        Raises:
-            InputError: an unknown preset, pair or option.
-            ArtifactError: something that the preset names cannot be loaded.
         """
         bundle, pool = cls.open_preset(preset, pool)
-        pair = languages(bundle, lang_pair)
-        chosen = _setting(bundle, setting)
-        place, table = _models(bundle, chosen, pair)
+        chosen, place, table = _models(bundle, setting, languages(bundle, lang_pair))
         score = bundle.settings.get("score", {})
-        for key in ("words", "sentences"):
-            if key not in table:
-                raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{place}] table")
         if combine is None:
             combine = VARIANTS[choice("variant", variant or score.get("variant", "bertscore"), list(VARIANTS))]
         elif variant is not None:
@@ -243,14 +221,14 @@ class SentSim(Scorer):
         for name, values in parts.items():
             known = values[~result.empty]
             bounds[name] = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
-            if PARTS[name].floor is None:
+            if name in _DISTANCES:
                 values[result.empty] = bounds[name][1]
         segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
         return dataclasses.replace(result, segments=segments, parts=parts)
 
     def _combine(self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]) -> np.ndarray:
         scaled = {name: min_max(values, *bounds[name]) for name, values in parts.items()}
-        good = [1.0 - values if PARTS[name].falls else values for name, values in scaled.items()]
+        good = [1.0 - values if name in _DISTANCES else values for name, values in scaled.items()]
         return np.array(sum(weight * np.exp(values) for weight, values in zip(self.weights, good, strict=True)))
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
@@ -268,7 +246,7 @@ class SentSim(Scorer):
                 segments = self._combine(parts, self.bounds)
             else:
                 # The bounds of a call are known at its end; until then the plain values choose among references.
-                signed = [-values if PARTS[name].falls else values for name, values in parts.items()]
+                signed = [-values if name in _DISTANCES else values for name, values in parts.items()]
                 segments = np.array(self.weights) @ signed
             results.append(ChunkScores(segments, parts, truncated, empty))
         return results
@@ -304,14 +282,15 @@ class SentSim(Scorer):
         return sentence_mover_distances(x, y)
 
     def _floor(self) -> tuple[float, dict[str, float]]:
-        floors = {name: PARTS[name].floor for name in self.parts}
         if self.normalize == "batch":  # put right when the call is over
-            return -np.inf, {name: value or 0.0 for name, value in floors.items()}
-        worst = {name: self.bounds[name][1] if value is None else value for name, value in floors.items()}
+            return -np.inf, {name: _FLOORS.get(name, 0.0) for name in self.parts}
+        worst = {name: self.bounds[name][1] if name in _DISTANCES else _FLOORS[name] for name in self.parts}
         return sum(self.weights), worst
 
 
-def _setting(bundle: Preset, setting: Any) -> Setting:
+def _models(bundle: Preset, setting: Any, pair: tuple[str, str] | None) -> tuple[Setting, str, dict[str, Any]]:
+    """The setting, and name and content of the table of its models: ``[mt-refs.LANGUAGE]`` of the target, where there
+    is one, else that of the setting."""
     known = [name for name in SETTINGS if name in bundle.settings or f"{name}s" in bundle.settings]
     if not known:
         raise ArtifactError(f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table")
@@ -321,27 +300,25 @@ def _setting(bundle: Preset, setting: Any) -> Setting:
     chosen = known[0] if setting is None else choice("setting", setting, tuple(SETTINGS))
     if chosen not in known:
         raise InputError(f"setting {chosen!r}: preset {bundle.name} has models for {known[0]!r} only")
-    return chosen
-
-
-def _models(bundle: Preset, setting: Setting, pair: tuple[str, str] | None) -> tuple[str, dict[str, Any]]:
-    """The table of the models and its name: ``[mt-refs.LANGUAGE]`` of the target, where there is one, else that of the
-    setting."""
-    by_language = bundle.settings.get(f"{setting}s", {})
+    by_language = bundle.settings.get(f"{chosen}s", {})
     if by_language and pair is None:
         raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its models by the target language")
     if by_language and pair[1] in by_language:
-        return f"{setting}s.{pair[1]}", by_language[pair[1]]
-    return setting, bundle.settings.get(setting, {})
+        place, table = f"{chosen}s.{pair[1]}", by_language[pair[1]]
+    else:
+        place, table = chosen, bundle.settings.get(chosen, {})
+    for key in ("words", "sentences"):
+        if key not in table:
+            raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{place}] table")
+    return chosen, place, table
 
 
 def _encoders(bundle: Preset, pool: ModelPool, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:
     """The encoders of words and of sentences, as one where the model is the same."""
     words, sentences = ((bundle.path(table[key]), table.get(f"{key}_revision")) for key in ("words", "sentences"))
-    both = None
     if words == sentences and type(layer) is int:
         both = pool.words_and_sentences(words[0], layer=layer, revision=words[1])
-    if both:
-        return both
+        if both:
+            return both
     encoder = pool.encoder(words[0], layer=layer, revision=words[1])
     return encoder, pool.sentence_encoder(sentences[0], revision=sentences[1])

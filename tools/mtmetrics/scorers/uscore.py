@@ -23,9 +23,8 @@ from mtmetrics.scorers.base import (
     text_cosines,
     text_languages,
 )
-from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.pool import ModelPool, dtype_name, map_name, model_name, signature
 from mtmetrics.scorers.xmoverscore import XMoverScore
-from mtmetrics.signature import dtype_name, map_name, model_name, signature
 
 WORD_PARTS = ("wmd", "pseudo", "lm")
 LEVELS = ("wrd", "snt")
@@ -155,9 +154,9 @@ class UScore(Scorer):
         """UScore as a preset describes it; each option that is not None overrides the preset.
 
         Args:
-            preset: name of a preset, or a folder with a preset.toml, such as ``mtmetrics uscore`` makes.
-            lang_pair: such as ``"de-en"``; not needed where the preset was made for one.
-            pool: loaded models to share.
+            preset: see `Scorer`; such as ``mtmetrics uscore`` makes.
+            lang_pair: not needed where the preset was made for one.
+            pool: see `Scorer`.
             combine, weights: see the class.
             without: what is left out, besides what the preset leaves out: ``"translation"``, ``"language_model"`` or
                 ``"sentences"``, or several of them joined by ``+``.
@@ -167,9 +166,8 @@ class UScore(Scorer):
             threads: solver threads.
 
         Raises:
-            InputError: an unknown preset, pair or option.
-            ArtifactError: something that the preset names cannot be loaded, or a part that was not left out has no
-                model.
+            InputError: as of `Scorer`.
+            ArtifactError: as of `Scorer`; or a part that was not left out has no model.
         """
         bundle, pool = cls.open_preset(preset, pool)
         lang_pair = lang_pair or bundle.settings.get("lang_pair")

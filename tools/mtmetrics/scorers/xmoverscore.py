@@ -34,8 +34,7 @@ from mtmetrics.scorers.base import (
     text_cosines,
     thread_count,
 )
-from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.signature import dtype_name, map_name, model_name, signature
+from mtmetrics.scorers.pool import ModelPool, dtype_name, map_name, model_name, signature
 
 Side = Literal["source", "target"]
 Pieces = Literal["words", "all"]
@@ -181,9 +180,8 @@ class XMoverScore(Scorer):
         """XMoverScore as a preset describes it; each option that is not None overrides the preset.
 
         Args:
-            preset: name of a preset, or a folder with a preset.toml.
-            lang_pair: such as ``"de-en"``; chooses map and language model.
-            pool: loaded models to share.
+            preset, pool: see `Scorer`.
+            lang_pair: chooses map and language model.
             encoder: an encoder, for ``similarity="cosine"`` also a sentence-transformers model; or a table of static
                 word vectors, whose path may hold ``{lang}`` for one table per language (in a shared space). The layer
                 and the maps of the preset belong to its own encoder: with another one pass `maps`, or ``map="none"``.
@@ -193,10 +191,6 @@ class XMoverScore(Scorer):
             lm: a language model, or ``"none"``, as where a preset has none for the target language.
             weights: ``"uniform"``, or a stored table of inverse document frequencies.
             **settings: of the class.
-
-        Raises:
-            InputError: an unknown preset, pair or option.
-            ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
         """
         bundle, pool = cls.open_preset(preset, pool)
         pair = languages(bundle, lang_pair, needed=True)

@@ -24,7 +24,7 @@ from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, writ
 from mtmetrics.artifacts.models import model_fingerprint, model_label, save_cut
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.inputs import positive
-from mtmetrics.models.device import Devices, pick_devices
+from mtmetrics.models.runner import Devices, pick_devices
 from mtmetrics.training.corpus import short_name
 
 log = logging.getLogger(__name__)

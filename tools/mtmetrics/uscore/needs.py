@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mtmetrics.artifacts.models import loading, model_folder, model_size
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.models.device import pick_devices
+from mtmetrics.models.runner import pick_devices
 from mtmetrics.models.translator import require_mbart
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.textio import iter_lines

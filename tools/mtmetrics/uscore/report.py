@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mtmetrics.artifacts.catalog import REPOSITORY
 from mtmetrics.artifacts.files import write_atomic
-from mtmetrics.artifacts.hub import REPOSITORY
 from mtmetrics.errors import MTMetricsError, require_extra
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.data import Judged, read_judged_segments
