@@ -252,7 +252,7 @@ def test_doctor_of_this_package(run, evaluate_cache, monkeypatch, tmp_path, no_s
 def test_doctor_only_notes_a_missing_extra(run, bundle, evaluate_cache, monkeypatch):
     """Also where the model that needs it is bundled."""
     (presets._FOLDER / "xmoverscore" / "minilm.toml").write_text('[encoder]\nmodel = "all-MiniLM-L6-v2"\n')
-    monkeypatch.setattr("mtmetrics.cli.doctor._is_bundled", lambda metric, name: True)
+    monkeypatch.setattr("mtmetrics.cli.here._is_bundled", lambda metric, name: True)
     monkeypatch.setitem(mtmetrics.errors._MODULES, "minilm", ("no_such_package",))
     code, out, _ = run("doctor")
     assert code == 0

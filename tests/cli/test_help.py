@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mtmetrics.cli.help import EXAMPLES, leaves
-from mtmetrics.cli.main import build_parser, main
+from mtmetrics.cli.main import EXAMPLES, build_parser, leaves, main
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from mtmetrics.cli.language import language_checked
+from mtmetrics.cli.io import language_checked
 
 GERMAN = [
     "Das Haus am Ende der Straße ist klein und alt.",

@@ -224,7 +224,7 @@ def test_a_long_file_is_not_kept(score: Score, tmp_path: Path, monkeypatch: pyte
         return [ChunkScores(values, {"mover": values, "lm": values}, nothing, nothing)]
 
     lines = 100_000
-    monkeypatch.setattr("mtmetrics.cli.io.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines)))
+    monkeypatch.setattr("mtmetrics.textio.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines)))
     monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._score_chunk", chunk)
     out = tmp_path / "scores.parquet"
     assert score("rows.tsv", "--out", out)[0] == 0
@@ -314,7 +314,7 @@ def test_progress_is_finer_than_a_chunk_and_stays_at_the_end(monkeypatch: pytest
         def __exit__(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr(options, "bar", lambda **_: Bar())
+    monkeypatch.setattr(options, "progress", lambda **_: Bar())
     with options.scoring(100):
         for _ in range(2):
             for _ in range(5):
