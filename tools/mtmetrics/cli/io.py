@@ -279,15 +279,19 @@ def language_checked(lang_pair: str | None, columns: Sequence[str], rows: Iterab
         seen.append([text if isinstance(text, str) else text[0] for text in row])
         yield row
     if len(seen) >= _FEWEST:
-        source, target = language_pair(lang_pair)
-        for column, segments in zip(columns, zip(*seen, strict=True), strict=True):
-            language = source if column == "sources" else target
-            if found := _contradicting(language, [text for text in segments if text.strip()]):
-                advice = f"is --lp {lang_pair} right, and is each file where it belongs?"
-                warn(f"{column} are to be {language!r}, but {found}; {advice}")
-                break
+        _warn_once(str(lang_pair), columns, seen)
     seen.clear()
     yield from rows
+
+
+def _warn_once(lang_pair: str, columns: Sequence[str], seen: list[list[str]]) -> None:
+    source, target = language_pair(lang_pair)
+    for column, texts in zip(columns, zip(*seen, strict=True), strict=True):
+        language = source if column == "sources" else target
+        if found := _contradicting(language, [text for text in texts if text.strip()]):
+            advice = f"is --lp {lang_pair} right, and is each file where it belongs?"
+            warn(f"{column} are to be {language!r}, but {found}; {advice}")
+            return
 
 
 def _contradicting(language: str, texts: Sequence[str]) -> str:

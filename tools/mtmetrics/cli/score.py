@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.scorers.registry import load_scorer
 
     with_parts = args.parts and form in _SUMMARIES  # of which they hold the means
-    lowest = _Lowest(_LOWEST if args.segments else 0)
+    lowest = _Lowest()
     make = functools.partial(_WRITERS.get(form, _Writer), form, names, list(specs), args.parts, args.full_precision)
     with opened(args.out, binary=form == "parquet") as stream, contextlib.closing(make(stream)) as writer:
         pool = options.model_pool(args)
@@ -75,7 +75,8 @@ def run(args: argparse.Namespace) -> None:
         kept: list[Results] = []
         with options.scoring(count * len(names) * len(specs)):
             for chunk, results in _scored(scorers, places, len(columns), rows):
-                lowest.add(specs, names, [chunk[place] for place in places], chunk[len(columns) :], results)
+                if args.segments:
+                    lowest.add(specs, names, [chunk[place] for place in places], chunk[len(columns) :], results)
                 writer.add(results)
                 kept.append([[one if with_parts else one.without_parts() for one in systems] for systems in results])
         of_metrics = zip(specs, zip(*kept, strict=True), strict=True)
@@ -157,8 +158,8 @@ def _number(value: float, full: bool) -> str:
 class _Lowest:
     """The segments with the lowest scores of each metric and system, with their texts."""
 
-    def __init__(self, count: int) -> None:
-        self._count, self._before = count, 0
+    def __init__(self) -> None:
+        self._before = 0
         self._kept: dict[tuple[str, str], list[tuple[float, int, str, str]]] = {}
 
     def add(
@@ -176,7 +177,7 @@ class _Lowest:
             for name, texts, result in zip(names, systems, of_metric, strict=True):
                 rows = zip(result.segments.tolist(), numbers, shown, texts, strict=True)
                 kept = self._kept.get((metric, name), [])
-                self._kept[metric, name] = heapq.nsmallest(self._count, itertools.chain(kept, rows))
+                self._kept[metric, name] = heapq.nsmallest(_LOWEST, itertools.chain(kept, rows))
         self._before += len(numbers)
 
     def tables(self, style: str, *, full: bool) -> str:
