@@ -121,8 +121,8 @@ class TokenWeights:
 
         Args:
             encoder: its tokeniser splits the texts.
-            texts: one document each, with its language where the encoder reads some languages differently; repeated ones
-                count as often as they come.
+            texts: one document each, or it and its language, where the encoder reads some languages differently;
+                repeated ones count as often as they come.
             offset: 1 makes all weights positive, as transport needs; 0 gives those of BERTScore (Zhang et al., 2020,
                 Sec. 3), where a token that occurs in every text has none.
 
