@@ -48,6 +48,17 @@ def test_options_of_a_metric_stand_in_its_help_alone(capsys: pytest.CaptureFixtu
     assert "--without" not in own
 
 
+WRONG = ("", "no-such-command", "score --no-such-option", "score --format html", "evaluate", "evaluate --data", "plot")
+WRONG += ("plot pie", "plot bars --data x", "probe guess", "probe preference --format tsv", "artifacts", "data", "idf")
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_wrong_usage_exits_with_2(capsys: pytest.CaptureFixture[str], call: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(call.split())
+    assert (stopped.value.code, capsys.readouterr().out) == (2, "")
+
+
 def test_all_commands_can_be_quiet(parser: argparse.ArgumentParser) -> None:
     assert all("--quiet" in command._option_string_actions for command in leaves(parser))
 

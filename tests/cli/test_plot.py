@@ -9,7 +9,6 @@ import pytest
 from helpers import refused, write, write_jsonl
 
 import mtmetrics.evaluation.plots as plots
-from mtmetrics.cli.main import main
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.scorers.registry import load_scorer
 
@@ -134,10 +133,3 @@ def test_scores_that_are_constant_are_named(plot) -> None:
     code, _, err = plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu")
     problem = "de-en.jsonl (de-en): no correlation for sentbleu (column): the scores are constant"
     assert (code, err) == (0, f"mtmetrics: warning: {problem}\n")
-
-
-@pytest.mark.parametrize("argv", [["plot"], ["plot", "pie"], ["plot", "bars"], ["plot", "bars", "--data", "x"]])
-def test_usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(argv)
-    assert (stopped.value.code, capsys.readouterr().out) == (2, "")

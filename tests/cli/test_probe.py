@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from helpers import refused, write
 
-from mtmetrics.cli.main import main
 from mtmetrics.evaluation.probes import random_order
 from mtmetrics.scorers.registry import load_scorer
 
@@ -131,7 +130,6 @@ def test_sentences_are_drawn_by_seed_and_baselines_have_no_preset(probe, files):
         (["preference"], "pass either one FILE or -s SOURCES and -r REFERENCES"),
         (["preference", "rows.tsv", "-r", "ref"], "pass either one FILE or -s"),
         (["preference", "rows.tsv", "-t", "own"], "(-t needs the latter)"),
-        (["preference", "-s", "src"], "pass either one FILE or -s"),
         (["preference", "empty"], "empty; there are no sentence pairs"),
         (["preference", "none.tsv"], "none.tsv: no such file"),
         (["preference", "words.tsv", "--word-pairs", "empty"], "empty; there are no word pairs"),
@@ -140,17 +138,9 @@ def test_sentences_are_drawn_by_seed_and_baselines_have_no_preset(probe, files):
         (["preference", "rows.tsv", "--plot", "plot.gif"], "must end in .png, .svg, .pdf"),
         (["matching", "rows.tsv", "--plot", "no/plot.png"], "there is no folder no"),
         (["matching", "rows.tsv", "--sentences", "1", "--at", "1"], "cutoff 1: among 1 candidates"),
-        (["matching", "rows.tsv"], "cutoff 5: among 4 candidates"),
         (["matching", "rows.tsv", "--candidates", "0"], "candidates 0"),
         (["matching", "-s", "src", "-r", "empty"], "empty ends after 0 lines"),
     ],
 )
 def test_bad_input_ends_in_one_line(probe, files, argv, message):
     refused(probe(*(files.get(word, word) for word in argv)), message)
-
-
-@pytest.mark.parametrize("argv", [[], ["preference", "--format", "tsv"], ["guess"]])
-def test_bad_usage(argv):
-    with pytest.raises(SystemExit) as stopped:
-        main(["probe", *argv])
-    assert stopped.value.code == 2

@@ -13,7 +13,6 @@ from helpers import refused, write, write_jsonl
 from pyarrow import parquet
 
 from mtmetrics.cli import options
-from mtmetrics.cli.main import main
 from mtmetrics.cli.results import FORMATS
 from mtmetrics.evaluation.significance import bootstrap_interval
 from mtmetrics.models.runner import tell
@@ -137,13 +136,6 @@ def test_bad_usage_is_one_line(score: Score, argv: list[str], code: int, message
     for name, content in (("EMPTY", b""), ("UNEVEN", b"a\tb\nonly one column\n"), ("LATIN", b"a\tb\n\xff\tb\n")):
         Path(name).write_bytes(content)
     refused(score(*argv), message, code)
-
-
-@pytest.mark.parametrize("argv", [["score", "--no-such-option"], ["no-such-command"], []])
-def test_unknown_options_exit_with_2(argv: list[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(argv)
-    assert stop.value.code == 2
 
 
 @pytest.mark.parametrize("form", [None, *FORMATS[1:]])

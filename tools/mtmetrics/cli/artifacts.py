@@ -37,7 +37,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_list(args: argparse.Namespace) -> None:
-    rows = [_row(entry) for entry in catalog().values()]
+    rows = []
+    for entry in catalog().values():
+        files = [path for file in entry.files if (path := bundled_artifacts() / entry.name / file).is_file()]
+        size = sum(path.stat().st_size for path in files) if entry.bundled else None
+        rows.append(dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size})
     if args.format == "json":
         print_json({"artifacts": rows})
         return
@@ -48,12 +52,6 @@ def run_list(args: argparse.Namespace) -> None:
         place = f"{origin['url']}@{origin['commit'][:8]}" if origin else f"{row['repository']}@{row['revision']}"
         lines.append((row["name"], row["kind"], "bundled" if row["bundled"] else place, str(row["files"]), size))
     print_table(lines)
-
-
-def _row(entry: CatalogEntry) -> dict[str, Any]:
-    present = [path for file in entry.files if (path := bundled_artifacts() / entry.name / file).is_file()]
-    size = sum(path.stat().st_size for path in present) if entry.bundled else None
-    return dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size}
 
 
 def run_verify(args: argparse.Namespace) -> int:

@@ -41,27 +41,24 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     args.format = pick_format(args.format)
     specs = options.metric_specs(args)
-    systems = read_systems(args)
-    if len(systems.predictions) < 2:
-        only = f"only one system ({', '.join(systems.predictions)})"
+    others, systems = read_systems(args)
+    if len(systems) < 2:
+        only = f"only one system ({', '.join(systems)})"
         raise InputError(f"{only}: pass -t with a file for each; for one system: mtmetrics score")
     from mtmetrics.evaluation.compare import check_resampling, compare_systems, render_comparison
 
     resampling = {"correction": args.correction, "resamples": args.resamples, "seed": args.seed}
-    check_resampling(len(systems.predictions), **resampling)
+    check_resampling(len(systems), **resampling)
     pool = options.model_pool(args)
     scorers = {}
     # Every metric is loaded before the first one scores, so that a bad option of the last one does not cost an hour.
     for name, spec in specs.items():
         try:
-            scorers[name] = spec.load_for(list(systems.others), pool, args.lp)
+            scorers[name] = spec.load_for(list(others), pool, args.lp)
         except InputError as error:
             raise InputError(f"--metric {name}: {error}") from None
-    with options.scoring(len(scorers) * sum(map(len, systems.predictions.values()))):
-        results = {
-            name: scorer.score_systems(systems.others[scorer.compares], systems.predictions)
-            for name, scorer in scorers.items()
-        }
+    with options.scoring(len(scorers) * sum(map(len, systems.values()))):
+        results = {name: scorer.score_systems(others[scorer.compares], systems) for name, scorer in scorers.items()}
     comparisons = {}
     for name, of_metric in results.items():
         scores = {system: result.segments for system, result in of_metric.items()}

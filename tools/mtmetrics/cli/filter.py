@@ -254,11 +254,8 @@ def _write(out: str | None, rows: _Rows) -> None:
         if form == "parquet":
             _write_parquet(stream, rows)
         else:
-            stream.writelines(map(_tsv if form == "tsv" else _json_line, rows))
-
-
-def _json_line(row: dict[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
+            line = _tsv if form == "tsv" else lambda row: json.dumps(row, ensure_ascii=False) + "\n"
+            stream.writelines(map(line, rows))
 
 
 def _tsv(row: dict[str, Any]) -> str:

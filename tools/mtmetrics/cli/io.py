@@ -58,11 +58,8 @@ class MetricRows(NamedTuple):
     chosen: list[tuple[Column, dict[str, Any]]]
 
 
-class Systems(NamedTuple):
-    """The n translations of each of several systems, and n sources, n references or lists of several, or both."""
-
-    others: dict[Column, list[Any]]
-    predictions: dict[str, list[str]]
+# What n translations are compared with, sources, references or lists of several, or both; and those of each system.
+Systems = tuple[dict[Column, list[Any]], dict[str, list[str]]]
 
 
 class _Opened(NamedTuple):
@@ -123,7 +120,7 @@ def read_systems(args: argparse.Namespace) -> Systems:
     given = opened.columns or []
     columns = [list(column) for column in zip(*_read(args, opened, given), strict=True)]
     others, predictions = columns[: len(given)], columns[len(given) :]
-    return Systems(dict(zip(given, others, strict=True)), dict(zip(opened.names, predictions, strict=True)))
+    return dict(zip(given, others, strict=True)), dict(zip(opened.names, predictions, strict=True))
 
 
 def _require_files(args: argparse.Namespace) -> None:
@@ -260,7 +257,7 @@ def _systems_of_file(path: str) -> Systems:
             others[column].append(row.text(row.required(_KEYS[column])))
         for name in outputs.fields:
             predictions.setdefault(name, []).append(outputs.text(name))
-    return Systems(others, predictions)
+    return others, predictions
 
 
 def language_checked(lang_pair: str | None, columns: Sequence[str], rows: Iterable[_Row]) -> Iterator[_Row]:

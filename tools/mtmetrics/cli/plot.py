@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.evaluate import judged, table_of
@@ -63,18 +63,10 @@ def add_parser(subparsers: Any) -> None:
             options.add_options(plot, _COLUMN)
 
 
-class _Judged(NamedTuple):
-    """The metrics on the data, and a table of their agreement, which names the files and holds the judgements."""
-
-    result: "MetricRuns"
-    entries: "list[Entry]"
-    table: "MetricTable"
-
-
 def _scatter(args: argparse.Namespace) -> None:
     from mtmetrics.evaluation import figures, plots
 
-    table = _judged(args).table
+    _, _, table = _judged(args)
     panels = {
         label: {
             row.scored.entry.title: (column.take(row.scored.scores[number]), column.judgements["human"])
@@ -88,7 +80,7 @@ def _scatter(args: argparse.Namespace) -> None:
 def _bars(args: argparse.Namespace) -> None:
     from mtmetrics.evaluation import figures, plots
 
-    table = _judged(args, intervals=True).table
+    _, _, table = _judged(args, intervals=True)
     several = len(table.labels) > 1
     bars = {
         row.scored.entry.title: [
@@ -110,24 +102,24 @@ def _weights(args: argparse.Namespace) -> None:
         raise InputError("--metric: a plot of weights shows the parts of one metric")
     positive("steps", args.steps)
     args.format = pick_format(args.format)
-    found = _judged(args)
-    parts = _chosen_parts(args.parts, found)
+    result, [whole, *_], table = _judged(args)
+    parts = _chosen_parts(args.parts, *result.with_parts(whole))
     grids = {}
-    for number, (label, column) in enumerate(zip(found.table.labels, found.table.columns, strict=True)):
-        values = {part.title: column.take(found.result.scored(part).scores[number]) for part in parts}
+    for number, (label, column) in enumerate(zip(table.labels, table.columns, strict=True)):
+        values = {part.title: column.take(result.scored(part).scores[number]) for part in parts}
         grids[label] = weights.weight_grid(values, column.judgements["human"], args.steps, coefficient=args.coefficient)
-    whole = weights.mean_grid(grids)
-    metric = found.entries[0].title
-    about = {"metric": metric, "coefficient": args.coefficient}
+    mean = weights.mean_grid(grids)
+    about = {"metric": whole.title, "coefficient": args.coefficient}
     print_text(weights.render_weights(grids, about, args.format), args)
     over = f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids))
-    figures.save_figure(weights.draw_weights(whole, title=f"{metric}: {over}", label=_agreement(args)), args.out)
-    print(f"mtmetrics: {weights.best_weights(whole)}", file=sys.stderr)
+    figures.save_figure(weights.draw_weights(mean, title=f"{whole.title}: {over}", label=_agreement(args)), args.out)
+    print(f"mtmetrics: {weights.best_weights(mean)}", file=sys.stderr)
     print_warnings([_DEVELOPMENT])
 
 
-def _judged(args: argparse.Namespace, *, intervals: bool = False) -> _Judged:
-    """Runs the metrics on the data, and says on standard error what is unusual."""
+def _judged(args: argparse.Namespace, *, intervals: bool = False) -> "tuple[MetricRuns, list[Entry], MetricTable]":
+    """Runs the metrics on the data, and says on standard error what is unusual; the table of their agreement names the
+    files and holds the judgements."""
     from mtmetrics.evaluation.figures import check_plot_file
     from mtmetrics.evaluation.run import Entry
     from mtmetrics.evaluation.table import Measure, remarks
@@ -140,14 +132,13 @@ def _judged(args: argparse.Namespace, *, intervals: bool = False) -> _Judged:
         pool, measure = options.model_pool(args), Measure(args.coefficient)
         result, table = table_of(entries, files, pool, measure, intervals=intervals)
     print_warnings([*result.notes(), *remarks(table)])
-    return _Judged(result, entries, table)
+    return result, entries, table
 
 
-def _chosen_parts(asked: str | None, found: _Judged) -> "list[Entry]":
+def _chosen_parts(asked: str | None, whole: "Entry", *parts: "Entry") -> "list[Entry]":
     """The parts to weigh, as rows of their own."""
     from mtmetrics.scorers.uscore import WORD_PARTS
 
-    whole, *parts = found.result.with_parts(found.entries[0])
     names = [part.part for part in parts]
     # Fig. 4 of Belouadi and Eger (2023): the other parts of UScore hold these, or are of another level.
     of_words = [name for name in names if name in WORD_PARTS] if whole.metric.metric == "uscore" else names

@@ -84,7 +84,11 @@ def run(args: argparse.Namespace) -> None:
     pairs, corpus = _pairs(args, max(sizes, default=args.sentences))
     pool = options.model_pool(args)
     source, target, origin, encoder = _vectors(args, pairs, pool)
-    _check_enough(len(source), encoder.dim)
+    if len(source) < 2:
+        raise InputError(f"{len(source)} pair(s) of vectors determine no map; pass more text")
+    if len(source) < encoder.dim:
+        few = f"{len(source)} pairs of vectors for an encoder of width {encoder.dim}"
+        warn(f"{few}: fewer pairs than dimensions leave most of a map to chance; pass more text")
     sentences = str(len(pairs)) if args.parallel else "0"
     meta = map_meta(encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed))
 
@@ -101,15 +105,6 @@ def run(args: argparse.Namespace) -> None:
         remapping.save(path)
         written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)})
     print_json(written)
-
-
-def _check_enough(pairs: int, width: int) -> None:
-    """Says what too few pairs cannot determine."""
-    if pairs < 2:
-        raise InputError(f"{pairs} pair(s) of vectors determine no map; pass more text")
-    if pairs < width:
-        few = f"{pairs} pairs of vectors for an encoder of width {width}"
-        warn(f"{few}: fewer pairs than dimensions leave most of a map to chance; pass more text")
 
 
 def _curve_sizes(args: argparse.Namespace) -> list[int]:

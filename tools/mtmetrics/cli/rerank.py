@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from mtmetrics.inputs import positive
 from mtmetrics.textio import iter_jsonl, iter_lines, iter_parallel
 
 if TYPE_CHECKING:
-    from mtmetrics.choosing.rerank import Choice, NBest
+    from mtmetrics.choosing.rerank import NBest
 
 # Name of the translation model's score where the input gives it none.
 _MODEL = "model"
@@ -104,7 +105,9 @@ def run(args: argparse.Namespace) -> None:
     with opened(args.out) as stream:
         kept, lists = itertools.tee(rows)
         for (row, _), choice in zip(kept, reranker.choose(item for _, item in lists), strict=True):
-            stream.write((choice.text if plain else json.dumps(row | _shown(choice), ensure_ascii=False)) + "\n")
+            score, *scores = (None if math.isnan(score) else score for score in (choice.score, *choice.scores))
+            row |= {"translation": choice.text, "index": choice.index, "score": score, "scores": scores}
+            stream.write((choice.text if plain else json.dumps(row, ensure_ascii=False)) + "\n")
     counts, mixture = reranker.counts, reranker.mixture
     report |= {**counts, "mbr": args.mbr, "weights": mixture.weights, "metrics": mixture.about()}
     write_report(args.report, report)
@@ -113,11 +116,6 @@ def run(args: argparse.Namespace) -> None:
     text += f"the first one is chosen, {counts['tied']} times several are best"
     weighed = ", ".join(f"{name}={weight:g}" for name, weight in mixture.weights.items())
     print(f"mtmetrics: {text}; weights {weighed}", file=sys.stderr)
-
-
-def _shown(choice: "Choice") -> dict[str, Any]:
-    numbers = [None if score != score else score for score in (choice.score, *choice.scores)]
-    return {"translation": choice.text, "index": choice.index, "score": numbers[0], "scores": numbers[1:]}
 
 
 def _rows(args: argparse.Namespace) -> _Rows:

@@ -98,14 +98,8 @@ def run(args: argparse.Namespace) -> None:
 def _scored(
     scorers: "list[Scorer]", places: list[int], others: int, rows: Iterator[list[Any]]
 ) -> "Iterator[tuple[list[list[Any]], Results]]":
-    """Chunks, as columns, and their results; all metrics score a chunk before the next is read.
-
-    Args:
-        scorers: the metrics; where one of them needs its whole input first, all is one chunk.
-        places: of the column that each compares with.
-        others: number of columns before those of the systems.
-        rows: the input.
-    """
+    """Chunks, as columns, and their results; all metrics score a chunk before the next is read, which is all where one
+    of them needs its whole input first. `places` are those of what each compares with, among the `others` columns."""
     from mtmetrics.scorers.base import chunked, joined
 
     independent = all(scorer.independent for scorer in scorers)
@@ -254,12 +248,10 @@ class _JsonWriter(_Writer):
         self.chunks.append(results)
 
     def finish(self, summaries: "Summaries") -> None:
-        documents = [
-            {"metric": metric} | self._document(place, summaries[metric]) for place, metric in enumerate(self.metrics)
-        ]
-        if len(documents) == 1:
-            del documents[0]["metric"]
-        whole = documents[0] if len(documents) == 1 else {"metrics": documents}
+        documents = {metric: self._document(place, summaries[metric]) for place, metric in enumerate(self.metrics)}
+        [whole, *more] = documents.values()
+        if more:
+            whole = {"metrics": [{"metric": metric} | document for metric, document in documents.items()]}
         json.dump(self._rounded(whole), self.target, ensure_ascii=False, indent=1)
         self.target.write("\n")
 
