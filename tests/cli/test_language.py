@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from mtmetrics.cli.language import language_checked
+from mtmetrics.cli.io import language_checked
 
 GERMAN = [
     "Das Haus am Ende der Straße ist klein und alt.",
@@ -22,6 +22,13 @@ ENGLISH = [
     "In the garden there is a tree with red apples.",
 ]
 RUSSIAN = ["Дом в конце улицы маленький.", "Мы долго ждали автобус.", "Собака не спит.", "Я вижу кошку.", "Там дерево."]
+
+
+def warnings_of(pair: str | None, columns: list[str], rows: list[tuple[str, ...]]) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert list(language_checked(pair, columns, rows)) == rows
+    return [str(warning.message) for warning in caught]
 
 
 @pytest.mark.parametrize(
@@ -42,19 +49,12 @@ def test_one_warning_where_most_of_a_file_is_something_else(
     pair: str | None, sources: list[str], predictions: list[str], expected: str
 ) -> None:
     pytest.importorskip("py3langid", reason="needs the extra 'mining'")
-    rows = list(zip(sources, predictions, strict=False))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert list(language_checked(pair, ["sources", "predictions"], rows)) == rows
-    messages = [str(warning.message) for warning in caught]
+    messages = warnings_of(pair, ["sources", "predictions"], list(zip(sources, predictions, strict=False)))
     assert len(messages) == bool(expected)
-    assert not expected or messages[0].startswith(expected)
+    assert "".join(messages).startswith(expected)
 
 
 def test_without_py3langid_the_script_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "py3langid", None)
     for sources, count in ((ENGLISH, 0), (RUSSIAN, 1)):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            list(language_checked("de-en", ["sources"], [[text] for text in sources]))
-        assert len(caught) == count
+        assert len(warnings_of("de-en", ["sources"], [(text,) for text in sources])) == count

@@ -1,12 +1,13 @@
 """``mtmetrics remap``: what it writes is what it should have fitted, and what it refuses."""
 
+import functools
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import refused, write, write_jsonl
 
-from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError
 from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import Remapping
@@ -19,121 +20,97 @@ PAIRS = [*PAIRS, ("der hund schläft", "the dog sleeps")] * 9
 
 @pytest.fixture
 def parallel(tmp_path: Path) -> str:
-    path = tmp_path / "pairs.tsv"
     rows = (f"{source} {number}\t{target} {number}\n" for number, (source, target) in enumerate(PAIRS))
-    path.write_text("".join(rows), encoding="utf-8")
-    return str(path)
+    return str(write(tmp_path / "pairs.tsv", "".join(rows)))
 
 
-def call(encoder: Path, *argv: str) -> int:
-    return main(["remap", "--encoder", str(encoder), "--lp", "de-en", *argv])
+@pytest.fixture
+def call(tiny_encoder: Path, parallel: str, tmp_path: Path, mtmetrics, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    return functools.partial(mtmetrics, "remap", "--encoder", tiny_encoder, "--lp", "de-en")
 
 
-def test_maps_from_parallel_text(tiny_encoder, parallel, tmp_path, capsys):
-    out = tmp_path / "maps"
+def test_maps_from_parallel_text(call, tiny_encoder):
     options = ["--layer", "2", "--align-layer", "1", "--map", "clp", "umd+clp"]
-    assert call(tiny_encoder, "--parallel", parallel, "--out", str(out), *options) == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert sorted(path.name for path in out.iterdir()) == ["de-en.clp.safetensors", "de-en.umd+clp.safetensors"]
+    code, out, _ = call("--parallel", "pairs.tsv", "--out", "maps", *options)
+    assert (code, sorted(path.name for path in Path("maps").iterdir())) == (
+        0,
+        ["de-en.clp.safetensors", "de-en.umd+clp.safetensors"],
+    )
     encoder, aligner = TokenEncoder(tiny_encoder, layer=2), TokenEncoder(tiny_encoder, layer=1)
     rows = [(f"{source} {number}", f"{target} {number}") for number, (source, target) in enumerate(PAIRS)]
     source, target, _ = vectors_from_sentences(rows, encoder, aligner)
-    loaded = load_map(out, "de-en", "clp", encoder)
+    loaded = load_map("maps", "de-en", "clp", encoder)
     assert loaded.apply(source) == pytest.approx(Remapping.fit("clp", source, target).apply(source), abs=1e-3)
-    assert printed[0]["pairs"] == len(source) == int(loaded.meta["pairs"])
-    assert loaded.meta["corpus"].endswith("pairs.tsv")
-    assert loaded.meta["sentences"] == str(len(rows))
+    assert json.loads(out)[0]["pairs"] == len(source) == int(loaded.meta["pairs"])
+    assert (loaded.meta["corpus"], loaded.meta["sentences"]) == ("pairs.tsv", str(len(rows)))
     with pytest.raises(ArtifactError, match="layer 2, but the encoder in use is .* layer 1"):
-        load_map(out, "de-en", "clp", aligner)
+        load_map("maps", "de-en", "clp", aligner)
+    # They are kept unless something else is asked for.
+    again = ("--parallel", "pairs.tsv", "--out", "maps")
+    refused(call(*again), "de-en.clp.safetensors exists already; pass --overwrite")
+    assert call(*again, "--overwrite")[0] == 0
 
 
-def test_maps_of_sentences(tiny_encoder, parallel, tmp_path, capsys):
-    out = tmp_path / "maps"
-    assert call(tiny_encoder, "--parallel", parallel, "--level", "sentence", "--out", str(out)) == 0
+def test_maps_of_sentences(call, tiny_encoder):
+    assert call("--parallel", "pairs.tsv", "--level", "sentence", "--out", "maps")[0] == 0
     names = [f"de-en.sentence-{kind}.safetensors" for kind in ("clp", "umd")]
-    assert sorted(path.name for path in out.iterdir()) == names
+    assert sorted(path.name for path in Path("maps").iterdir()) == names
     encoder = TokenEncoder(tiny_encoder)
     rows = [[f"{pair[side]} {number}" for number, pair in enumerate(PAIRS)] for side in (0, 1)]
     source, target = ((tokens := encoder.encode(texts)).means()[tokens.index] for texts in rows)
-    loaded = load_map(out, "de-en", "umd", encoder, level="sentence")
+    loaded = load_map("maps", "de-en", "umd", encoder, level="sentence")
     assert abs(loaded.source[0] @ Remapping.fit("umd", source, target).source[0]) == pytest.approx(1, abs=1e-4)
     assert loaded.meta["pairs"] == str(len(PAIRS))
     with pytest.raises(ArtifactError, match="no clp map"):
-        load_map(out, "de-en", "clp", encoder)
-    words = tmp_path / "words.tsv"
-    words.write_text("haus\thouse\n")
-    assert call(tiny_encoder, "--word-pairs", str(words), "--level", "sentence", "--out", str(out)) == 2
-    assert "--level sentence needs --parallel" in capsys.readouterr().err
+        load_map("maps", "de-en", "clp", encoder)
 
 
-def test_maps_from_given_words(tiny_encoder, tmp_path):
-    words = tmp_path / "words.tsv"
-    words.write_text("haus\thouse\nhund\tdog\nkatze\tcat\n\tnothing\n")
-    assert call(tiny_encoder, "--word-pairs", str(words), "--map", "umd", "--out", str(tmp_path / "maps")) == 0
-    encoder = TokenEncoder(tiny_encoder)
+def test_maps_from_given_words(call, tiny_encoder):
     pairs = [("haus", "house"), ("hund", "dog"), ("katze", "cat"), ("", "nothing")]
+    for count, problem in ((1, "1 pair(s) of vectors determine no map"), (2, "2 pairs of vectors for an encoder of")):
+        write(Path("words.tsv"), "".join(f"{source}\t{target}\n" for source, target in pairs[:count]))
+        code, _, err = call("--word-pairs", "words.tsv", "--map", "clp", "--out", "few")
+        assert (code, problem in err) == (2 if count == 1 else 0, True)
+    write(Path("words.tsv"), "".join(f"{source}\t{target}\n" for source, target in pairs))
+    assert call("--word-pairs", "words.tsv", "--map", "umd", "--out", "maps")[0] == 0
+    encoder = TokenEncoder(tiny_encoder)
     source, target, kept = vectors_from_words(pairs, encoder)
     assert kept.tolist() == [0, 1, 2]
-    assert source[1] == pytest.approx(encoder.encode(["hund"]).vectors[1], abs=1e-6)
-    loaded = load_map(tmp_path / "maps", "de-en", "umd", encoder)
+    loaded = load_map("maps", "de-en", "umd", encoder)
     assert abs(loaded.source[0] @ Remapping.fit("umd", source, target).source[0]) == pytest.approx(1, abs=1e-4)
 
 
-def test_too_few_pairs_are_refused_or_named(tiny_encoder, tmp_path, capsys):
-    words, out = tmp_path / "words.tsv", str(tmp_path / "maps")
-    words.write_text("haus\thouse\n")
-    assert call(tiny_encoder, "--word-pairs", str(words), "--map", "clp", "--out", out) == 2
-    assert "1 pair(s) of vectors determine no map" in capsys.readouterr().err
-    words.write_text("haus\thouse\nhund\tdog\n")
-    assert call(tiny_encoder, "--word-pairs", str(words), "--map", "clp", "--out", out) == 0
-    assert "2 pairs of vectors for an encoder of width 16: fewer pairs than dimensions" in capsys.readouterr().err
-
-
-def test_curve_prints_one_row_per_map_and_size(tiny_encoder, parallel, tmp_path, capsys):
-    preset = tmp_path / "preset"
-    preset.mkdir()
-    (preset / "preset.toml").write_text(f'[encoder]\nmodel = "{tiny_encoder}"\n')
-    data = tmp_path / "judged.jsonl"
+def test_curve_prints_one_row_per_map_and_size(call, tiny_encoder):
+    write(Path("preset/preset.toml"), f'[encoder]\nmodel = "{tiny_encoder}"\n')
     rows = [{"lp": "de-en", "source": s, "translation": t, "human": float(i)} for i, (s, t) in enumerate(PAIRS[:3])]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ["--curve", "10,20", "--data", str(data), "--preset", str(preset)]
-    assert call(tiny_encoder, "--parallel", parallel, *options) == 0
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert [" ".join(line[:2]) for line in lines[1:]] == ["none 0", "clp 10", "umd 10", "clp 20", "umd 20"]
-    values = np.array([float(line[3]) for line in lines[1:]])
+    write_jsonl(Path("judged.jsonl"), rows)
+    curve = ("--curve", "10,20", "--data", "judged.jsonl", "--preset", "preset")
+    code, out, _ = call("--parallel", "pairs.tsv", *curve)
+    lines = [line.split("\t") for line in out.splitlines()[1:]]
+    assert (code, [" ".join(line[:2]) for line in lines]) == (0, ["none 0", "clp 10", "umd 10", "clp 20", "umd 20"])
+    values = np.array([float(line[3]) for line in lines])
     assert (abs(values) <= 1).all()
     assert values[1] != values[0]
 
 
 @pytest.mark.parametrize(
-    ("argv", "code", "message"),
+    ("argv", "message"),
     [
-        (["--parallel", "PAIRS"], 2, "--out DIR is needed"),
-        (["--parallel", "none.tsv", "--out", "OUT"], 2, "none.tsv: no such file"),
-        (["--parallel", "PAIRS", "--out", "OUT", "--map", "bam"], 2, "--map 'bam'"),
-        (["--parallel", "PAIRS", "--out", "OUT", "--sentences", "0"], 2, "--sentences 0"),
-        (["--parallel", "PAIRS", "--out", "OUT", "--layer", "9"], 2, "layer 9"),
-        (["--parallel", "PAIRS", "--curve", "5"], 2, "--curve needs --parallel FILE and --data FILE"),
-        (["--parallel", "PAIRS", "--curve", "five", "--data", "x"], 2, "--curve 'five'"),
-        (["--parallel", "PAIRS", "--curve", "99", "--data", "x"], 2, "99 sentence pairs asked for, the files hold 27"),
-        (["--parallel", "PAIRS", "--out", "PAIRS/maps"], 2, "cannot be made"),
-        (["--word-pairs", "EMPTY", "--out", "OUT"], 2, "empty; there are no word pairs"),
+        (["--parallel", "pairs.tsv"], "--out DIR is needed"),
+        (["--parallel", "none.tsv", "--out", "out"], "none.tsv: no such file"),
+        (["--parallel", "pairs.tsv", "--out", "out", "--map", "bam"], "--map 'bam'"),
+        (["--parallel", "pairs.tsv", "--out", "out", "--sentences", "0"], "--sentences 0"),
+        (["--parallel", "pairs.tsv", "--out", "out", "--layer", "9"], "layer 9"),
+        (["--parallel", "pairs.tsv", "--curve", "5"], "--curve needs --parallel FILE and --data FILE"),
+        (["--parallel", "pairs.tsv", "--curve", "five", "--data", "x"], "--curve 'five'"),
+        (["--parallel", "pairs.tsv", "--curve", "99", "--data", "x"], "99 sentence pairs asked for, the files hold 27"),
+        (["--parallel", "pairs.tsv", "--out", "pairs.tsv/maps"], "cannot be made"),
+        (["--word-pairs", "empty.tsv", "--out", "out"], "empty; there are no word pairs"),
+        (["--word-pairs", "empty.tsv", "--out", "out", "--level", "sentence"], "--level sentence needs --parallel"),
     ],
 )
-def test_refusals_write_nothing(tiny_encoder, parallel, tmp_path, capsys, argv, code, message):
-    (tmp_path / "empty.tsv").write_text("")
-    out, empty = str(tmp_path / "out"), str(tmp_path / "empty.tsv")
-    places = {"PAIRS": parallel, "PAIRS/maps": f"{parallel}/maps", "OUT": out, "EMPTY": empty}
-    assert call(tiny_encoder, *(places.get(word, word) for word in argv)) == code
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-    assert not list(tmp_path.glob("out/*"))
-
-
-def test_an_existing_map_is_kept_unless_asked(tiny_encoder, parallel, tmp_path, capsys):
-    out = str(tmp_path / "maps")
-    assert call(tiny_encoder, "--parallel", parallel, "--out", out) == 0
-    assert call(tiny_encoder, "--parallel", parallel, "--out", out) == 2
-    assert "exists already; pass --overwrite" in capsys.readouterr().err
-    assert call(tiny_encoder, "--parallel", parallel, "--out", out, "--overwrite") == 0
+def test_refusals_write_nothing(call, argv, message):
+    Path("empty.tsv").write_text("")
+    refused(call(*argv), message)
+    assert not list(Path().glob("out/*"))

@@ -2,15 +2,14 @@
 
 import argparse
 import dataclasses
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, hub_source, pull, update_catalog, verify
 from mtmetrics.artifacts.files import make_folder
-from mtmetrics.cli.io import print_table
-from mtmetrics.cli.options import progress
+from mtmetrics.cli import options
+from mtmetrics.cli.results import print_json, print_table
 from mtmetrics.cli.space import add_push_options, pushed
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import language_pair
@@ -22,118 +21,29 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Adds the command to the parser."""
     parser = subparsers.add_parser(
         "artifacts",
         help="list, verify, pull, push, import or convert models and maps",
         description="Models and maps: what there is, whether its files are whole, getting and publishing them.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    shown = actions.add_parser("list", help="list the catalog", description="Lists the artifacts of the catalog.")
-    shown.set_defaults(run=run_list)
-    verified = actions.add_parser(
-        "verify",
-        help="compare files with the catalog",
-        description="Compares files with the checksums of the catalog, and prints a line per problem; the exit code is "
-        "1 if there is one.",
-    )
-    text = "artifacts, or a folder of artifacts that were pulled (default: all that are bundled)"
-    verified.add_argument("names", nargs="*", metavar="NAME|DIR", help=text)
-    verified.add_argument("--folder", metavar="DIR", help="where the files of the one NAME lie, if not in the package")
-    verified.set_defaults(run=run_verify)
-    for action in (shown, verified):
-        text = "output format (default: %(default)s)"
-        action.add_argument("--format", choices=("table", "json"), default="table", help=text)
-    _add_pull(actions)
-    _add_import(actions)
-    _add_convert(actions)
-    _add_push(actions)
+    for name, (run, text, description, own) in _ACTIONS.items():
+        action = actions.add_parser(name, help=text, description=description)
+        options.add_options(action, own)
+        if name == "push":
+            add_push_options(action)
+        action.set_defaults(run=run)
 
 
-def _add_pull(actions: Any) -> None:
-    parser = actions.add_parser(
-        "pull",
-        help="fetch artifacts",
-        description="Fetches artifacts from the Hub at the revision that the catalog pins, and compares them with its "
-        "checksums; or gets the maps that the authors of XMoverScore published (xmoverscore-published), and converts "
-        "them. Prints as JSON what was fetched and what was there already. Scoring fetches what it needs by itself, "
-        "and takes what is bundled first.",
-    )
-    add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="artifacts")
-    add("--all", action="store_true", help="all artifacts that are on the Hub")
-    text = "user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)"
-    add("--namespace", metavar="ORG", help=text)
-    add("--lp", nargs="+", metavar="XX-YY", help="published maps: only these language pairs (default: all)")
-    text = "write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR (published maps: to DIR/layer-N/)"
-    add("--out", metavar="DIR", help=text)
-    parser.set_defaults(run=run_pull)
-
-
-def _add_import(actions: Any) -> None:
-    parser = actions.add_parser(
-        "import",
-        help="convert the authors' matrices to maps",
-        description="Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. What a file "
-        "is, is known by its content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the options override that.",
-    )
-    add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="*.BAM, *.GBDD, or a map made of one, to bind it with --encoder")
-    add("--encoder", metavar="MODEL", help="folder or Hub repository of the model that the maps are for")
-    add("--layer", type=int, metavar="N", help="layer of the encoder")
-    add("--lp", metavar="XX-YY", help="language pair")
-    add("--out", required=True, metavar="DIR", help="folder for the maps; other maps in it stay")
-    add("--overwrite", action="store_true", help="replace maps of the same name")
-    parser.set_defaults(run=run_import)
-
-
-def _add_convert(actions: Any) -> None:
-    parser = actions.add_parser(
-        "convert",
-        help="convert a model's pytorch_model.bin to safetensors",
-        description="Converts the weights of a model that exist only as pytorch_model.bin to safetensors, which run no "
-        "code when they are loaded, and copies its other files. Reads tensors alone, in a process of its own, and "
-        "compares each with what was written. Pass DIR in place of the model then, or make it NAME in the folder of "
-        "MTMETRICS_ARTIFACTS, and presets that name the model find it.",
-    )
-    add = parser.add_argument
-    add("model", metavar="REPO|FOLDER", help="Hub repository, or a folder that holds the model")
-    add("--out", required=True, metavar="DIR", help="the folder to make")
-    add("--overwrite", action="store_true", help="replace an existing one")
-    add("--revision", metavar="NAME", help="branch, tag or commit of the repository (default: main)")
-    add("--local-files-only", action="store_true", help="never ask the Hub")
-    parser.set_defaults(run=run_convert)
-
-
-def _add_push(actions: Any) -> None:
-    parser = actions.add_parser(
-        "push",
-        help="publish artifacts on the Hub",
-        description="Publishes artifacts on the Hub, one repository each: creates it, sends the files that differ, and "
-        "tags it, from v1.0.0 up. The card's metadata must be complete. Without --execute it prints what would be "
-        "done.",
-    )
-    add = parser.add_argument
-    text = "bundled artifacts, or folders; a folder 'work' in one is left out"
-    add("names", nargs="*", metavar="NAME|DIR", help=text)
-    add("--all", action="store_true", help="all bundled artifacts")
-    add(
-        "--catalog",
-        metavar="FILE",
-        help="catalog to record what was published in (default: that of the checkout, for bundled artifacts; else the "
-        "entry is printed)",
-    )
-    add("--private", action="store_true", help="create private repositories")
-    add_push_options(parser)
-    parser.set_defaults(run=run_push)
-
-
-def run_list(args: argparse.Namespace) -> int:
-    """Prints the catalog."""
-    rows = [_row(entry) for entry in catalog().values()]
+def run_list(args: argparse.Namespace) -> None:
+    rows = []
+    for entry in catalog().values():
+        files = [path for file in entry.files if (path := bundled_artifacts() / entry.name / file).is_file()]
+        size = sum(path.stat().st_size for path in files) if entry.bundled else None
+        rows.append(dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size})
     if args.format == "json":
-        print(json.dumps({"artifacts": rows}, indent=1))
-        return 0
+        print_json({"artifacts": rows})
+        return
     lines = [("NAME", "KIND", "WHERE", "FILES", "MB")]
     for row in rows:
         size = "-" if row["bytes"] is None else f"{row['bytes'] / 1e6:.1f}"
@@ -141,17 +51,9 @@ def run_list(args: argparse.Namespace) -> int:
         place = f"{origin['url']}@{origin['commit'][:8]}" if origin else f"{row['repository']}@{row['revision']}"
         lines.append((row["name"], row["kind"], "bundled" if row["bundled"] else place, str(row["files"]), size))
     print_table(lines)
-    return 0
-
-
-def _row(entry: CatalogEntry) -> dict[str, Any]:
-    present = [path for file in entry.files if (path := bundled_artifacts() / entry.name / file).is_file()]
-    size = sum(path.stat().st_size for path in present) if entry.bundled else None
-    return dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size}
 
 
 def run_verify(args: argparse.Namespace) -> int:
-    """Prints what is missing or damaged."""
     entries = catalog()
     if args.folder is None:
         names = args.names or [name for name, entry in entries.items() if entry.bundled]
@@ -165,7 +67,7 @@ def run_verify(args: argparse.Namespace) -> int:
     found = {name: list(verify(name, folder)) for name, folder in folders.items()}
     whole = not any(found.values())
     if args.format == "json":
-        print(json.dumps({"whole": whole, "problems": found}, indent=1))
+        print_json({"whole": whole, "problems": found})
     else:
         for name, problems in found.items():
             as_listed = f"{name}: {len(entries[name].files)} files as in the catalog ({folders[name]})"
@@ -187,8 +89,7 @@ def _folders(given: str, entries: dict[str, CatalogEntry]) -> dict[str, Path]:
     return held
 
 
-def run_pull(args: argparse.Namespace) -> int:
-    """Fetches, and prints what was done."""
+def run_pull(args: argparse.Namespace) -> None:
     entries = catalog()
     if args.all == bool(args.names):
         raise InputError("pass the NAMEs of artifacts, or --all")
@@ -204,8 +105,7 @@ def run_pull(args: argparse.Namespace) -> int:
     done = {}
     for name in names:
         done[name] = _pull_maps(entries[name], maps[name], out) if name in maps else _pull(name, args.namespace, out)
-    print(json.dumps(done, indent=1))
-    return 0
+    print_json(done)
 
 
 def _pull(name: str, namespace: str | None, out: Path | None) -> dict[str, Any]:
@@ -215,15 +115,15 @@ def _pull(name: str, namespace: str | None, out: Path | None) -> dict[str, Any]:
     return place | {"fetched": fetched, "present": sorted(source.files.keys() - fetched)}
 
 
-def _wanted_maps(entry: CatalogEntry, pairs: list[str] | None) -> "list[PublishedMap]":
+def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
     from mtmetrics.maps.files import published_maps
 
     maps = list(published_maps(entry).values())
     known = sorted({item.lang_pair for item in maps})
-    for pair in pairs or ():
+    for pair in pairs:
         if pair not in known:
             raise InputError(f"--lp {pair}: {entry.name} has no map for it; it has: {', '.join(known)}")
-    return [item for item in maps if pairs is None or item.lang_pair in pairs]
+    return [item for item in maps if not pairs or item.lang_pair in pairs]
 
 
 def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None) -> dict[str, Any]:
@@ -231,9 +131,8 @@ def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None
     from mtmetrics.maps.files import cache_folder, layered_file
 
     folder = out or cache_folder(entry)
-    targets = {layered_file(folder, item): item for item in maps}
-    present = [path for path, item in targets.items() if item.is_at(path)]
-    missing = {path: item for path, item in targets.items() if path not in present}
+    files = {layered_file(folder, item): item for item in maps}
+    missing = {path: item for path, item in files.items() if not item.is_at(path)}
     for path in missing:
         if path.exists() and out:
             found = "exists already and is not the published map, or damaged"
@@ -243,31 +142,35 @@ def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None
         raise ArtifactError(f"{entry.name}: {lacking}, and HF_HUB_OFFLINE forbids to fetch them")
     if missing:
         with http_client() as client:
-            for path, item in progress(missing.items(), desc=entry.name, unit=" files"):
+            for path, item in options.progress(missing.items(), desc=entry.name, unit=" files"):
                 item.fetch(client, path)
-    fetched, there = ([path.relative_to(folder).as_posix() for path in paths] for paths in (missing, present))
-    return {"folder": str(folder), "fetched": fetched, "present": there}
+    names = {path: path.relative_to(folder).as_posix() for path in files}
+    fetched = [names.pop(path) for path in missing]
+    return {"folder": str(folder), "fetched": fetched, "present": [*names.values()]}
 
 
-def run_import(args: argparse.Namespace) -> int:
-    """Converts matrices and prints what was written."""
+def run_import(args: argparse.Namespace) -> None:
+    from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, model_size
     from mtmetrics.maps.files import import_map, map_file_name
 
-    given: dict[str, str] = {}
+    given = {name: str(value) for name in ("lp", "layer") if (value := getattr(args, name)) is not None}
     if args.lp is not None:
         language_pair(args.lp)
-        given["lp"] = args.lp
-    if args.layer is not None:
-        if args.layer < 0:
-            raise InputError(f"--layer {args.layer}: must be a whole number of at least 0")
-        given["layer"] = str(args.layer)
-    size = _bind(args.encoder, given) if args.encoder else None
+    if args.layer is not None and args.layer < 0:
+        raise InputError(f"--layer {args.layer}: must be a whole number of at least 0")
+    if args.encoder:
+        folder = model_folder(args.encoder)
+        given |= {"encoder": model_label(args.encoder), "encoder_fingerprint": model_fingerprint(folder)}
+        width, layers = model_size(folder)
     targets: dict[Path, tuple[str, Remapping]] = {}
     for file in args.files:
         remapping = import_map(Path(file), given)
+        own, layer = remapping.source[0].shape[0], remapping.meta["layer"]
+        if args.encoder and own != width:
+            raise InputError(f"{file}: for vectors of {own} numbers, but --encoder {args.encoder} gives {width}")
+        if args.encoder and layer.isdigit() and int(layer) > layers:
+            raise InputError(f"{file}: for layer {layer}, but --encoder {args.encoder} has the layers 0 to {layers}")
         target = Path(args.out) / map_file_name(remapping.meta["lp"], remapping.kind, remapping.level)
-        if size:
-            _check_size(file, remapping, args.encoder, *size)
         if target in targets:
             both = f"{file} and {targets[target][0]} would both become {target}"
             raise InputError(f"{both}; import them into separate folders")
@@ -280,39 +183,17 @@ def run_import(args: argparse.Namespace) -> int:
         remapping.save(target)
         about = {"kind": remapping.kind, "fingerprint": remapping.fingerprint, **remapping.meta}
         rows.append({"file": str(target), "from": file, **about})
-    print(json.dumps(rows, indent=1))
-    return 0
+    print_json(rows)
 
 
-def _bind(encoder: str, given: dict[str, str]) -> tuple[int, int]:
-    """Adds the encoder to the metadata; returns its width and number of layers."""
-    from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, model_size
-
-    folder = model_folder(encoder)
-    given |= {"encoder": model_label(encoder), "encoder_fingerprint": model_fingerprint(folder)}
-    return model_size(folder)
-
-
-def _check_size(file: str, remapping: "Remapping", encoder: str, width: int, layers: int) -> None:
-    own = remapping.source[0].shape[0]
-    if own != width:
-        raise InputError(f"{file}: for vectors of {own} numbers, but --encoder {encoder} gives {width}")
-    layer = remapping.meta["layer"]
-    if layer.isdigit() and int(layer) > layers:
-        raise InputError(f"{file}: for layer {layer}, but --encoder {encoder} has the layers 0 to {layers}")
-
-
-def run_convert(args: argparse.Namespace) -> int:
-    """Converts, and prints what was converted."""
+def run_convert(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.convert import convert_model
 
-    options = {name: getattr(args, name) for name in ("revision", "local_files_only", "overwrite")}
-    print(json.dumps({"folder": args.out, **convert_model(args.model, args.out, **options)}, indent=1))
-    return 0
+    how = {name: getattr(args, name) for name in ("revision", "local_files_only", "overwrite")}
+    print_json({"folder": args.out, **convert_model(args.model, args.out, **how)})
 
 
-def run_push(args: argparse.Namespace) -> int:
-    """Plans or pushes, and records what was pushed."""
+def run_push(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.publish import artifact_folder, artifact_publication, published_entry
 
     if args.all == bool(args.names):
@@ -323,7 +204,6 @@ def run_push(args: argparse.Namespace) -> int:
     for done, folder in zip(pushed(publications, args, private=args.private), folders, strict=True):
         if args.execute:
             _record(published_entry(folder, done), args.catalog)
-    return 0
 
 
 def _record(entry: CatalogEntry, path: str | None) -> None:
@@ -333,3 +213,85 @@ def _record(entry: CatalogEntry, path: str | None) -> None:
         print(f"mtmetrics: for the catalog:\n{entry_toml(entry)}", file=sys.stderr)
     elif update_catalog(target, entry):
         print(f"mtmetrics: {entry.name} recorded in {target}", file=sys.stderr)
+
+
+_NAMES = {"nargs": "*"}
+# Name -> what it does, help, description and options.
+_ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
+    "list": (run_list, "list the catalog", "Lists the artifacts of the catalog.", options.TABLE_OR_JSON),
+    "verify": (
+        run_verify,
+        "compare files with the catalog",
+        "Compares files with the checksums of the catalog, and prints a line per problem; the exit code is 1 if there "
+        "is one.",
+        {
+            "names NAME|DIR": (
+                "artifacts, or a folder of artifacts that were pulled (default: all that are bundled)",
+                _NAMES,
+            ),
+            "--folder DIR": "where the files of the one NAME lie, if not in the package",
+            **options.TABLE_OR_JSON,
+        },
+    ),
+    "pull": (
+        run_pull,
+        "fetch artifacts",
+        "Fetches artifacts from the Hub at the revision that the catalog pins, and compares them with its checksums; "
+        "or gets the maps that the authors of XMoverScore published (xmoverscore-published), and converts them. Prints "
+        "as JSON what was fetched and what was there already. Scoring fetches what it needs by itself, and takes what "
+        "is bundled first.",
+        {
+            "names NAME": ("artifacts", _NAMES),
+            "--all": "all artifacts that are on the Hub",
+            "--namespace ORG": "user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)",
+            "--lp XX-YY ...": "published maps: only these language pairs (default: all)",
+            "--out DIR": (
+                "write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR (published maps: to DIR/layer-N/)"
+            ),
+        },
+    ),
+    "import": (
+        run_import,
+        "convert the authors' matrices to maps",
+        "Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. What a file is, is known "
+        "by its content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the options override that.",
+        {
+            "files FILE ...": "*.BAM, *.GBDD, or a map made of one, to bind it with --encoder",
+            "--encoder MODEL": "folder or Hub repository of the model that the maps are for",
+            "--layer N": ("layer of the encoder", int),
+            "--lp XX-YY": "language pair",
+            "--out DIR!": "folder for the maps; other maps in it stay",
+            "--overwrite": "replace maps of the same name",
+        },
+    ),
+    "convert": (
+        run_convert,
+        "convert a model's pytorch_model.bin to safetensors",
+        "Converts the weights of a model that exist only as pytorch_model.bin to safetensors, which run no code when "
+        "they are loaded, and copies its other files. Reads tensors alone, in a process of its own, and compares each "
+        "with what was written. Pass DIR in place of the model then, or make it NAME in the folder of "
+        "MTMETRICS_ARTIFACTS, and presets that name the model find it.",
+        {
+            "model REPO|FOLDER": "Hub repository, or a folder that holds the model",
+            "--out DIR!": "the folder to make",
+            "--overwrite": "replace an existing one",
+            "--revision NAME": "branch, tag or commit of the repository (default: main)",
+            "--local-files-only": "never ask the Hub",
+        },
+    ),
+    "push": (
+        run_push,
+        "publish artifacts on the Hub",
+        "Publishes artifacts on the Hub, one repository each: creates it, sends the files that differ, and tags it, "
+        "from v1.0.0 up. The card's metadata must be complete. Without --execute it prints what would be done.",
+        {
+            "names NAME|DIR": ("bundled artifacts, or folders; a folder 'work' in one is left out", _NAMES),
+            "--all": "all bundled artifacts",
+            "--catalog FILE": (
+                "catalog to record what was published in (default: that of the checkout, for bundled artifacts; else "
+                "the entry is printed)"
+            ),
+            "--private": "create private repositories",
+        },
+    ),
+}

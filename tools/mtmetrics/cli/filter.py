@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import shutil
@@ -11,18 +12,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from mtmetrics.cli import options
 from mtmetrics.cli.engine import add_engine_options
-from mtmetrics.cli.options import (
-    add_metric_options,
-    add_mix_option,
-    metric_specs,
-    mix_weights,
-    model_pool,
-    pool_options,
-    progress,
-)
+from mtmetrics.cli.results import check_folders, opened, write_report
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.inputs import language_pair
 from mtmetrics.textio import iter_parallel, iter_rows, table_keys
@@ -34,10 +28,32 @@ if TYPE_CHECKING:
     from mtmetrics.evaluation.run import MetricSpec
 
 _FORMATS = ("tsv", "jsonl", "parquet")
+_ROWS_AT_ONCE = 10_000
+_FILES: options.Options = {
+    **options.SOURCES,
+    "-t --predictions FILE": "its translation, one per line",
+    **options.LANG_PAIR,
+    "--out FILE": "write there: .tsv, .jsonl or .parquet, appears when all is done (default: TSV on standard output)",
+    "--report FILE": "write what was dropped and kept, with examples, there as JSON",
+    "--column COLUMN": ("name of the column of scores", "score"),
+}
+_KEPT: options.Options = {
+    "--threshold SCORE": ("pairs with at least this score", float),
+    "--top SHARE": ("the best share of them, such as 0.5", float),
+    "--tokens NUMBER": ("the best ones, of so many tokens on the target side", int),
+}
+_CHECKS: options.Options = {
+    "--skip CHECK+CHECK": (
+        "leave out checks: some of blank, length, copy, language, numbers and repeated, joined by +",
+        {"type": lambda text: text.split("+"), "default": []},
+    ),
+    "--length-ratio RATIO": ("how many times as long one side may be as the other", 3.0),
+}
+_Rows = Iterable[dict[str, Any]]
+_Reader = tuple[Callable[[], _Rows], list[str]]
 
 
 def add_parser(subparsers: Any) -> None:
-    """Adds the command to the parser."""
     parser = subparsers.add_parser(
         "filter",
         help="keep the good sentence pairs of parallel text",
@@ -46,47 +62,32 @@ def add_parser(subparsers: Any) -> None:
         "means); scores the rest with one or several metrics that need no reference; and keeps the best, in their "
         "order, with all columns and their score. The input is read twice; memory holds a few numbers per pair.",
     )
-    add = parser.add_argument
     text = "source TAB target, further columns are kept; or .jsonl or .parquet with source, and target or translation; "
-    add("file", nargs="?", metavar="FILE", help=text + "- reads TSV from standard input")
-    add("-s", "--sources", metavar="FILE", help="one source segment per line")
-    add("-t", "--predictions", metavar="FILE", help="its translation, one per line")
-    add("--lp", metavar="XX-YY", help="language pair, such as de-en")
-    text = "write there: .tsv, .jsonl or .parquet, appears when all is done (default: TSV on standard output)"
-    add("--out", metavar="FILE", help=text)
-    add("--report", metavar="FILE", help="write what was dropped and kept, with examples, there as JSON")
-    add("--column", default="score", help="name of the column of scores (default: %(default)s)")
-    add = parser.add_argument_group("what is kept of the pairs that pass the checks (one of these)").add_argument
-    add("--threshold", type=float, metavar="SCORE", help="pairs with at least this score")
-    add("--top", type=float, metavar="SHARE", help="the best share of them, such as 0.5")
-    add("--tokens", type=int, metavar="NUMBER", help="the best ones, of so many tokens on the target side")
-    add = parser.add_argument_group("checks").add_argument
-    text = "leave out checks: some of blank, length, copy, language, numbers and repeated, joined by +"
-    add("--skip", type=lambda text: text.split("+"), default=[], metavar="CHECK+CHECK", help=text)
-    text = "how many times as long one side may be as the other (default: %(default)s)"
-    add("--length-ratio", type=float, default=3.0, metavar="RATIO", help=text)
-    add_metric_options(parser, several=True)
-    add_mix_option(parser)
+    parser.add_argument("file", nargs="?", metavar="FILE", help=text + "- reads TSV from standard input")
+    options.add_options(parser, _FILES)
+    kept = parser.add_argument_group("what is kept of the pairs that pass the checks (one of these)")
+    options.add_options(kept, _KEPT)
+    options.add_options(parser.add_argument_group("checks"), _CHECKS)
+    options.add_metric_options(parser, several=True)
+    options.add_mix_option(parser)
     add_engine_options(parser)
     parser.set_defaults(run=run, references=None, format=None)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Checks, scores, and writes what is kept."""
+def run(args: argparse.Namespace) -> None:
     from mtmetrics.choosing.filter import Checks, Selection
 
     selection = Selection(args.threshold, args.top, args.tokens)
     checks = Checks(args.lp and language_pair(args.lp), skip=args.skip, length_ratio=args.length_ratio)
-    specs, weights = metric_specs(args), mix_weights(args)
-    write = _writer(None if args.engine else args.out)
-    for name in (None if args.engine else args.out, args.report):
-        if name and not Path(name).parent.is_dir():
-            raise InputError(f"{name}: there is no folder {Path(name).parent}")
+    specs, weights = options.metric_specs(args), options.mix_weights(args)
+    if args.engine is None:
+        if _form(args.out) not in _FORMATS:
+            raise InputError(f"--out {args.out}: must end in one of {', '.join('.' + known for known in _FORMATS)}")
+        check_folders(args.out)
+    check_folders(args.report)
     names = [args.column, *(specs if len(specs) > 1 else ())]
-    if args.engine is not None:
-        report, scores = _on_engine(args, selection, specs, weights, names)
-    else:
-        report, scores = _here(args, selection, checks, specs, weights, names, write)
+    work = _here if args.engine is None else _on_engine
+    report, scores = work(args, selection, checks, specs, weights, names)
     if not report["pairs"]:
         raise InputError(f"{args.file or args.sources}: empty; there is nothing to filter")
     kept = {"pairs": len(scores), "tokens": report.pop("tokens")}
@@ -96,16 +97,11 @@ def run(args: argparse.Namespace) -> int:
         del kept["tokens"]
     asked = {name: value for name, value in vars(selection).items() if value is not None}
     settings = {**asked, "lang_pair": args.lp, "checks": checks.names, "length_ratio": args.length_ratio}
-    report |= {"kept": kept, "settings": settings}
-    if args.report:
-        from mtmetrics.artifacts.files import write_atomic
-
-        write_atomic(args.report, json.dumps(report, ensure_ascii=False, indent=1) + "\n")
+    write_report(args.report, report | {"kept": kept, "settings": settings})
     removed = "".join(f", {entry['pairs']} {name}" for name, entry in report["removed"].items() if entry["pairs"])
     lowest = f" (lowest score {scores.min():.6g})" if len(scores) else ""
     text = f"{report['pairs']} pairs{removed}, {report['scored']} scored, {len(scores)} kept{lowest}"
     print(f"mtmetrics: {text}", file=sys.stderr)
-    return 0
 
 
 def _here(
@@ -115,7 +111,6 @@ def _here(
     specs: "dict[str, MetricSpec]",
     weights: dict[str, float],
     names: list[str],
-    write: Callable[[Iterable[dict[str, Any]]], None],
 ) -> "tuple[dict[str, Any], np.ndarray]":
     """Filters in this process: the report, and the scores of what is kept."""
     from mtmetrics.choosing.filter import scan
@@ -123,13 +118,14 @@ def _here(
 
     with _rereadable(args) as (read, columns):
         _refuse_column(args.column, columns)
-        mixture = Mixture.load(specs, ["sources"], model_pool(args, dtype="auto"), args.lp, weights)
-        pairs = ((row["source"], row[columns[1]]) for row in progress(read(), unit=" pairs", desc="scoring"))
+        mixture = Mixture.load(specs, ["sources"], options.model_pool(args, dtype="auto"), args.lp, weights)
+        rows = options.progress(read(), unit=" pairs", desc="scoring")
+        pairs = ((row["source"], row[columns[1]]) for row in rows)
         found = scan(pairs, checks, mixture, count_tokens=args.tokens is not None)
         mask = selection.mask(found.scores, found.tokens)
         below: dict[str, Any] = {"pairs": int((~mask).sum()), "examples": []}
         if found.report["pairs"]:
-            write(_kept(read(), found, mask, names, columns[1], below))
+            _write(args.out, _kept(read(), found, mask, names, columns[1], below))
     report = found.report | {"below": below, "metrics": mixture.about(), "tokens": int(found.tokens[mask].sum())}
     return report, found.scores[mask]
 
@@ -137,12 +133,13 @@ def _here(
 def _on_engine(
     args: argparse.Namespace,
     selection: "Selection",
+    checks: "Checks",
     specs: "dict[str, MetricSpec]",
     weights: dict[str, float],
     names: list[str],
 ) -> "tuple[dict[str, Any], np.ndarray]":
     """Filters on the cluster: scored blocks are kept in OUT/_scored, so that another choice costs no scoring."""
-    from mtmetrics.cli.engine import chosen_engine
+    from mtmetrics.cli.engine import absolute_paths, chosen_engine
     from mtmetrics.integrations.engine import column_names, map_blocks
     from mtmetrics.integrations.filtering import FilterWorker, choose, merged
 
@@ -150,33 +147,24 @@ def _on_engine(
     known = column_names(args.file)
     columns = ("source", "target" if "target" in known else "translation")
     _refuse_column(args.column, known)
-    pool, languages = pool_options(args, dtype="auto"), args.lp and language_pair(args.lp)
     # Paths that hold in the working folder of another process too.
+    pool = options.pool_options(args, dtype="auto")
     pool["embedding_cache"] = pool["embedding_cache"] and os.path.abspath(pool["embedding_cache"])
-    for name, spec in specs.items():
-        if spec.preset and os.path.exists(spec.preset):
-            specs[name] = dataclasses.replace(spec, preset=os.path.abspath(spec.preset))
-    counted = args.tokens is not None
-    options = (languages, args.skip, args.length_ratio, counted)
-    settings = {
-        "metrics": [*map(str, specs.values())],
-        "weights": weights,
-        "names": names,
-        "pool": pool,
-        "checks": list(options),
-    }
+    specs = {name: dataclasses.replace(spec, **absolute_paths({"preset": spec.preset})) for name, spec in specs.items()}
+    counted = (args.lp and language_pair(args.lp), args.skip, args.length_ratio, args.tokens is not None)
+    settings = {"metrics": [*map(str, specs.values())], "weights": weights, "names": names, "pool": pool}
     scored = f"{args.out}/_scored"
     blocks = map_blocks(
-        functools.partial(FilterWorker, columns, names, specs, weights, pool, *options),
+        functools.partial(FilterWorker, columns, names, specs, weights, pool, *counted),
         args.file,
         scored,
         engine=engine,
         texts=columns,
-        settings=settings,
+        settings=settings | {"checks": list(counted)},
         block_rows=args.block_rows,
         keep_errors=args.on_error == "keep",
     )
-    report = merged(list(progress(blocks, unit=" blocks", desc="scoring")))
+    report = merged(list(options.progress(blocks, unit=" blocks", desc="scoring")))
     scores, repeated, below, tokens = choose(scored, args.out, selection, columns, names, args.skip)
     if "repeated" not in args.skip:
         report["removed"]["repeated"] = repeated
@@ -189,7 +177,7 @@ def _refuse_column(name: str, columns: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def _rereadable(args: argparse.Namespace) -> Iterator[tuple[Callable[[], Iterator[dict[str, Any]]], list[str]]]:
+def _rereadable(args: argparse.Namespace) -> Iterator[_Reader]:
     """A function that reads the rows from the beginning, and the names of the columns, source and target first.
 
     What cannot be read twice, such as standard input, is copied to a temporary file.
@@ -209,7 +197,7 @@ def _rereadable(args: argparse.Namespace) -> Iterator[tuple[Callable[[], Iterato
             raise InputError(text) from error
 
 
-def _reader(paths: list[str]) -> tuple[Callable[[], Iterator[dict[str, Any]]], list[str]]:
+def _reader(paths: list[str]) -> _Reader:
     if len(paths) == 2:
         sides = ["source", "target"]
         return lambda: (dict(zip(sides, row, strict=True)) for row in iter_parallel(paths)), sides
@@ -224,18 +212,17 @@ def _regular(path: str) -> Iterator[str]:
     if Path(path).is_file() or (path != "-" and not Path(path).exists()):
         yield path
         return
-    with tempfile.NamedTemporaryFile(suffix="".join(Path(path).suffixes)) as copy:
-        if path == "-":
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-        else:
-            with open(path, "rb") as source:
-                shutil.copyfileobj(source, copy)
+    with (
+        tempfile.NamedTemporaryFile(suffix="".join(Path(path).suffixes)) as copy,
+        contextlib.nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as source,
+    ):
+        shutil.copyfileobj(source, copy)
         copy.flush()
         yield copy.name
 
 
 def _kept(
-    rows: Iterable[dict[str, Any]],
+    rows: _Rows,
     found: "Scan",
     mask: "np.ndarray",
     names: list[str],
@@ -257,26 +244,18 @@ def _kept(
             add_example(below, number + 1, row["source"], row[target], score=score)
 
 
-def _writer(out: str | None) -> Callable[[Iterable[dict[str, Any]]], None]:
-    """Writes rows to a file, which appears when all are written, or to standard output."""
-    form = Path(out).suffix.removeprefix(".") if out else "tsv"
-    if form not in _FORMATS:
-        raise InputError(f"--out {out}: must end in one of {', '.join('.' + known for known in _FORMATS)}")
-    if out is None:
-        return lambda rows: sys.stdout.writelines(map(_tsv, rows))
+def _form(out: str | None) -> str:
+    return Path(out).suffix.removeprefix(".") if out else "tsv"
 
-    def write(rows: Iterable[dict[str, Any]]) -> None:
-        from mtmetrics.artifacts.files import atomic_path
 
-        with atomic_path(out) as temporary:
-            if form == "parquet":
-                _write_parquet(temporary, rows)
-                return
+def _write(out: str | None, rows: _Rows) -> None:
+    form = _form(out)
+    with opened(out, binary=form == "parquet") as stream:
+        if form == "parquet":
+            _write_parquet(stream, rows)
+        else:
             line = _tsv if form == "tsv" else lambda row: json.dumps(row, ensure_ascii=False) + "\n"
-            with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
-                stream.writelines(map(line, rows))
-
-    return write
+            stream.writelines(map(line, rows))
 
 
 def _tsv(row: dict[str, Any]) -> str:
@@ -287,22 +266,19 @@ def _tsv(row: dict[str, Any]) -> str:
     return "\t".join(cells) + "\n"
 
 
-def _write_parquet(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    import itertools
-
+def _write_parquet(stream: IO[bytes], rows: _Rows) -> None:
     import pyarrow
     import pyarrow.parquet
 
     rows, schema = iter(rows), None
     with contextlib.ExitStack() as stack:
-        while (block := list(itertools.islice(rows, 10_000))) or schema is None:
+        while (block := list(itertools.islice(rows, _ROWS_AT_ONCE))) or schema is None:
             try:
                 table = pyarrow.Table.from_pylist(block, schema=schema)
             except pyarrow.ArrowException as error:
-                raise MTMetricsError(
-                    f"the columns do not fit into one Parquet table ({error}); write .jsonl"
-                ) from error
+                problem = f"the columns do not fit into one Parquet table ({error})"
+                raise MTMetricsError(f"{problem}; write .jsonl") from error
             if schema is None:
                 schema = table.schema
-                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(path, schema))
+                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(stream, schema))
             writer.write_table(table)

@@ -1,75 +1,65 @@
-"""What several commands read, rows to score and systems to compare, and how they print it."""
+"""What several commands read: rows to score and systems to compare, in the languages that the user says they are in."""
 
 import argparse
+import collections
 import itertools
-import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from mtmetrics.cli.language import language_checked
+from mtmetrics import textio
+from mtmetrics.cli.options import metric_options
 from mtmetrics.errors import InputError
+from mtmetrics.inputs import language_pair, warn
 from mtmetrics.scorers.registry import Column, Metric, find_metric
-from mtmetrics.textio import (
-    COLUMN_NAMES,
-    column_names,
-    count_rows,
-    header_places,
-    iter_parallel,
-    iter_table,
-    iter_tsv,
-    table_keys,
-)
 
+_Row = TypeVar("_Row", bound=Sequence[Any])
 _KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
-_READINGS = {
-    "sources": "--against source (source TAB translation)",
-    "references": "--against reference (reference TAB translation)",
+# Script, as the names of its characters begin -> languages that are written in no other.
+_SCRIPTS = {
+    "LATIN": "af ca cs cy da de en es et eu fi fr ga gl hr hu id is it lt lv ms mt nl no pl pt ro sk sl sq sv tl tr vi",
+    "CYRILLIC": "be bg kk ky mk ru tg tt uk",
+    "GREEK": "el",
+    "ARABIC": "ar fa ps ur",
+    "HEBREW": "he yi",
+    "DEVANAGARI": "hi mr ne sa",
+    "CJK": "ja zh",
+    "HANGUL": "ko",
+    "THAI": "th",
+    "SINHALA": "si",
+    "TAMIL": "ta",
+    "TELUGU": "te",
+    "BENGALI": "as bn",
+    "GUJARATI": "gu",
+    "GEORGIAN": "ka",
+    "ARMENIAN": "hy",
+    "KHMER": "km",
+    "LAO": "lo",
+    "MYANMAR": "my",
+    "ETHIOPIC": "am ti",
 }
-
-
-class Rows(NamedTuple):
-    """What is to be scored: the names of the systems, and rows of a source, a reference, or a list of several
-    references, then one prediction per system; `options` tell the metric's loader which of them the rows hold."""
-
-    names: list[str]
-    rows: Iterator[list[Any]]
-    options: dict[str, Any]
+_SCRIPT_OF = {language: script for script, languages in _SCRIPTS.items() for language in languages.split()}
+_CJK = {"CJK", "HIRAGANA", "KATAKANA"}
+_FEWEST = 5
+_SHORTEST = 15
+_MOST = 100
 
 
 class MetricRows(NamedTuple):
-    """What is to be scored by several metrics: rows of what each of `columns` holds, then one prediction per system.
-
-    `chosen` says for each metric which column it compares with, and the options that tell its loader.
+    """What is to be scored: rows of what each of `columns` holds, of references a list where there are several, then
+    one prediction per system; how many rows (0: not known); and for each metric its column, and what tells its loader.
     """
 
     names: list[str]
     columns: list[Column]
     rows: Iterator[list[Any]]
+    count: int
     chosen: list[tuple[Column, dict[str, Any]]]
 
 
-class Systems(NamedTuple):
-    """The n translations of each of several systems, and n sources, n references or lists of several, or both."""
-
-    others: dict[Column, list[Any]]
-    predictions: dict[str, list[str]]
-
-
-class _Counted:
-    """An iterator that knows how many rows to expect (`operator.length_hint`), 0 for not known."""
-
-    def __init__(self, rows: Iterator[list[Any]], count: int | None) -> None:
-        self._rows, self._count = rows, count or 0
-
-    def __iter__(self) -> Iterator[list[Any]]:
-        return self
-
-    def __next__(self) -> list[Any]:
-        return next(self._rows)
-
-    def __length_hint__(self) -> int:
-        return self._count
+# What n translations are compared with, sources, references or lists of several, or both; and those of each system.
+Systems = tuple[dict[Column, list[Any]], dict[str, list[str]]]
 
 
 class _Opened(NamedTuple):
@@ -82,84 +72,32 @@ class _Opened(NamedTuple):
     count: int | None
 
 
-def input_rows(args: argparse.Namespace) -> Rows:
-    """Opens what the options of `mtmetrics.cli.options.add_row_options` name, for one metric.
+def input_rows(args: argparse.Namespace) -> tuple[list[str], Iterator[list[Any]], dict[str, Any]]:
+    """As `metric_rows`, for one metric: the names of the systems, the rows, and the options that tell its loader which
+    column they hold."""
+    names, _, rows, _, [(_, chosen)] = metric_rows(args, [metric_options(args)])
+    return names, rows, chosen
+
+
+def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> MetricRows:
+    """Opens what the options of `mtmetrics.cli.options.add_row_options` name, for metrics given by their loaders'
+    keywords.
 
     The first row is read at once, so that a missing or empty file is reported before any model is loaded.
 
     Raises:
-        InputError: the arguments name no or contradicting files, or not what the metric compares with; a file is
-            missing, empty, of another length, or its first row cannot be used.
+        InputError: the arguments name no or contradicting files, or not what a metric compares with; a file is missing,
+            empty, of another length, or its first row cannot be used.
     """
-    from mtmetrics.cli.options import metric_options
-
-    options = metric_options(args)
-    names, _, rows, [(_, chosen)] = metric_rows(args, [options])
-    return Rows(names, rows, chosen)
-
-
-def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> MetricRows:
-    """As `input_rows`, for metrics that are given by the keywords of their loaders."""
     known = [find_metric(options["metric"]) for options in metrics]
+    _require_files(args)
     opened = _opened(args)
     chosen = [_choice(metric, options, opened.columns) for metric, options in zip(known, metrics, strict=True)]
     columns = list(dict.fromkeys(column for column, _ in chosen))
     if opened.columns is None and len(columns) > 1:
         both = "some metrics compare with the source and others with a reference; name the columns in a header row"
         raise InputError(f"{args.file}: the first of two columns cannot be both: {both}")
-    rows = _not_empty(opened.read(columns), args.file or (args.sources or args.references[0]))
-    checked = language_checked(args.lp, [*columns, *["predictions"] * len(opened.names)], rows)
-    counted: Any = _Counted(checked, opened.count)
-    return MetricRows(opened.names, columns, counted, chosen)
-
-
-def _choice(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> tuple[Column, dict[str, Any]]:
-    """The column that a metric compares with, and the option that says so to its loader."""
-    from mtmetrics.artifacts.presets import load_preset
-
-    asked = options.get(metric.option or "")
-    if columns is not None:
-        return metric.choose(columns, asked)
-    if asked is None and len(metric.values) > 1:
-        only = metric.only(load_preset(metric.name, options["preset"]).settings)
-        if only is None:
-            readings = " or ".join(_READINGS[column] for column in metric.values)
-            named = "or name the columns in a header row"
-            raise InputError(f"two columns can be read in two ways for {metric.name}: pass {readings}, {named}")
-        return metric.choose([only])
-    return metric.choose(list(metric.values), asked)
-
-
-def _opened(args: argparse.Namespace) -> _Opened:
-    _require_files(args)
-    if args.file is not None:
-        return _opened_file(args.file)
-    given = [column for column in _KEYS if getattr(args, column)]
-    paths: dict[Column, list[str]] = {"sources": [args.sources], "references": args.references}
-
-    def read(columns: Sequence[Column]) -> Iterator[list[Any]]:
-        others = [paths[column] for column in columns]
-        for line in iter_parallel([*itertools.chain(*others), *args.predictions]):
-            texts = iter(line)
-            yield [_one_or_all(list(itertools.islice(texts, len(files)))) for files in others] + list(texts)
-
-    everything = [*itertools.chain(*(paths[column] for column in given)), *args.predictions]
-    return _Opened(_system_names(args.predictions), given, read, _common_count(everything))
-
-
-def _one_or_all(texts: list[str]) -> Any:
-    return texts[0] if len(texts) == 1 else texts
-
-
-def _common_count(paths: Sequence[str]) -> int | None:
-    """The number of lines of parallel files, which must be the same wherever it can be known before they are read."""
-    counts = {path: count for path in paths if (count := count_rows(path)) is not None}
-    if len(set(counts.values())) > 1:
-        first, *others = counts
-        other = next(path for path in others if counts[path] != counts[first])
-        unequal = f"{other} has {counts[other]} line(s), {first} has {counts[first]}"
-        raise InputError(f"{unequal}; parallel files need equal lengths")
-    return next(iter(counts.values()), None)
+    return MetricRows(opened.names, columns, _read(args, opened, columns), opened.count or 0, chosen)
 
 
 def read_systems(args: argparse.Namespace) -> Systems:
@@ -175,23 +113,14 @@ def read_systems(args: argparse.Namespace) -> Systems:
     _require_files(args)
     if args.file is not None:
         return _systems_of_file(args.file)
-    sources, references = [args.sources] if args.sources else [], args.references or []
-    names = _system_names(args.predictions)
-    twice = [name for name in names if names.count(name) > 1]
+    opened = _opened(args)
+    twice = [name for name in opened.names if opened.names.count(name) > 1]
     if twice:
         raise InputError(f"-t {twice[0]}: given twice")
-    paths = [*sources, *references, *args.predictions]
-    _common_count(paths)
-    columns = [list(column) for column in zip(*_not_empty(iter_parallel(paths), paths[0]), strict=True)]
-    others: dict[Column, list[Any]] = {"sources": columns.pop(0)} if sources else {}
-    if references:
-        several = [list(texts) for texts in zip(*columns[: len(references)], strict=True)]
-        others["references"] = columns[0] if len(references) == 1 else several
-    found = Systems(others, dict(zip(names, columns[len(references) :], strict=True)))
-    texts = zip(*others.values(), *found.predictions.values(), strict=True)
-    for _ in language_checked(args.lp, [*others, *["predictions"] * len(names)], texts):
-        pass
-    return found
+    given = opened.columns or []
+    columns = [list(column) for column in zip(*_read(args, opened, given), strict=True)]
+    others, predictions = columns[: len(given)], columns[len(given) :]
+    return dict(zip(given, others, strict=True)), dict(zip(opened.names, predictions, strict=True))
 
 
 def _require_files(args: argparse.Namespace) -> None:
@@ -202,49 +131,97 @@ def _require_files(args: argparse.Namespace) -> None:
         raise InputError(f"nothing to score: pass {ways}")
 
 
-def _system_names(paths: Sequence[str]) -> list[str]:
-    """The names of the files without folder and suffix; the whole path where that is not enough to tell them apart."""
-    stems = [Path(path).stem for path in paths]
-    return [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)]
-
-
-def _not_empty(rows: Iterator[list[Any]], name: str) -> Iterator[list[Any]]:
+def _read(args: argparse.Namespace, opened: _Opened, columns: Sequence[Column]) -> Iterator[list[Any]]:
+    rows = opened.read(columns)
     first = next(rows, None)
     if first is None:
-        raise InputError(f"{name}: empty; there is nothing to score")
-    return itertools.chain([first], rows)
+        raise _empty(args.file or args.sources or args.references[0])
+    names = [*columns, *["predictions"] * len(opened.names)]
+    return language_checked(args.lp, names, itertools.chain([first], rows))
 
 
-def _opened_file(path: str) -> _Opened:
-    keys = table_keys(path)
-    return _opened_tsv(path) if keys is None else _opened_keys(path, keys)
+def _empty(path: str) -> InputError:
+    return InputError(f"{path}: empty; there is nothing to score")
+
+
+def _choice(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> tuple[Column, dict[str, Any]]:
+    """The column that a metric compares with, and the option that says so to its loader."""
+    from mtmetrics.artifacts.presets import load_preset
+
+    asked = options.get(metric.option or "")
+    if columns is not None:
+        return metric.choose(columns, asked)
+    if asked is None and len(metric.values) > 1:
+        only = metric.only(load_preset(metric.name, options["preset"]).settings)
+        if only is None:
+            ways = [f"--against {_KEYS[column]} ({_KEYS[column]} TAB translation)" for column in metric.values]
+            named = "or name the columns in a header row"
+            raise InputError(
+                f"two columns can be read in two ways for {metric.name}: pass {' or '.join(ways)}, {named}"
+            )
+        return metric.choose([only])
+    return metric.choose(list(metric.values), asked)
+
+
+def _opened(args: argparse.Namespace) -> _Opened:
+    if args.file is not None:
+        keys = textio.table_keys(args.file)
+        return _opened_tsv(args.file) if keys is None else _opened_keys(args.file, keys)
+    given = [column for column in _KEYS if getattr(args, column)]
+    paths: dict[Column, list[str]] = {"sources": [args.sources], "references": args.references}
+
+    def read(columns: Sequence[Column]) -> Iterator[list[Any]]:
+        others = [paths[column] for column in columns]
+        for line in textio.iter_parallel([*itertools.chain(*others), *args.predictions]):
+            texts = iter(line)
+            compared = [list(itertools.islice(texts, len(files))) for files in others]
+            yield [found[0] if len(found) == 1 else found for found in compared] + list(texts)
+
+    # The names of the files without folder and suffix; the whole path where that is not enough to tell them apart.
+    stems = [Path(path).stem for path in args.predictions]
+    names = [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, args.predictions, strict=True)]
+    everything = [*itertools.chain(*(paths[column] for column in given)), *args.predictions]
+    return _Opened(names, given, read, _common_count(everything))
+
+
+def _common_count(paths: Sequence[str]) -> int | None:
+    """The number of lines of parallel files, which must be the same wherever it can be known before they are read."""
+    counts = {path: count for path in paths if (count := textio.count_rows(path)) is not None}
+    first = next(iter(counts), None)
+    for path, count in counts.items():
+        if count != counts[first]:
+            unequal = f"{path} has {count} line(s), {first} has {counts[first]}"
+            raise InputError(f"{unequal}; parallel files need equal lengths")
+    return counts.get(first)
 
 
 def _opened_keys(path: str, keys: Sequence[str]) -> _Opened:
     """JSON Lines or Parquet."""
-    found = column_names(path, keys)
+    if not keys:
+        raise _empty(path)
+    found = textio.column_names(path, keys)
     columns: list[Column] = [column for column, key in _KEYS.items() if key in found]
-    if keys and ("translation" not in found or not columns):
+    if "translation" not in found or not columns:
         lacks = "translation" if columns else "source or reference"
-        known = "; ".join(f"{column} ({', '.join(names)})" for column, names in COLUMN_NAMES.items())
+        known = "; ".join(f"{column} ({', '.join(names)})" for column, names in textio.COLUMN_NAMES.items())
         raise InputError(f"{path}: no {lacks}; the first row has {', '.join(keys)}; what is read is {known}")
 
     def read(wanted: Sequence[Column]) -> Iterator[list[Any]]:
-        return iter_table(path, [*(found[_KEYS[column]] for column in wanted), found["translation"]])
+        return textio.iter_table(path, [*(found[_KEYS[column]] for column in wanted), found["translation"]])
 
-    return _Opened([path], columns, read, count_rows(path)) if keys else _nothing(path)
+    return _Opened([path], columns, read, textio.count_rows(path))
 
 
 def _opened_tsv(path: str) -> _Opened:
-    lines = iter_tsv(path)
+    lines = textio.iter_tsv(path)
     first = next(lines, None)
     if first is None:
-        return _nothing(path)
-    wanted = "source TAB translation TAB reference, or source (or reference) TAB translation"
-    places = header_places(path, first)
+        raise _empty(path)
+    places = textio.header_places(path, first)
     headed = places is not None
     if places is None:
         if len(first) not in (2, 3):
+            wanted = "source TAB translation TAB reference, or source (or reference) TAB translation"
             what = f"{len(first)} column(s), but {wanted} are needed, or a header row that names the columns"
             raise InputError(f"{path}, line 1: {what}")
         # Two columns hold what the metric compares with and the translation.
@@ -259,16 +236,12 @@ def _opened_tsv(path: str) -> _Opened:
                 raise InputError(f"{path}, line {number}: {len(cells)} column(s), but line 1 has {len(first)}")
             yield [cells[place] for place in picked]
 
-    count = count_rows(path)
+    count = textio.count_rows(path)
     return _Opened([path], columns if headed or len(first) == 3 else None, read, count and count - headed)
 
 
-def _nothing(path: str) -> _Opened:
-    raise InputError(f"{path}: empty; there is nothing to score")
-
-
 def _systems_of_file(path: str) -> Systems:
-    keys = table_keys(path) or []
+    keys = textio.table_keys(path) or []
     given = [column for column, key in _KEYS.items() if key in keys]
     if "outputs" not in keys or not given:
         what = "several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each"
@@ -284,17 +257,64 @@ def _systems_of_file(path: str) -> Systems:
             others[column].append(row.text(row.required(_KEYS[column])))
         for name in outputs.fields:
             predictions.setdefault(name, []).append(outputs.text(name))
-    return Systems(others, predictions)
+    return others, predictions
 
 
-def print_warnings(lines: Iterable[str]) -> None:
-    """Prints what is unusual to standard error, a line each."""
-    for line in lines:
-        print(f"mtmetrics: warning: {line}", file=sys.stderr)
+def language_checked(lang_pair: str | None, columns: Sequence[str], rows: Iterable[_Row]) -> Iterator[_Row]:
+    """Yields the rows, and gives one warning if most texts at the beginning of a column contradict the language pair.
+
+    They do by their script or, where py3langid is installed and knows the language, by being in one other language.
+
+    Args:
+        lang_pair: such as ``de-en``; None for no check.
+        columns: ``sources``, ``references`` or ``predictions`` for each column.
+        rows: of texts; of a list of texts the first one counts.
+    """
+    rows = iter(rows)
+    seen = []
+    for row in itertools.islice(rows, _MOST if lang_pair is not None else 0):
+        seen.append([text if isinstance(text, str) else text[0] for text in row])
+        yield row
+    if len(seen) >= _FEWEST:
+        _warn_once(str(lang_pair), columns, seen)
+    seen.clear()
+    yield from rows
 
 
-def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Prints rows of equal length in aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+def _warn_once(lang_pair: str, columns: Sequence[str], seen: list[list[str]]) -> None:
+    source, target = language_pair(lang_pair)
+    for column, texts in zip(columns, zip(*seen, strict=True), strict=True):
+        language = source if column == "sources" else target
+        if found := _contradicting(language, [text for text in texts if text.strip()]):
+            advice = f"is --lp {lang_pair} right, and is each file where it belongs?"
+            warn(f"{column} are to be {language!r}, but {found}; {advice}")
+            return
+
+
+def _contradicting(language: str, texts: Sequence[str]) -> str:
+    """What speaks against the language, or an empty string."""
+    expected = _SCRIPT_OF.get(language)
+    scripts = [script for text in texts if (script := _script(text))]
+    others = [script for script in scripts if script != expected]
+    if expected is not None and len(scripts) >= _FEWEST and 2 * len(others) > len(scripts):
+        [(script, _)] = collections.Counter(others).most_common(1)
+        return f"{len(others)} of {len(scripts)} segments are in {script.title()} letters"
+    texts = [text for text in texts if len(text) >= _SHORTEST]
+    if len(texts) < _FEWEST:
+        return ""
+    from mtmetrics.mining.text import language_identifier
+
+    try:
+        identified = language_identifier(language)
+    except (ImportError, InputError):  # py3langid is absent, or does not know the language
+        return ""
+    [(other, count)] = collections.Counter(map(identified, texts)).most_common(1)
+    found = f"{count} of {len(texts)} segments look like {other!r}"
+    return found if other != language and 2 * count > len(texts) else ""
+
+
+def _script(text: str) -> str:
+    """The script of most letters, as the names of its characters begin; empty where there are no letters."""
+    names = (unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())
+    found = collections.Counter("CJK" if name in _CJK else name for name in names)
+    return found.most_common(1)[0][0] if found else ""

@@ -1,27 +1,142 @@
-"""The command ``mtmetrics``: runs the sub-command, and turns expected errors into one line and an exit code."""
+"""The command ``mtmetrics``: its help, the call of a sub-command, and expected errors as one line and an exit code."""
 
 import argparse
+import contextlib
 import ctypes
 import importlib
 import os
+import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from mtmetrics import __version__
 from mtmetrics.cli import options
-from mtmetrics.cli.help import Parser, complete, leaves
 from mtmetrics.cli.words import in_shell_words
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.scorers.registry import METRICS
 
-# A new command is a name here and a module of that name; its examples stand in `mtmetrics.cli.help`.
+# A new command is a name here, a module of that name, and three examples below.
 _COMMANDS = (
-    "score compare explain evaluate plot probe list data filter rerank mine remap idf uscore train artifacts space "
-    "install demo doctor"
+    "score compare explain evaluate plot probe here.list data filter rerank mine remap idf uscore train artifacts "
+    "space here.install demo here.doctor"
 )
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _MIB = 2**20
+# One call a line; the help of a command shows those that begin with its name. Tests parse every one of them.
+EXAMPLES = """
+mtmetrics score --preset mini --lp de-en -s source.de -t system-a.en system-b.en --ci
+mtmetrics score --metric xmoverscore:mini --metric sentsim:mini --lp de-en rows.tsv --segments
+mtmetrics score --metric bertr:minilm -r reference.en -t system.en --out scores.jsonl
+mtmetrics compare --preset mini --lp de-en -s source.de -t system-a.en system-b.en
+mtmetrics compare --metric bertr:minilm --metric chrf -r reference.en -t system-a.en system-b.en --format markdown
+mtmetrics compare --preset mini --lp de-en systems.jsonl --correction holm --resamples 10000
+mtmetrics explain --preset mini --lp de-en rows.tsv --segments 1-3
+mtmetrics explain --preset mini --lp de-en -s source.de -t system.en --plot heatmaps
+mtmetrics explain --preset mini --lp de-en rows.tsv --format jsonl
+mtmetrics evaluate --preset mini --data judged.jsonl
+mtmetrics evaluate --metric sentsim:minilm --metric chrf --ci --data judged/de-en.jsonl judged/fi-en.jsonl
+mtmetrics evaluate --metric bertr:minilm --layers all --plot layers.svg --data judged.jsonl
+mtmetrics plot scatter --metric xmoverscore:mini --data judged.jsonl --out scatter.png
+mtmetrics plot bars --metric xmoverscore:mini --metric chrf --data judged.jsonl --out bars.svg
+mtmetrics plot weights --metric xmoverscore:mini --data development.jsonl --out weights.pdf
+mtmetrics probe preference pairs.tsv --preset mini --lp de-en --word-pairs words.tsv
+mtmetrics probe matching pairs.tsv --preset mini --lp de-en --candidates 50
+mtmetrics probe matching pairs.tsv --metric sentsim:mini --lp de-en --at 1 --plot matching.png
+mtmetrics list
+mtmetrics list xmoverscore sentsim
+mtmetrics list --format json
+mtmetrics data list
+mtmetrics data pull wmt17-da
+mtmetrics data score mt-metrics-eval-v2/wmt22 --lp en-de --name XMoverScore --metric xmoverscore:paper
+mtmetrics filter --preset mini --lp de-en pairs.tsv --top 0.5 --out kept.tsv --report report.json
+mtmetrics filter --metric xmoverscore:mini --metric uscore:mini --lp de-en pairs.tsv --tokens 1000000 --out kept.tsv
+mtmetrics filter --preset mini --lp de-en pairs.parquet --threshold -1.2 --engine ray --out kept
+mtmetrics rerank --preset mini --lp de-en nbest.jsonl
+mtmetrics rerank --mbr --metric sentsim:mini --lp de-en nbest.jsonl
+mtmetrics rerank --preset mini --lp de-en nbest.jsonl --tune development.jsonl
+mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --memory 4G --out pairs.jsonl
+mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --level sentence --out a.jsonl
+mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --map umd --maps maps --out a.jsonl
+mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --out maps
+mtmetrics remap --encoder mini-encoder --lp de-en --word-pairs words.tsv --map clp --out maps
+mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --level sentence --out maps
+mtmetrics idf --encoder mini-encoder --text de.txt en.txt --out idf.safetensors
+mtmetrics idf --encoder bert-base-multilingual-cased --text de.txt en.txt --out idf.safetensors --overwrite
+mtmetrics idf --encoder my-own --text de.txt en.txt --out idf.safetensors --dtype auto
+mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --preset mini --without translation --out made
+mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --parallel de-en.tsv --out made
+mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --judged judged.jsonl --out made
+mtmetrics train encoder --teacher all-MiniLM-L6-v2 --parallel de-en.jsonl fr-en.jsonl --out my-encoder
+mtmetrics train lm --mono en.txt --out my-lm
+mtmetrics train regressor --architecture esim --encoder my-encoder --judged judged.jsonl --out my-esim
+mtmetrics artifacts list
+mtmetrics artifacts verify
+mtmetrics artifacts pull xmoverscore-published --lp de-en ru-en
+mtmetrics artifacts convert facebook/mbart-large-cc25 --out models/mbart-large-cc25
+mtmetrics space push xmoverscore --namespace org
+mtmetrics space push xmoverscore bertr --namespace org --execute
+mtmetrics space push xmoverscore --namespace org --format json
+mtmetrics install
+mtmetrics install xmoverscore
+mtmetrics install sentsim bertr
+mtmetrics demo xmoverscore
+mtmetrics demo sentsim
+mtmetrics demo xmoverscore --port 8000
+mtmetrics doctor
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose help begins with a short usage and ends with examples."""
+
+    given: tuple[str, ...] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Keeps the arguments for the help, which may come before the metric."""
+        self.given = tuple(args or ())
+        return super().parse_known_args(args, namespace)
+
+    def format_usage(self) -> str:
+        """What must be given; the help lists what may."""
+        formatter = self._get_formatter()
+        needed = [action for action in self._actions if action.required or not action.option_strings]
+        formatter.add_usage(None, needed, ())
+        return formatter.format_help().replace(self.prog, f"{self.prog} [options]", 1)
+
+    def format_help(self) -> str:
+        """Without the options of metrics, unless some are named."""
+        formatter = self._get_formatter()
+        formatter.add_text(self.description)
+        own = next((group for group in self._action_groups if group.title == options.OWN_OPTIONS), None)
+        for group in self._action_groups:
+            if group is own:
+                continue
+            formatter.start_section(group.title)
+            formatter.add_text(group.description)
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        if own is not None:
+            self._add_own(formatter, own)
+        examples = [line for line in EXAMPLES.strip().splitlines() if line.startswith(self.prog + " ")]
+        chosen = examples if self.prog != "mtmetrics" else examples[:1]
+        shown = "".join(f"  {line}\n" for line in chosen)
+        return f"{self.format_usage()}\n{formatter.format_help()}" + (f"\nexamples:\n{shown}" if shown else "")
+
+    def _add_own(self, formatter: argparse.HelpFormatter, own: Any) -> None:
+        names = re.findall(r"--metric[= ]([^:\s]+)", " ".join(self.given))
+        if not names:
+            formatter.start_section(f"{options.OWN_OPTIONS} (a metric's own options)")
+            formatter.add_text(f"{self.prog} --metric NAME --help")
+            formatter.end_section()
+        for name in filter(METRICS.get, names):
+            known = METRICS[name].options()
+            actions = [action for action in own._group_actions if action.dest in known]
+            formatter.start_section(f"{options.OWN_OPTIONS} ({name})")
+            formatter.add_arguments(actions)
+            formatter.end_section()
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -31,7 +146,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in _COMMANDS.split():
-        importlib.import_module(f"mtmetrics.cli.{name}").add_parser(subparsers)
+        module, _, one = name.partition(".")
+        getattr(importlib.import_module(f"mtmetrics.cli.{module}"), f"add_{one or 'parser'}")(subparsers)
     for command in leaves(parser):
         text = "no progress and no notes; warnings and errors stay"
         command.add_argument("-q", "--quiet", action="store_true", help=text)
@@ -59,8 +175,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def keep_large_blocks() -> None:
     """Has the C library (where it is glibc) keep blocks of up to 32 MiB when they are freed: trainings take and free
     the same sizes in every step, and asking the system for them anew costs a fourth of the time."""
-    _set_blocks(_M_MMAP_THRESHOLD, 32 * _MIB)
-    _set_blocks(_M_TRIM_THRESHOLD, 2**31 - 1)
+    _set_blocks({_M_MMAP_THRESHOLD: 32 * _MIB, _M_TRIM_THRESHOLD: 2**31 - 1})
 
 
 def return_large_blocks() -> None:
@@ -69,22 +184,20 @@ def return_large_blocks() -> None:
     It raises that bound by itself up to 32 MiB; arrays of that size then leave gaps in its heap, and the memory of a
     run over many chunks keeps growing although nothing is kept.
     """
-    _set_blocks(_M_MMAP_THRESHOLD, _MIB)
+    _set_blocks({_M_MMAP_THRESHOLD: _MIB})
 
 
-def _set_blocks(parameter: int, size: int) -> None:
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, TypeError, AttributeError):
-        return
-    mallopt(parameter, size)
+def _set_blocks(sizes: dict[int, int]) -> None:
+    with contextlib.suppress(OSError, TypeError, AttributeError):
+        for parameter, size in sizes.items():
+            ctypes.CDLL(None).mallopt(parameter, size)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
         code = arguments.run(arguments)
         sys.stdout.flush()
-        return code
+        return code or 0
     except InputError as error:
         return _fail(in_shell_words(str(error)), 2)
     except MTMetricsError as error:
@@ -107,6 +220,34 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
         from tqdm import tqdm
 
         tqdm.write(f"mtmetrics: warning: {message}", file=sys.stderr)  # above a bar, not in its line
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answers the shell's request for completions and ends the process, where argcomplete is installed."""
+    with contextlib.suppress(ImportError):
+        import argcomplete
+
+        from mtmetrics.artifacts.presets import preset_names
+
+        values = {
+            "metric": list(METRICS),
+            "preset": sorted({name for metric in METRICS for name in preset_names(metric)}),
+        }
+        for command in leaves(parser):
+            for action in command._actions:
+                if action.dest in values:
+                    action.completer = argcomplete.completers.ChoicesCompleter(values[action.dest])
+        argcomplete.autocomplete(parser)
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parsers of all commands that do something by themselves."""
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for action in inner:
+        for command in action.choices.values():
+            yield from leaves(command)
+    if not inner:
+        yield parser
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
-import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
@@ -18,63 +17,115 @@ USUAL_METRIC = "xmoverscore"
 # Set by `main`: no bars and no notes, but warnings and errors.
 quiet = False
 _MOST_AHEAD = 1000
-# What metrics take: keyword of their loaders -> help, and how else it is parsed. A new option is a line here.
-_CHOICES: dict[str, tuple[str, dict[str, Any]]] = {
-    "against": ("compare with the source or the reference, for metrics that can do both", {"metavar": "SIDE"}),
-    "setting": ("the same for sentsim: src-mt or mt-ref", {}),
-}
-_TABLE = "another encoder, or word vectors ({lang} in the path: one table per language)"
-_WEIGHTS = "xmoverscore: uniform, or a stored table of inverse document frequencies; uscore: tuned, + or ++"
+# As its usage is written -> help, and what else is said of it; see `add_options`.
+Options = Mapping[str, str | tuple[str, Any]]
 _FLAG = {"action": argparse.BooleanOptionalAction, "default": None}
-_OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
-    "encoder": (_TABLE, {"metavar": "MODEL|TABLE"}),
-    "words": ("sentsim: another encoder of words", {"metavar": "MODEL"}),
-    "layer": ("hidden state of the encoder, 0 = embeddings", {"type": int}),
-    "similarity": ("mover (of words) or cosine (of sentence vectors)", {}),
-    "variant": ("xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd", {}),
-    "combine": ("sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt", {"metavar": "PART+PART"}),
-    "without": ("uscore: leave out translation, language_model or sentences", {"metavar": "NAME+NAME"}),
-    "pieces": ("words (no punctuation, no continuation pieces) or all", {}),
-    "ngram": ("tokens per n-gram", {"type": int}),
-    "distance": ("sqeuclidean, euclidean or cosine", {}),
-    "map": ("none, clp, umd, clp+umd or umd+clp", {}),
-    "maps": ("a map file, a folder of maps, or a map artifact", {"metavar": "PATH|NAME"}),
-    "sides": ("map the source side or both", {}),
-    "lm": ("language model of the target language, or none", {"metavar": "MODEL"}),
-    "lm_weight": ("weight of the language model", {"type": float}),
-    "weights": (_WEIGHTS, {"metavar": "uniform|FILE|NAME"}),
-    "drop_rate": ("share of flows that partial transport drops", {"type": float}),
-    "w1": ("sentsim: weight of the sentence similarity, the first of two parts (default: 0.5)", {"type": float}),
-    "w2": ("sentsim: weight of the word similarity, the second (default: 0.5)", {"type": float}),
-    "normalize": ("batch (by the extremes of the call) or fixed (by bounds of the preset)", {}),
-    "normalize_vectors": ("word vectors of length 1 for Word and Sentence Mover's Distance", _FLAG),
-    "special_tokens": ("count special tokens as word pieces", {"action": "store_true", "default": None}),
-    "regressor": ("another trained network: folder, bundled artifact or Hub repository", {"metavar": "MODEL"}),
-    "threads": ("solver threads (default: all cores)", {"type": int}),
+LANG_PAIR: Options = {"--lp XX-YY": "language pair, such as de-en"}
+SOURCES: Options = {"-s --sources FILE": "one source segment per line"}
+ENCODER: Options = {"--encoder MODEL!": "folder, bundled artifact or Hub repository"}
+TABLE_OR_JSON: Options = {"--format": ("output format", ("table", "json"))}
+JUDGED: Options = {
+    "--lp XX-YY": ("read this language pair only", {"dest": "pair"}),
+    "--field FIELD": ("the field that holds the translation", "translation"),
 }
-_ONE_FILE = (
+# What metrics take, by the keywords of their loaders. A new option is a line here.
+_CHOICES: Options = {
+    "--against SIDE": "compare with the source or the reference, for metrics that can do both",
+    "--setting SETTING": "the same for sentsim: src-mt or mt-ref",
+}
+_OVERRIDES: Options = {
+    "--encoder MODEL|TABLE": "another encoder, or word vectors ({lang} in the path: one table per language)",
+    "--words MODEL": "sentsim: another encoder of words",
+    "--layer": ("hidden state of the encoder, 0 = embeddings", int),
+    "--similarity SIMILARITY": "mover (of words) or cosine (of sentence vectors)",
+    "--variant VARIANT": "xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd",
+    "--combine PART+PART": "sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt",
+    "--without NAME+NAME": "uscore: leave out translation, language_model or sentences",
+    "--pieces PIECES": "words (no punctuation, no continuation pieces) or all",
+    "--ngram": ("tokens per n-gram", int),
+    "--distance DISTANCE": "sqeuclidean, euclidean or cosine",
+    "--map MAP": "none, clp, umd, clp+umd or umd+clp",
+    "--maps PATH|NAME": "a map file, a folder of maps, or a map artifact",
+    "--sides SIDES": "map the source side or both",
+    "--lm MODEL": "language model of the target language, or none",
+    "--lm-weight": ("weight of the language model", float),
+    "--weights uniform|FILE|NAME": (
+        "xmoverscore: uniform, or a stored table of inverse document frequencies; uscore: tuned, + or ++"
+    ),
+    "--drop-rate": ("share of flows that partial transport drops", float),
+    "--w1": ("sentsim: weight of the sentence similarity, the first of two parts (default: 0.5)", float),
+    "--w2": ("sentsim: weight of the word similarity, the second (default: 0.5)", float),
+    "--normalize NORMALIZE": "batch (by the extremes of the call) or fixed (by bounds of the preset)",
+    "--normalize-vectors": ("word vectors of length 1 for Word and Sentence Mover's Distance", _FLAG),
+    "--special-tokens": ("count special tokens as word pieces", {"action": "store_true", "default": None}),
+    "--regressor MODEL": "another trained network: folder, bundled artifact or Hub repository",
+    "--threads": ("solver threads (default: all cores)", int),
+}
+_ROWS = (
     "TSV (source, translation and reference in this order, or named by a header row), or .jsonl or .parquet (source, "
     "translation, reference; or src, mt, ref); - reads TSV from standard input"
 )
+_MODELS: Options = {
+    "--device NAME,...": ("auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1", "auto"),
+    "--dtype DTYPE": (
+        "float32, bfloat16, float16, or auto: bfloat16 where the device computes it natively, else float32 (default: "
+        "float32; auto in filter and rerank, and with --engine ray)"
+    ),
+    "--batch-tokens": ("padded tokens per encoder batch", 4096),
+    "--embedding-cache DIR": "keep encoded texts in this folder, for later runs with the same encoder",
+    "--local-files-only": "never ask the Hub",
+}
+_FORM = "NAME[:PRESET[:OPTION=VALUE,...]]"
+_OVERRIDDEN = [usage.split()[0].removeprefix("--").replace("-", "_") for usage in _OVERRIDES]
 # Keyword of Python -> option.
-FLAGS = {name: name.replace("_", "-") for name in (*_CHOICES, *_OVERRIDES)}
-FLAGS |= {name: name.replace("_", "-") for name in ("metric", "preset", "device", "dtype", "batch_tokens", "resamples")}
-FLAGS |= {"lang_pair": "lp", "seed": "seed", "correction": "correction"}
+_SAME = ("against", "setting", "metric", "preset", "device", "dtype", "batch_tokens", "resamples", "seed", "correction")
+FLAGS = {name: name.replace("_", "-") for name in (*_SAME, *_OVERRIDDEN)} | {"lang_pair": "lp"}
 # Help shows this group only for a metric that is named.
 OWN_OPTIONS = "instead of what the preset says"
 
 
-def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ONE_FILE) -> None:
+def add_options(parser: Any, options: Options) -> list[str]:
+    """Adds options to a parser or a group of one, and returns the names of their values.
+
+    An option is its usage -> its help, or its help and more. In a usage, the names come first (where none has a dash,
+    it is an argument), then the value, such as ``-t --predictions FILE ...``: ``...`` makes it a list of values, empty
+    by default, and ``!`` at the end for what must be given; a flag has no value. More is a type, a default (of a flag
+    that can be denied: a truth value), a tuple of choices of which the first is the default, or what argparse is told.
+    """
+    added = []
+    for usage, told in options.items():
+        text, more = (told, None) if isinstance(told, str) else told
+        words = usage.removesuffix("!").split()
+        names = sum(word.startswith("-") for word in words) or 1
+        metavar, *several = words[names:] or [None]
+        settings: dict[str, Any] = {"metavar": metavar} if metavar else {}
+        settings |= {"nargs": "+", "default": []} if several else {}
+        settings |= {"required": True} if usage.endswith("!") else {}
+        if more is None:
+            settings |= {} if metavar else {"action": "store_true"}
+        elif isinstance(more, type):
+            settings["type"] = more
+        elif isinstance(more, bool):
+            settings |= {"action": argparse.BooleanOptionalAction, "default": more}
+        elif isinstance(more, dict):
+            settings |= more
+        else:
+            kind = {"choices": more, "default": more[0]} if isinstance(more, tuple) else {"default": more}
+            settings |= {"type": type(kind["default"])} | kind
+            text += " (default: %(default)s)"
+        added.append(parser.add_argument(*words[:names], help=text, **settings).dest)
+    return added
+
+
+def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROWS) -> None:
     """Adds the files to read (`one_file` says what a single FILE holds) and the language pair."""
-    group = parser.add_argument_group("input")
-    group.add_argument("file", nargs="?", metavar="FILE", help=one_file)
-    group.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
-    for short, name, text in (
-        ("-t", "--predictions", "one translation per line; several files are several systems"),
-        ("-r", "--references", "one reference per line; of several files the best one counts"),
-    ):
-        group.add_argument(short, name, metavar="FILE", nargs="+", help=text)
-    group.add_argument("--lp", metavar="XX-YY", help="language pair, such as de-en")
+    files: Options = {
+        "file FILE": (one_file, {"nargs": "?"}),
+        **SOURCES,
+        "-t --predictions FILE ...": "one translation per line; several files are several systems",
+        "-r --references FILE ...": "one reference per line; of several files the best one counts",
+    }
+    add_options(parser.add_argument_group("input"), {**files, **LANG_PAIR})
 
 
 def add_output_options(
@@ -85,74 +136,46 @@ def add_output_options(
 ) -> Any:
     """Adds the group of output options, with `--format`, and returns it."""
     group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=formats, help=text)
-    text = "all digits of numbers; 6 significant ones without it"
-    group.add_argument("--full-precision", action="store_true", help=text)
+    digits = "all digits of numbers; 6 significant ones without it"
+    add_options(group, {"--format": (text, {"choices": formats}), "--full-precision": digits})
     return group
 
 
 def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """Adds the choice of metric and preset, and what overrides the preset.
-
-    With `several`, `--metric` may be given several times.
-    """
+    """Adds the choice of a metric, or `several`, and preset, what overrides the preset, and how models are run."""
     group = parser.add_argument_group("metric")
-    text = "metric, such as sentsim:mini or sentsim:mini:variant=wmd"
-    text += "; repeatable, each is run once" if several else ""
-    form = "NAME[:PRESET[:OPTION=VALUE,...]]"
-    group.add_argument("--metric", action="append", metavar=form, help=f"{text} (default: {USUAL_METRIC})")
-    text = "preset, or a folder with a preset.toml (default: %(default)s)"
-    group.add_argument("--preset", default="paper", metavar="NAME|DIR", help=text)
-    override = parser.add_argument_group(OWN_OPTIONS)
-    for place, options in ((group, _CHOICES), (override, _OVERRIDES)):
-        for name, (text, settings) in options.items():
-            place.add_argument("--" + name.replace("_", "-"), help=text, **settings)
+    repeatable = "; repeatable, each is run once" if several else ""
+    text = f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: {USUAL_METRIC})"
+    preset = ("preset, or a folder with a preset.toml", "paper")
+    add_options(group, {f"--metric {_FORM}": (text, {"action": "append"}), "--preset NAME|DIR": preset, **_CHOICES})
+    add_options(parser.add_argument_group(OWN_OPTIONS), _OVERRIDES)
     add_model_options(parser)
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Adds how models are run."""
-    group = parser.add_argument_group("models")
-    text = "auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1 (default: %(default)s)"
-    group.add_argument("--device", default="auto", metavar="NAME,...", help=text)
-    text = (
-        "float32, bfloat16, float16, or auto: bfloat16 where the device computes it natively, else float32 (default: "
-    )
-    group.add_argument("--dtype", help=text + "float32; auto in filter and rerank, and with --engine ray)")
-    text = "padded tokens per encoder batch (default: %(default)s)"
-    group.add_argument("--batch-tokens", type=int, default=4096, help=text)
-    text = "keep encoded texts in this folder, for later runs with the same encoder"
-    group.add_argument("--embedding-cache", metavar="DIR", help=text)
-    group.add_argument("--local-files-only", action="store_true", help="never ask the Hub")
+    add_options(parser.add_argument_group("models"), _MODELS)
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.registry.load_scorer` of the one metric that the arguments name.
+    """As `loader_options`, of the one metric that the arguments name; `InputError` where they name several."""
+    first, *others = metric_specs(args).values()
+    if others:
+        text = "this command takes one metric; score, compare and evaluate take several"
+        raise InputError(f"--metric {others[0]}: {text}")
+    return loader_options(first, args)
 
-    Raises:
-        InputError: they name several, or as `metric_specs`.
-    """
-    specs = list(metric_specs(args).values())
-    if len(specs) > 1:
-        raise InputError(
-            f"--metric {specs[1]}: this command takes one metric; score, compare and evaluate take several"
-        )
-    options = {"metric": specs[0].metric, "preset": specs[0].preset or args.preset, **dict(specs[0].options)}
-    return options | ({"lang_pair": args.lp} if hasattr(args, "lp") else {})
+
+def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> dict[str, Any]:
+    """The keywords for `mtmetrics.scorers.registry.load_scorer` of a metric, with the language pair that is given."""
+    lang_pair = {"lang_pair": args.lp} if hasattr(args, "lp") else {}
+    return {"metric": spec.metric, "preset": spec.preset or args.preset, **dict(spec.options), **lang_pair}
 
 
 def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)) -> "dict[str, MetricSpec]":
     """The metrics as the user names them, with --preset and, for a single metric, the other options.
 
-    Args:
-        args: of a command with `add_metric_options`.
-        usual: what is taken where the user names none.
-
-    Returns:
-        What the user wrote for each metric -> the metric.
-
-    Raises:
-        InputError: a metric is given twice, options that could belong to several metrics, or as `MetricSpec.parse`.
+    Returns what the user wrote for each metric -> the metric; without any they are `usual`. An `InputError` where a
+    metric is given twice, options could belong to several metrics, or as `MetricSpec.parse`.
     """
     from mtmetrics.evaluation.run import MetricSpec
 
@@ -160,11 +183,10 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     twice = [text for text in named if named.count(text) > 1]
     if twice:
         raise InputError(f"--metric {twice[0]}: given twice")
-    given = {name: getattr(args, name) for name in ("setting", *_OVERRIDES)}
+    given = {name: getattr(args, name) for name in ("setting", *_OVERRIDDEN)}
     options = {name: value for name, value in given.items() if value is not None}
     if len(named) != 1 and options:
-        name = next(iter(options))
-        flag = name.replace("_", "-")
+        flag = next(iter(options)).replace("_", "-")
         form = f"{USUAL_METRIC}:{args.preset}:{flag}=VALUE"
         raise InputError(f"--{flag}: for which metric? Write it as in --metric {form}")
     specs = {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}
@@ -213,7 +235,7 @@ class _Meter:
         self.bar.update(max(place - self.bar.n, 0))
 
 
-def bar(iterable: Any = None, **options: Any) -> Any:
+def progress(iterable: Any = None, **options: Any) -> Any:
     """A bar of progress on standard error, shown on a terminal only and not with --quiet."""
     from tqdm import tqdm
 
@@ -221,40 +243,33 @@ def bar(iterable: Any = None, **options: Any) -> Any:
 
 
 @contextlib.contextmanager
-def scoring(total: int | None, desc: str = "scoring") -> Iterator[None]:
-    """Shows how many segments are scored while the block runs, of how many if that is known, and the time left."""
+def scoring(total: int) -> Iterator[None]:
+    """Shows how many segments are scored while the block runs, of how many (0: not known), and the time left."""
     from mtmetrics.models.runner import listening
 
-    with bar(total=total or None, desc=desc, unit=" segments") as shown:
-        with listening(_Meter(shown)):
+    with progress(total=total or None, desc="scoring", unit=" segments") as bar:
+        with listening(_Meter(bar)):
             yield
-        shown.update(max((total or 0) - shown.n, 0))
+        bar.update(max(total - bar.n, 0))
 
 
-def progress(iterable: Any, **options: Any) -> Any:
-    """Wraps an iterable in a bar; rows of input know how many they are."""
-    total = options.pop("total", None) or operator.length_hint(iterable) or None
-    return bar(iterable, total=total, **options)
-
-
-def add_settings(settings: Any, config: type) -> None:
+def add_settings(parser: Any, config: type) -> None:
     """Adds an option for each field of a dataclass of settings, which has a default, and its `help` in the metadata."""
+    metavars = {str: " NAME", bool: ""}
     for field in dataclasses.fields(config):
-        flag = "--" + field.name.replace("_", "-")
-        text = field.metadata["help"]
-        if isinstance(field.default, bool):
-            settings.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=text)
-            continue
-        kind = type(field.default)
-        metavar, text = "NAME" if kind is str else "N", f"{text} (default: %(default)s)"
-        settings.add_argument(flag, type=kind, default=field.default, metavar=metavar, help=text)
+        usage = f"--{field.name.replace('_', '-')}{metavars.get(type(field.default), ' N')}"
+        add_options(parser, {usage: (field.metadata["help"], field.default)})
+
+
+def settings_of(args: argparse.Namespace, config: type) -> Any:
+    """The settings that `add_settings` asked for."""
+    return config(**{field.name: getattr(args, field.name) for field in dataclasses.fields(config)})
 
 
 def add_mix_option(parser: argparse.ArgumentParser, others: str = "") -> None:
     """Adds the weights of the sum of several scores; `others` says what else than a metric may have one."""
     text = f"weight of a metric, as it was named with --metric{others}, in the sum that decides; repeatable (default: "
-    text += "1 for each metric)"
-    parser.add_argument("--mix", action="append", metavar="NAME=WEIGHT", help=text)
+    add_options(parser, {"--mix NAME=WEIGHT": (text + "1 for each metric)", {"action": "append"})})
 
 
 def mix_weights(args: argparse.Namespace) -> dict[str, float]:
@@ -263,12 +278,10 @@ def mix_weights(args: argparse.Namespace) -> dict[str, float]:
     for text in args.mix or []:
         name, _, value = text.rpartition("=")
         try:
-            weight = float(value)
+            if not name or name in weights:
+                raise ValueError
+            weights[name] = float(value)
         except ValueError:
-            weight = None
-        if not name or weight is None or name in weights:
-            raise InputError(
-                f"--mix {text}: NAME=WEIGHT is needed, once for each name, such as {USUAL_METRIC}:mini=0.5"
-            )
-        weights[name] = weight
+            form = f"NAME=WEIGHT is needed, once for each name, such as {USUAL_METRIC}:mini=0.5"
+            raise InputError(f"--mix {text}: {form}") from None
     return weights

@@ -2,20 +2,12 @@
 
 import argparse
 import dataclasses
-import itertools
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli.io import print_warnings
-from mtmetrics.cli.options import (
-    USUAL_METRIC,
-    add_metric_options,
-    add_output_options,
-    metric_specs,
-    model_pool,
-    scoring,
-)
-from mtmetrics.cli.results import TABLE_FORMATS, pick_format, print_text
+from mtmetrics.cli import options
+from mtmetrics.cli.evaluate import judged, table_of
+from mtmetrics.cli.results import TABLE_FORMATS, pick_format, print_text, print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,10 +18,22 @@ _COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c")
 _DEVELOPMENT = (
     "weights belong to development data: choosing them on the set that is reported makes every number too good"
 )
+_INPUT: options.Options = {
+    "--data FILE ...!": "human judgements, in any layout that mtmetrics evaluate reads",
+    **options.JUDGED,
+    "--out FILE!": "the picture, .png, .svg or .pdf",
+}
+_COLUMN: options.Options = {"--column NAME": ("also scores that stand in the data; repeatable", {"action": "append"})}
+_PARTS: options.Options = {
+    "--parts A,B[,C]": (
+        "parts to weigh (default: all; of uscore wmd, pseudo and lm); -A turns the sign of one whose low values are "
+        "good, such as wmd of sentsim: --parts=-wmd,sss"
+    ),
+    "--steps": ("steps from a weight of 0 to one of 1", 10),
+}
 
 
 def add_parser(subparsers: Any) -> None:
-    """Adds the command to the parser."""
     parser = subparsers.add_parser(
         "plot",
         help="draw how metrics agree with human judgements",
@@ -47,40 +51,22 @@ def add_parser(subparsers: Any) -> None:
         # Unlike a description, help is a format.
         name, summary = run.__name__.removeprefix("_"), what.replace("%", "%%")
         plot = kinds.add_parser(name, help=summary, description=f"Draws {what}.")
-        plot.set_defaults(run=run, column=[], coefficient="pearson")
-        text = "human judgements, in any layout that mtmetrics evaluate reads"
-        plot.add_argument("--data", nargs="+", required=True, metavar="FILE", help=text)
-        plot.add_argument("--lp", dest="pair", metavar="XX-YY", help="read this language pair only")
-        text = "the field that holds the translation (default: %(default)s)"
-        plot.add_argument("--field", default="translation", help=text)
-        plot.add_argument("--out", required=True, metavar="FILE", help="the picture, .png, .svg or .pdf")
-        add_metric_options(plot, several=True)
+        plot.set_defaults(run=run, level="segment", column=[], coefficient="pearson")
+        options.add_options(plot, _INPUT)
+        options.add_metric_options(plot, several=True)
         if run is not _scatter:
             plot.add_argument("--coefficient", choices=_COEFFICIENTS, help="of agreement (default: %(default)s)")
-        if run is not _weights:
-            text = "also scores that stand in the data; repeatable"
-            plot.add_argument("--column", action="append", metavar="NAME", help=text)
-            continue
-        text = "parts to weigh (default: all; of uscore wmd, pseudo and lm); -A turns the sign of one whose low values "
-        text += "are good, such as wmd of sentsim"
-        plot.add_argument("--parts", metavar="A,B[,C]", help=f"{text}: --parts=-wmd,sss")
-        text = "steps from a weight of 0 to one of 1 (default: %(default)s)"
-        plot.add_argument("--steps", type=int, default=10, help=text)
-        add_output_options(plot, TABLE_FORMATS)
+        if run is _weights:
+            options.add_options(plot, _PARTS)
+            options.add_output_options(plot, TABLE_FORMATS)
+        else:
+            options.add_options(plot, _COLUMN)
 
 
-class _Judged(NamedTuple):
-    """The metrics on the data, and a table of their agreement, which names the files and holds the judgements."""
-
-    result: "MetricRuns"
-    entries: "list[Entry]"
-    table: "MetricTable"
-
-
-def _scatter(args: argparse.Namespace) -> int:
+def _scatter(args: argparse.Namespace) -> None:
     from mtmetrics.evaluation import figures, plots
 
-    table = _judged(args).table
+    _, _, table = _judged(args)
     panels = {
         label: {
             row.scored.entry.title: (column.take(row.scored.scores[number]), column.judgements["human"])
@@ -89,13 +75,12 @@ def _scatter(args: argparse.Namespace) -> int:
         for number, (label, column) in enumerate(zip(table.labels, table.columns, strict=True))
     }
     figures.save_figure(plots.draw_scatter(panels), args.out)
-    return 0
 
 
-def _bars(args: argparse.Namespace) -> int:
+def _bars(args: argparse.Namespace) -> None:
     from mtmetrics.evaluation import figures, plots
 
-    table = _judged(args, intervals=True).table
+    _, _, table = _judged(args, intervals=True)
     several = len(table.labels) > 1
     bars = {
         row.scored.entry.title: [
@@ -107,10 +92,9 @@ def _bars(args: argparse.Namespace) -> int:
     groups = [*table.labels, *(["mean"] if several else [])]
     figure = plots.draw_bars(bars, groups, title="95 % bootstrap intervals", y_label=_agreement(args))
     figures.save_figure(figure, args.out)
-    return 0
 
 
-def _weights(args: argparse.Namespace) -> int:
+def _weights(args: argparse.Namespace) -> None:
     from mtmetrics.evaluation import figures, plots
     from mtmetrics.inputs import positive
 
@@ -118,51 +102,43 @@ def _weights(args: argparse.Namespace) -> int:
         raise InputError("--metric: a plot of weights shows the parts of one metric")
     positive("steps", args.steps)
     args.format = pick_format(args.format)
-    judged = _judged(args)
-    parts = _chosen_parts(args.parts, judged)
+    result, [whole, *_], table = _judged(args)
+    parts = _chosen_parts(args.parts, *result.with_parts(whole))
     grids = {}
-    for number, (label, column) in enumerate(zip(judged.table.labels, judged.table.columns, strict=True)):
-        values = {part.title: column.take(judged.result.scored(part).scores[number]) for part in parts}
+    for number, (label, column) in enumerate(zip(table.labels, table.columns, strict=True)):
+        values = {part.title: column.take(result.scored(part).scores[number]) for part in parts}
         grids[label] = plots.weight_grid(values, column.judgements["human"], args.steps, coefficient=args.coefficient)
-    whole = plots.mean_grid(grids)
-    metric = judged.entries[0].title
-    about = {"metric": metric, "coefficient": args.coefficient}
+    mean = plots.mean_grid(grids)
+    about = {"metric": whole.title, "coefficient": args.coefficient}
     print_text(plots.render_weights(grids, about, args.format), args)
     over = f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids))
-    figures.save_figure(plots.draw_weights(whole, title=f"{metric}: {over}", label=_agreement(args)), args.out)
-    print(f"mtmetrics: {plots.best_weights(whole)}", file=sys.stderr)
+    figures.save_figure(plots.draw_weights(mean, title=f"{whole.title}: {over}", label=_agreement(args)), args.out)
+    print(f"mtmetrics: {plots.best_weights(mean)}", file=sys.stderr)
     print_warnings([_DEVELOPMENT])
-    return 0
 
 
-def _judged(args: argparse.Namespace, *, intervals: bool = False) -> _Judged:
-    """Runs the metrics on the data, and says on standard error what is unusual."""
-    from mtmetrics.evaluation.data import read_judged
+def _judged(args: argparse.Namespace, *, intervals: bool = False) -> "tuple[MetricRuns, list[Entry], MetricTable]":
+    """Runs the metrics on the data, and says on standard error what is unusual; the table of their agreement names the
+    files and holds the judgements."""
     from mtmetrics.evaluation.figures import check_plot_file
-    from mtmetrics.evaluation.run import Entry, run_metrics
-    from mtmetrics.evaluation.table import Measure, metric_table, remarks
+    from mtmetrics.evaluation.run import Entry
+    from mtmetrics.evaluation.table import Measure, remarks
 
     check_plot_file(args.out, "mtmetrics plot")
-    specs = metric_specs(args, usual=() if args.column else (USUAL_METRIC,))
-    reads = (read_judged(path, prediction_field=args.field, lang_pair=args.pair) for path in args.data)
-    files = list(itertools.chain.from_iterable(reads))
-    for file in files:
-        for name in args.column:
-            file.column(name)  # refused before an hour of scoring
-    with scoring(len(specs) * sum(map(len, files))):
-        result = run_metrics(specs.values(), files, model_pool(args))
+    specs = options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,))
+    files = judged(args)
     entries = [*(Entry(name, spec) for name, spec in specs.items()), *map(Entry.of_column, args.column)]
-    scored = [result.scored(entry) for entry in entries]
-    table = metric_table(scored, files, Measure(args.coefficient), intervals=intervals)
+    with options.scoring(len(specs) * sum(map(len, files))):
+        pool, measure = options.model_pool(args), Measure(args.coefficient)
+        result, table = table_of(entries, files, pool, measure, intervals=intervals)
     print_warnings([*result.notes(), *remarks(table)])
-    return _Judged(result, entries, table)
+    return result, entries, table
 
 
-def _chosen_parts(asked: str | None, judged: _Judged) -> "list[Entry]":
+def _chosen_parts(asked: str | None, whole: "Entry", *parts: "Entry") -> "list[Entry]":
     """The parts to weigh, as rows of their own."""
     from mtmetrics.scorers.uscore import WORD_PARTS
 
-    whole, *parts = judged.result.with_parts(judged.entries[0])
     names = [part.part for part in parts]
     # Fig. 4 of Belouadi and Eger (2023): the other parts of UScore hold these, or are of another level.
     of_words = [name for name in names if name in WORD_PARTS] if whole.metric.metric == "uscore" else names

@@ -2,15 +2,14 @@
 
 import argparse
 import functools
-import json
 import os
 import random
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli.options import add_model_options, model_pool, progress
+from mtmetrics.cli import options
+from mtmetrics.cli.results import print_json
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice, language_pair, positive, warn
 
@@ -19,47 +18,53 @@ if TYPE_CHECKING:
     from mtmetrics.mining.words import Vectors
     from mtmetrics.models.packed import Encoder
     from mtmetrics.scorers.pool import ModelPool
+_SPACE: options.Options = {
+    **options.ENCODER,
+    "--layer": ("layer to remap (default: last)", int),
+    "--level": (
+        "word vectors, for --similarity mover, or sentence vectors, for --similarity cosine",
+        ("word", "sentence"),
+    ),
+    "--lp XX-YY!": "language pair, such as de-en; the map is for the source side",
+}
+_PAIRS: options.Options = {
+    "--parallel FILE ...": "parallel text: JSONL (source, target, origin) or TSV",
+    "--word-pairs FILE": "TSV of words and their translations",
+}
+_FIT: options.Options = {
+    "--exclude-origin NAME ...": "origins of --parallel to leave out; NAME* is a prefix",
+    "--sentences": ("sentence pairs to draw from --parallel", 2000),
+    "--align-layer": ("layer that aligns words (default: --layer)", int),
+    "--threshold": ("alignment probability, both directions", 1e-3),
+    "--map KIND ...": ("clp, umd, clp+umd, umd+clp (default: clp umd)", {"default": ["clp", "umd"]}),
+    "--out DIR": "folder for the maps; maps of other pairs in it stay",
+    "--overwrite": "replace maps of the same name",
+    "--seed": ("of the choice of sentences", 1),
+}
+_CURVE: options.Options = {
+    "--curve N,N,...": "numbers of sentence pairs, e.g. 500,1000,2000; needs --data, writes no maps",
+    "--data FILE ...": "segments with human scores (JSONL)",
+    "--preset PRESET": ("preset of xmoverscore that the maps are used in", "mini"),
+}
 
 
 def add_parser(subparsers: Any) -> None:
-    """Adds the command to the parser."""
     parser = subparsers.add_parser(
         "remap",
         help="fit remapping matrices for a language pair",
         description="Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the sentence "
         "pairs themselves. Writes one safetensors file per map.",
     )
-    add = parser.add_argument
-    add("--encoder", required=True, metavar="MODEL", help="folder, bundled artifact or Hub repository")
-    add("--layer", type=int, help="layer to remap (default: last)")
-    text = "word vectors, for --similarity mover, or sentence vectors, for --similarity cosine (default: %(default)s)"
-    add("--level", choices=("word", "sentence"), default="word", help=text)
-    add("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en; the map is for the source side")
-    add_words = parser.add_mutually_exclusive_group(required=True).add_argument
-    add_words("--parallel", nargs="+", metavar="FILE", help="parallel text: JSONL (source, target, origin) or TSV")
-    add_words("--word-pairs", metavar="FILE", help="TSV of words and their translations")
-    text = "origins of --parallel to leave out; NAME* is a prefix"
-    add("--exclude-origin", nargs="+", default=[], metavar="NAME", help=text)
-    add("--sentences", type=int, default=2000, help="sentence pairs to draw from --parallel (default: %(default)s)")
-    add("--align-layer", type=int, help="layer that aligns words (default: --layer)")
-    add("--threshold", type=float, default=1e-3, help="alignment probability, both directions (default: %(default)s)")
-    text = "clp, umd, clp+umd, umd+clp (default: clp umd)"
-    add("--map", nargs="+", default=["clp", "umd"], metavar="KIND", help=text)
-    add("--out", metavar="DIR", help="folder for the maps; maps of other pairs in it stay")
-    add("--overwrite", action="store_true", help="replace maps of the same name")
-    add("--seed", type=int, default=1, help="of the choice of sentences (default: %(default)s)")
+    options.add_options(parser, _SPACE)
+    options.add_options(parser.add_mutually_exclusive_group(required=True), _PAIRS)
+    options.add_options(parser, _FIT)
     curve = "curve (Fig. 4 of Zhao et al., 2020): correlation against the number of sentence pairs"
-    add = parser.add_argument_group(curve).add_argument
-    text = "numbers of sentence pairs, e.g. 500,1000,2000; needs --data, writes no maps"
-    add("--curve", metavar="N,N,...", help=text)
-    add("--data", nargs="+", metavar="FILE", help="segments with human scores (JSONL)")
-    add("--preset", default="mini", help="preset of xmoverscore that the maps are used in (default: %(default)s)")
-    add_model_options(parser)
+    options.add_options(parser.add_argument_group(curve), _CURVE)
+    options.add_model_options(parser)
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Fits and writes the maps, or prints the curve."""
+def run(args: argparse.Namespace) -> None:
     from mtmetrics.maps.files import map_file_name, map_meta
     from mtmetrics.maps.remapping import KINDS, Remapping
 
@@ -77,9 +82,13 @@ def run(args: argparse.Namespace) -> int:
         files = [Path(args.out, map_file_name(args.lp, kind, args.level)) for kind in args.map]
         _check_files(args, files)
     pairs, corpus = _pairs(args, max(sizes, default=args.sentences))
-    pool = model_pool(args)
+    pool = options.model_pool(args)
     source, target, origin, encoder = _vectors(args, pairs, pool)
-    _check_enough(len(source), encoder.dim)
+    if len(source) < 2:
+        raise InputError(f"{len(source)} pair(s) of vectors determine no map; pass more text")
+    if len(source) < encoder.dim:
+        few = f"{len(source)} pairs of vectors for an encoder of width {encoder.dim}"
+        warn(f"{few}: fewer pairs than dimensions leave most of a map to chance; pass more text")
     sentences = str(len(pairs)) if args.parallel else "0"
     meta = map_meta(encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed))
 
@@ -88,24 +97,14 @@ def run(args: argparse.Namespace) -> int:
         return Remapping.fit(kind, source[used], target[used], meta)
 
     if sizes:
-        return _print_curve(args, sizes, pool, encoder, fit)
+        _print_curve(args, sizes, pool, encoder, fit)
+        return
     written = []
     for kind, path in zip(args.map, files, strict=True):
         remapping = fit(kind)
         remapping.save(path)
         written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)})
-    json.dump(written, sys.stdout, indent=1)
-    print()
-    return 0
-
-
-def _check_enough(pairs: int, width: int) -> None:
-    """Says what too few pairs cannot determine."""
-    if pairs < 2:
-        raise InputError(f"{pairs} pair(s) of vectors determine no map; pass more text")
-    if pairs < width:
-        few = f"{pairs} pairs of vectors for an encoder of width {width}"
-        warn(f"{few}: fewer pairs than dimensions leave most of a map to chance; pass more text")
+    print_json(written)
 
 
 def _curve_sizes(args: argparse.Namespace) -> list[int]:
@@ -169,7 +168,7 @@ def _vectors(args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "Mode
     if args.word_pairs:
         return *vectors_from_words(pairs, encoder, languages), encoder
     aligner = encoder if args.align_layer is None else pool.encoder(args.encoder, layer=args.align_layer)
-    wrap = functools.partial(progress, desc="aligning", unit=" batches")
+    wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
     found = vectors_from_sentences(pairs, encoder, aligner, languages, threshold=args.threshold, wrap=wrap)
     return *found, encoder
 
@@ -180,7 +179,7 @@ def _print_curve(
     pool: "ModelPool",
     encoder: "Encoder",
     fit: "Callable[..., Remapping]",
-) -> int:
+) -> None:
     from mtmetrics.evaluation.correlation import pearson
     from mtmetrics.evaluation.data import read_judged_segments
     from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -189,16 +188,15 @@ def _print_curve(
     wrong = [file.file for file in files if file.lang_pair != args.lp]
     if wrong:
         raise InputError(f"--data {wrong[0]}: its language pair is not {args.lp}")
-    options = {"layer": args.layer, "similarity": "cosine" if args.level == "sentence" else "mover"}
-    scorer = XMoverScore.from_preset(args.preset, lang_pair=args.lp, pool=pool, map="none", **options)
+    space = {"layer": args.layer, "similarity": "cosine" if args.level == "sentence" else "mover"}
+    scorer = XMoverScore.from_preset(args.preset, lang_pair=args.lp, pool=pool, map="none", **space)
     if scorer.encoder.fingerprint != encoder.fingerprint:
         raise InputError(f"--preset {args.preset}: its encoder is {scorer.encoder.name}, not {args.encoder}")
     rows = [("none", 0), *((kind, size) for size in sizes for kind in args.map)]
     print("map\tsentence_pairs\tfile\tpearson")
-    for kind, size in progress(rows, desc="curve", unit=" maps"):
+    for kind, size in options.progress(rows, desc="curve", unit=" maps"):
         scorer.remapping = fit(kind, size) if size else None
         for file in files:
             scores = scorer.score(file.sources, file.predictions).segments
             agreement = pearson(file.take(scores), file.judgements["human"]).value
             print(f"{kind}\t{size}\t{Path(file.file).name}\t{agreement:.4f}")
-    return 0

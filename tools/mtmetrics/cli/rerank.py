@@ -1,31 +1,60 @@
 """``mtmetrics rerank``: takes the best of several translations of each source."""
 
 import argparse
-import contextlib
 import itertools
 import json
+import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli.options import add_metric_options, add_mix_option, metric_specs, mix_weights, model_pool, progress
+from mtmetrics.cli import options
+from mtmetrics.cli.results import check_folders, opened, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import positive
 from mtmetrics.textio import iter_jsonl, iter_lines, iter_parallel
 
 if TYPE_CHECKING:
-    from mtmetrics.choosing.rerank import Choice, NBest, Reranker
+    from mtmetrics.choosing.rerank import NBest
 
 # Name of the translation model's score where the input gives it none.
 _MODEL = "model"
 # A line of n-best lists as Moses and Marian write them: number, text, features, score.
 _NUMBERED = re.compile(r"(\d+) \|\|\| (.*?) \|\|\| .*?(\S+)\s*", re.DOTALL)
+_FILES: options.Options = {
+    **options.SOURCES,
+    "-t --predictions FILE ...": (
+        "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them (NUMBER ||| TEXT ||| "
+        "FEATURES ||| SCORE); of several files each gives candidates of the same sources"
+    ),
+    "--nbest N": ("lines per source in each file of -t (default: 1 where there are several files)", int),
+    **options.LANG_PAIR,
+    "--out FILE": "write there instead of to standard output; appears when all is done",
+    "--format": (
+        "jsonl, or text: the chosen translations alone (default: jsonl, or text where --out does not end in .jsonl)",
+        {"choices": ("jsonl", "text")},
+    ),
+    "--report FILE": "write counts, weights and signatures there as JSON",
+    "--mbr": (
+        "minimum Bayes risk: the candidate that is on average most like all candidates, by metrics that compare with "
+        "references (--metric; default: chrf)"
+    ),
+}
+_TUNING: options.Options = {
+    "--tune FILE": (
+        "choose the weights on this development set first: JSON Lines as FILE, with human (judgements of all "
+        "candidates) or references"
+    ),
+    "--objective NAME[:PRESET[:OPTION=VALUE,...]]": (
+        "metric that tuning makes high where the set has references but no judgements",
+        "chrf",
+    ),
+}
+_Rows = Iterator[tuple[dict[str, Any], "NBest"]]  # what the output keeps of the input, and candidates
 
 
 def add_parser(subparsers: Any) -> None:
-    """Adds the command to the parser."""
     parser = subparsers.add_parser(
         "rerank",
         help="take the best of several translations of each source",
@@ -34,41 +63,22 @@ def add_parser(subparsers: Any) -> None:
         "chosen only where all are blank; of equal scores the first candidate wins. Writes a row per source with "
         "translation, index (from 0), score, and the scores of all candidates (null for blank ones).",
     )
-    add = parser.add_argument
     text = "JSON Lines with candidates (a list), and where there are any source, references (a list), scores (a list, "
     text += "called model, or an object of lists; higher is better); - reads it from standard input"
-    add("file", nargs="?", metavar="FILE", help=text)
-    add("-s", "--sources", metavar="FILE", help="one source segment per line")
-    text = "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them (NUMBER ||| TEXT ||| "
-    text += "FEATURES ||| SCORE); of several files each gives candidates of the same sources"
-    add("-t", "--predictions", metavar="FILE", nargs="+", help=text)
-    text = "lines per source in each file of -t (default: 1 where there are several files)"
-    add("--nbest", type=int, metavar="N", help=text)
-    add("--lp", metavar="XX-YY", help="language pair, such as de-en")
-    add("--out", metavar="FILE", help="write there instead of to standard output; appears when all is done")
-    text = "jsonl, or text: the chosen translations alone (default: jsonl, or text where --out does not end in .jsonl)"
-    add("--format", choices=("jsonl", "text"), help=text)
-    add("--report", metavar="FILE", help="write counts, weights and signatures there as JSON")
-    text = "minimum Bayes risk: the candidate that is on average most like all candidates, by metrics that compare "
-    add("--mbr", action="store_true", help=text + "with references (--metric; default: chrf)")
-    add_metric_options(parser, several=True)
-    add_mix_option(parser, ", or of a model score (default: 0)")
-    text = "choose the weights on this development set first: JSON Lines as FILE, with human (judgements of all "
-    add("--tune", metavar="FILE", help=text + "candidates) or references")
-    text = "metric that tuning makes high where the set has references but no judgements (default: %(default)s)"
-    add("--objective", default="chrf", metavar="NAME[:PRESET[:OPTION=VALUE,...]]", help=text)
+    parser.add_argument("file", nargs="?", metavar="FILE", help=text)
+    options.add_options(parser, _FILES)
+    options.add_metric_options(parser, several=True)
+    options.add_mix_option(parser, ", or of a model score (default: 0)")
+    options.add_options(parser, _TUNING)
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Chooses, and writes a row per source."""
-    specs = metric_specs(args, usual=["chrf"] if args.mbr else ["xmoverscore"])
-    weights = mix_weights(args)
+def run(args: argparse.Namespace) -> None:
+    specs = options.metric_specs(args, usual=["chrf"] if args.mbr else ["xmoverscore"])
+    weights = options.mix_weights(args)
     if args.tune and weights:
         raise InputError("--tune and --mix: the weights are either given or chosen; leave one out")
-    for name in (args.out, args.report):
-        if name and not Path(name).parent.is_dir():
-            raise InputError(f"{name}: there is no folder {Path(name).parent}")
+    check_folders(args.out, args.report)
     rows = _rows(args)
     first = next(rows, None)
     if first is None:
@@ -78,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
     columns = {"sources": first[1].source, "references": first[1].references}
     given = [name for name, value in columns.items() if value is not None]
-    pool = model_pool(args, dtype="auto")
+    pool = options.model_pool(args, dtype="auto")
     reranker = Reranker.load(specs, given, pool, args.lp, weights, mbr=args.mbr, model_scores=first[1].scores)
     report: dict[str, Any] = {}
     if args.tune:
@@ -88,53 +98,39 @@ def run(args: argparse.Namespace) -> int:
         spec = MetricSpec.parse(args.objective).filled(args.preset, {})
         objective = None if judged else spec.load_for(["references"], pool, args.lp)
         reranker.tune(development, objective)
-        report["tuned_on"] = {"file": args.tune, "lists": len(development), "objective": "human"}
-        if objective is not None:
-            report["tuned_on"]["objective"] = objective.signature
-    with _output(args.out) as stream:
-        plain = args.format == "text" or (args.format is None and args.out and not args.out.endswith(".jsonl"))
-        for row, choice in _chosen(reranker, itertools.chain([first], progress(rows, unit=" lists", desc="choosing"))):
-            stream.write((choice.text if plain else json.dumps(row | _shown(choice), ensure_ascii=False)) + "\n")
-    report |= {**reranker.counts, "mbr": args.mbr, "weights": reranker.mixture.weights}
-    report["metrics"] = reranker.mixture.about()
-    if args.report:
-        from mtmetrics.artifacts.files import write_atomic
-
-        write_atomic(args.report, json.dumps(report, ensure_ascii=False, indent=1) + "\n")
-    counts = reranker.counts
+        by = "human" if objective is None else objective.signature
+        report["tuned_on"] = {"file": args.tune, "lists": len(development), "objective": by}
+    rows = itertools.chain([first], options.progress(rows, unit=" lists", desc="choosing"))
+    plain = args.format == "text" or (args.format is None and args.out and not args.out.endswith(".jsonl"))
+    with opened(args.out) as stream:
+        kept, lists = itertools.tee(rows)
+        for (row, _), choice in zip(kept, reranker.choose(item for _, item in lists), strict=True):
+            score, *scores = (None if math.isnan(score) else score for score in (choice.score, *choice.scores))
+            row |= {"translation": choice.text, "index": choice.index, "score": score, "scores": scores}
+            stream.write((choice.text if plain else json.dumps(row, ensure_ascii=False)) + "\n")
+    counts, mixture = reranker.counts, reranker.mixture
+    report |= {**counts, "mbr": args.mbr, "weights": mixture.weights, "metrics": mixture.about()}
+    write_report(args.report, report)
     found = "".join(f", {counts[name]} {name}" for name in ("blank", "repeated") if counts[name])
     text = f"{counts['sources']} sources with {counts['candidates']} candidates{found}; {counts['changed']} times not "
     text += f"the first one is chosen, {counts['tied']} times several are best"
-    weighed = ", ".join(f"{name}={weight:g}" for name, weight in reranker.mixture.weights.items())
+    weighed = ", ".join(f"{name}={weight:g}" for name, weight in mixture.weights.items())
     print(f"mtmetrics: {text}; weights {weighed}", file=sys.stderr)
-    return 0
 
 
-def _chosen(
-    reranker: "Reranker", rows: Iterable[tuple[dict[str, Any], "NBest"]]
-) -> Iterator[tuple[dict[str, Any], "Choice"]]:
-    kept, lists = itertools.tee(rows)
-    chosen = reranker.choose(item for _, item in lists)
-    return ((row, choice) for (row, _), choice in zip(kept, chosen, strict=True))
-
-
-def _shown(choice: "Choice") -> dict[str, Any]:
-    numbers = [None if score != score else score for score in (choice.score, *choice.scores)]
-    return {"translation": choice.text, "index": choice.index, "score": numbers[0], "scores": numbers[1:]}
-
-
-def _rows(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], "NBest"]]:
+def _rows(args: argparse.Namespace) -> _Rows:
     """For each source what its row of the output keeps of the input, and its candidates."""
-    if (args.file is None) == (args.predictions is None) or (args.file and (args.sources or args.nbest)):
+    if (args.file is None) == (not args.predictions) or (args.file and (args.sources or args.nbest)):
         raise InputError("nothing to choose from: pass one FILE of JSON Lines (or -), or -t with -s and --nbest")
     if args.file is not None:
         return _jsonl(args.file)
     numbered = len(args.predictions) == 1 and args.nbest is None
-    lists = _numbered(args.predictions[0]) if numbered else _by_lines(args.predictions, args.nbest or 1)
+    count = 1 if args.nbest is None else positive("--nbest", args.nbest)
+    lists = _numbered(args.predictions[0]) if numbered else _by_lines(args.predictions, count)
     return lists if args.sources is None else _with_sources(lists, args)
 
 
-def _jsonl(path: str) -> Iterator[tuple[dict[str, Any], "NBest"]]:
+def _jsonl(path: str) -> _Rows:
     from mtmetrics.choosing.rerank import NBest
 
     if path != "-" and not path.removesuffix(".gz").endswith(".jsonl"):
@@ -151,13 +147,13 @@ def _jsonl(path: str) -> Iterator[tuple[dict[str, Any], "NBest"]]:
         yield {name: value for name, value in row.items() if name != "candidates"}, item
 
 
-def _by_lines(paths: list[str], count: int) -> Iterator[tuple[dict[str, Any], "NBest"]]:
+def _by_lines(paths: list[str], count: int) -> _Rows:
     """Every `count` lines of each of parallel files."""
     from mtmetrics.choosing.rerank import NBest
 
     lines = iter_parallel(paths)
     for number in itertools.count(1):
-        block = list(itertools.islice(lines, positive("--nbest", count)))
+        block = list(itertools.islice(lines, count))
         if not block:
             return
         if len(block) < count:
@@ -167,7 +163,7 @@ def _by_lines(paths: list[str], count: int) -> Iterator[tuple[dict[str, Any], "N
         yield {}, NBest([text for column in zip(*block, strict=True) for text in column])
 
 
-def _numbered(path: str) -> Iterator[tuple[dict[str, Any], "NBest"]]:
+def _numbered(path: str) -> _Rows:
     """Lines with the number of their source, from 0; their last field ends in the model's score."""
     from mtmetrics.choosing.rerank import NBest
 
@@ -189,23 +185,10 @@ def _numbered(path: str) -> Iterator[tuple[dict[str, Any], "NBest"]]:
         yield {}, NBest(texts, scores={_MODEL: scores})
 
 
-def _with_sources(
-    lists: Iterator[tuple[dict[str, Any], "NBest"]], args: argparse.Namespace
-) -> Iterator[tuple[dict[str, Any], "NBest"]]:
+def _with_sources(lists: _Rows, args: argparse.Namespace) -> _Rows:
     for number, (source, found) in enumerate(itertools.zip_longest(iter_lines(args.sources), lists), 1):
         if source is None or found is None:
             shorter, longer = (args.sources, args.predictions[0])[:: 1 if source is None else -1]
             raise InputError(f"{shorter} ends after {number - 1} sources, but {longer} goes on")
         found[1].source = source
         yield {"source": source}, found[1]
-
-
-@contextlib.contextmanager
-def _output(out: str | None) -> Iterator[TextIO]:
-    from mtmetrics.artifacts.files import atomic_path
-
-    if out is None:
-        yield sys.stdout
-        return
-    with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as stream:
-        yield stream

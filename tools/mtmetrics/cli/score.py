@@ -1,27 +1,42 @@
-"""``mtmetrics score``: scores translations and prints the result."""
+"""``mtmetrics score``: scores translations, and prints results while they arrive, or a table for people."""
 
 import argparse
-import collections
+import contextlib
+import csv
+import dataclasses
+import functools
+import heapq
 import itertools
-import operator
-from collections.abc import Iterator
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.engine import add_engine_options
 from mtmetrics.cli.engine import score as score_on_engine
 from mtmetrics.cli.io import metric_rows
-from mtmetrics.cli.results import FORMATS, SUMMARIES, Lowest, open_writer, pick_format, summary
+from mtmetrics.cli.results import FORMATS, check_folders, opened, pick_format, rounded
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import MetricResult, Scorer
 
+    Results = list[list[MetricResult]]  # for each metric one per system
+    Summaries = Mapping[str, list[dict[str, Any]]]  # metric -> for each system its mean score, signature and so on
+
+_SUMMARIES = ("table", "markdown")
 _LOWEST = 10
+_OUTPUT: options.Options = {
+    "--out FILE": "write there instead of to standard output; appears when all is scored",
+    "--parts": "also print the parts of the scores; in tables, their means",
+    "--ci": "95 %% bootstrap interval of the system score (1,000 resamples of the segments)",
+    "--segments": f"below the table, the {_LOWEST} lowest-scored segments of each system with their texts",
+}
+_UNUSUAL = {"blank": "blank", "truncated": "cut", "identical": "untranslated"}
 
 
 def add_parser(subparsers: Any) -> None:
-    """Adds the command to the parser."""
     parser = subparsers.add_parser(
         "score",
         help="score translations",
@@ -31,112 +46,70 @@ def add_parser(subparsers: Any) -> None:
     options.add_row_options(parser)
     options.add_metric_options(parser, several=True)
     text = "output format (default: as --out ends, else table on a terminal and json elsewhere)"
-    output = options.add_output_options(parser, FORMATS, text=text)
-    text = "write there instead of to standard output; appears when all is scored"
-    output.add_argument("--out", metavar="FILE", help=text)
-    output.add_argument(
-        "--parts", action="store_true", help="also print the parts of the scores; in tables, their means"
-    )
-    text = "95 %% bootstrap interval of the system score (1,000 resamples of the segments)"
-    output.add_argument("--ci", action="store_true", help=text)
-    text = f"below the table, the {_LOWEST} lowest-scored segments of each system with their texts"
-    output.add_argument("--segments", action="store_true", help=text)
+    options.add_options(options.add_output_options(parser, FORMATS, text=text), _OUTPUT)
     add_engine_options(parser)
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Scores and prints."""
+def run(args: argparse.Namespace) -> None:
     if args.engine is not None:
-        return score_on_engine(args)
+        score_on_engine(args)
+        return
     form = pick_format(args.format, args.out)
-    if args.segments and form not in SUMMARIES:
+    if args.segments and form not in _SUMMARIES:
         raise InputError(f"--segments stands below a table; pass --format table, not {form}")
     specs = options.metric_specs(args)
-    loaders = [
-        {"metric": spec.metric, "preset": spec.preset or args.preset, **dict(spec.options)} for spec in specs.values()
-    ]
-    names, columns, rows, chosen = metric_rows(args, loaders)
+    loaders = [options.loader_options(spec, args) for spec in specs.values()]
+    names, columns, rows, count, chosen = metric_rows(args, loaders)
+    check_folders(args.out, option="--out ")
     from mtmetrics.scorers.base import joined, total_report
     from mtmetrics.scorers.registry import load_scorer
 
-    with_parts = args.parts and form in SUMMARIES  # of which they hold the means
-    lowest = Lowest(_LOWEST if args.segments else 0)
-    settings = {"parts": args.parts, "full": args.full_precision}
-    with open_writer(form, args.out, names, list(specs), **settings) as writer:
+    with_parts = args.parts and form in _SUMMARIES  # of which they hold the means
+    lowest = _Lowest()
+    make = functools.partial(_WRITERS.get(form, _Writer), form, names, list(specs), args.parts, args.full_precision)
+    with opened(args.out, binary=form == "parquet") as stream, contextlib.closing(make(stream)) as writer:
         pool = options.model_pool(args)
-        scorers = [
-            load_scorer(lang_pair=args.lp, pool=pool, **loader | own)
-            for loader, (_, own) in zip(loaders, chosen, strict=True)
-        ]
+        scorers = [load_scorer(pool=pool, **loader | own) for loader, (_, own) in zip(loaders, chosen, strict=True)]
         places = [columns.index(column) for column, _ in chosen]
-        kept: dict[str, list[list[MetricResult]]] = {metric: [[] for _ in names] for metric in specs}
-        with options.scoring(operator.length_hint(rows) * len(names) * len(specs)):
+        kept: list[Results] = []
+        with options.scoring(count * len(names) * len(specs)):
             for chunk, results in _scored(scorers, places, len(columns), rows):
-                lowest.add(specs, names, [chunk[place] for place in places], chunk[len(columns) :], results)
+                if args.segments:
+                    lowest.add(specs, names, [chunk[place] for place in places], chunk[len(columns) :], results)
                 writer.add(results)
-                for metric, systems in zip(specs, results, strict=True):
-                    for system, result in zip(kept[metric], systems, strict=True):
-                        system.append(result if with_parts else result.without_parts())
-        totals = {metric: [joined(system) for system in systems] for metric, systems in kept.items()}
+                kept.append([[one if with_parts else one.without_parts() for one in systems] for systems in results])
+        of_metrics = zip(specs, zip(*kept, strict=True), strict=True)
+        totals = {metric: [joined(system) for system in zip(*found, strict=True)] for metric, found in of_metrics}
         summaries = {
             metric: [_summary(total, interval=args.ci, parts=with_parts) for total in systems]
             for metric, systems in totals.items()
         }
         writer.finish(summaries)
     if args.out is not None and not options.quiet:
-        print(summary("table", names, summaries, full=args.full_precision))
+        print(_table("table", names, summaries, full=args.full_precision))
     if args.segments:
         print("\n" + lowest.tables(form, full=args.full_precision))
     if form != "table":
         for systems in totals.values():
             total_report(systems).warn()
-    return 0
 
 
 def _scored(
     scorers: "list[Scorer]", places: list[int], others: int, rows: Iterator[list[Any]]
-) -> "Iterator[tuple[list[list[Any]], list[list[MetricResult]]]]":
-    """Chunks, as columns, and for each metric a result per system; all metrics score a chunk before the next is read.
-
-    A metric that needs its whole input first makes one chunk of everything.
-
-    Args:
-        scorers: the metrics.
-        places: of the column that each compares with.
-        others: number of columns before those of the systems.
-        rows: the input.
-    """
+) -> "Iterator[tuple[list[list[Any]], Results]]":
+    """Chunks, as columns, and their results; all metrics score a chunk before the next is read, which is all where one
+    of them needs its whole input first. `places` are those of what each compares with, among the `others` columns."""
     from mtmetrics.scorers.base import chunked, joined
 
+    independent = all(scorer.independent for scorer in scorers)
     chunks = chunked(rows)
-    # One queue for each metric, one for what is yielded; itertools.tee would keep dozens of chunks.
-    queues: list[collections.deque[list[list[Any]]]] = [collections.deque() for _ in range(len(scorers) + 1)]
-
-    def columns(number: int, place: int) -> Iterator[list[list[Any]]]:
-        while True:
-            if not queues[number]:
-                chunk = next(chunks, None)
-                if chunk is None:
-                    return
-                for queue in queues:
-                    queue.append(chunk)
-            chunk = queues[number].popleft()
-            yield [chunk[place], *chunk[others:]]
-
-    streams = [
-        scorer.score_chunks(columns(number, place))
-        for number, (scorer, place) in enumerate(zip(scorers, places, strict=True))
-    ]
-    held = queues[-1]
-    if all(scorer.independent for scorer in scorers):
-        for results in zip(*streams, strict=True):
-            yield held.popleft(), list(results)
-        return
-    turns = list(itertools.zip_longest(*streams))
-    chunk = [list(itertools.chain(*parts)) for parts in zip(*held, strict=True)]
-    of_each = ([results for results in stream if results is not None] for stream in zip(*turns, strict=True))
-    yield chunk, [[joined(system) for system in zip(*results, strict=True)] for results in of_each]
+    for together in ([chunk] for chunk in chunks) if independent else [list(chunks)]:
+        results = []
+        for scorer, place in zip(scorers, places, strict=True):
+            given = ([chunk[place], *chunk[others:]] for chunk in together)
+            results.append([joined(system) for system in zip(*scorer.score_chunks(given), strict=True)])
+        yield [list(itertools.chain(*parts)) for parts in zip(*together, strict=True)], results
 
 
 def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str, Any]:
@@ -146,3 +119,215 @@ def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str
     if interval:
         found["ci"] = bootstrap_interval(result.segments)._asdict()
     return found | ({"parts": {name: float(part.mean()) for name, part in result.parts.items()}} if parts else {})
+
+
+def _table(style: str, names: Sequence[str], summaries: "Summaries", *, full: bool) -> str:
+    """A row per system and metric, with the signatures below."""
+    from mtmetrics.evaluation.table_styles import STYLES, one_line
+
+    every = [found for systems in summaries.values() for found in systems]
+    unusual = [name for name in _UNUSUAL if any(found["report"][name] for found in every)]
+    parts = list(dict.fromkeys(part for found in every for part in found.get("parts", ())))
+    rows = []
+    for metric, systems in summaries.items():
+        for name, found in zip(names, systems, strict=True):
+            row = {"metric": metric} if len(summaries) > 1 else {}
+            row |= {"system": name, "mean": _number(found["mean_score"], full)}
+            if "ci" in found:
+                row["95 % interval"] = f"[{_number(found['ci']['low'], full)}, {_number(found['ci']['high'], full)}]"
+            known = found.get("parts", {})
+            row |= {part: _number(known[part], full) if part in known else "" for part in parts}
+            report = found["report"]
+            rows.append(row | {_UNUSUAL.get(key, key): f"{report[key]:,}" for key in ("segments", *unusual)})
+    numbers = range(1 + (len(summaries) > 1), len(rows[0]))
+    text = STYLES[style]([[*rows[0]], *([*row.values()] for row in rows)], numbers)
+    return "\n\n".join([text, "\n".join(map(one_line, dict.fromkeys(found["signature"] for found in every)))])
+
+
+def _number(value: float, full: bool) -> str:
+    # Adding 0.0 turns -0.0000 into 0.0000.
+    return repr(value) if full else f"{round(value, 4) + 0.0:.4f}"
+
+
+class _Lowest:
+    """The segments with the lowest scores of each metric and system, with their texts."""
+
+    def __init__(self) -> None:
+        self._before = 0
+        self._kept: dict[tuple[str, str], list[tuple[float, int, str, str]]] = {}
+
+    def add(
+        self,
+        metrics: Iterable[str],
+        names: Sequence[str],
+        others: Sequence[list[Any]],
+        systems: Sequence[list[str]],
+        results: "Results",
+    ) -> None:
+        """Takes a chunk: what each metric compared with, the translations of each system, and the results."""
+        numbers = range(self._before + 1, self._before + len(systems[0]) + 1)
+        for metric, compared, of_metric in zip(metrics, others, results, strict=True):
+            shown = [other if isinstance(other, str) else " / ".join(other) for other in compared]
+            for name, texts, result in zip(names, systems, of_metric, strict=True):
+                rows = zip(result.segments.tolist(), numbers, shown, texts, strict=True)
+                kept = self._kept.get((metric, name), [])
+                self._kept[metric, name] = heapq.nsmallest(_LOWEST, itertools.chain(kept, rows))
+        self._before += len(numbers)
+
+    def tables(self, style: str, *, full: bool) -> str:
+        """A table for each metric and system."""
+        from mtmetrics.evaluation.table_styles import STYLES
+
+        blocks = []
+        for (metric, name), rows in self._kept.items():
+            table = [["segment", "score", "compared with", "translation"]]
+            table += [[str(number), _number(score, full), other, text] for score, number, other, text in rows]
+            blocks.append(f"Lowest scores of {name} by {metric}:\n\n{STYLES[style](table, range(2))}")
+        return "\n\n".join(blocks)
+
+
+@dataclasses.dataclass
+class _Writer:
+    """Takes the results of chunk after chunk, then what sums up each system; by itself writes the latter as a table.
+
+    The target is an open stream, of bytes for Parquet; numbers have all digits where `full` says so.
+    """
+
+    form: str
+    names: Sequence[str]
+    metrics: Sequence[str]
+    parts: bool
+    full: bool
+    target: Any
+    segment: int = 0
+
+    def add(self, results: "Results") -> None:
+        """Writes a chunk."""
+
+    def finish(self, summaries: "Summaries") -> None:
+        """Writes the summaries."""
+        self.target.write(_table(self.form, self.names, summaries, full=self.full) + "\n")
+
+    def close(self) -> None:
+        """Ends the file."""
+
+    def _rounded(self, value: Any) -> Any:
+        return rounded(value, full=self.full)
+
+    def _each(self, summaries: "Summaries", key: str = "system") -> Iterator[dict[str, Any]]:
+        """The summaries one by one, with the name of the system and, where there are several, of the metric."""
+        for metric, systems in summaries.items():
+            for name, found in zip(self.names, systems, strict=True):
+                yield {key: name} | ({"metric": metric} if len(self.metrics) > 1 else {}) | found
+
+    def _columns(self, results: "Results") -> dict[str, list[Any]]:
+        """The rows of a chunk as columns: the systems of the first segment, of the second, and so on; of one metric its
+        score and parts, of several those of each."""
+        import numpy as np
+
+        systems, several = len(self.names), len(self.metrics) > 1
+        count = len(results[0][0].segments)
+        numbers = np.arange(self.segment + 1, self.segment + count + 1)
+        self.segment += count
+        values = {}
+        for metric, of_metric in zip(self.metrics, results, strict=True):
+            values[metric if several else "score"] = [result.segments for result in of_metric]
+            for part in of_metric[0].parts if self.parts else ():
+                values[f"{metric} {part}" if several else part] = [result.parts[part] for result in of_metric]
+        floats = {name: np.stack(columns, axis=1).ravel().tolist() for name, columns in values.items()}
+        return {"system": list(self.names) * count, "segment": np.repeat(numbers, systems).tolist(), **floats}
+
+
+@dataclasses.dataclass
+class _JsonWriter(_Writer):
+    """One JSON document, which has to wait for the last chunk."""
+
+    chunks: "list[Results]" = dataclasses.field(default_factory=list)
+
+    def add(self, results: "Results") -> None:
+        self.chunks.append(results)
+
+    def finish(self, summaries: "Summaries") -> None:
+        documents = {metric: self._document(place, summaries[metric]) for place, metric in enumerate(self.metrics)}
+        [whole, *more] = documents.values()
+        if more:
+            whole = {"metrics": [{"metric": metric} | document for metric, document in documents.items()]}
+        json.dump(self._rounded(whole), self.target, ensure_ascii=False, indent=1)
+        self.target.write("\n")
+
+    def _document(self, metric: int, summaries: list[dict[str, Any]]) -> dict[str, Any]:
+        from mtmetrics.scorers.base import joined
+
+        systems = zip(*(chunk[metric] for chunk in self.chunks), strict=True)
+        whole = [joined(kept).as_dict(parts=self.parts) | found for kept, found in zip(systems, summaries, strict=True)]
+        if len(whole) == 1:
+            return whole[0]
+        return {"systems": [{"name": name} | document for name, document in zip(self.names, whole, strict=True)]}
+
+
+class _JsonLinesWriter(_Writer):
+    """A JSON object per segment and system, then one per system and metric."""
+
+    def add(self, results: "Results") -> None:
+        columns = self._columns(results)
+        self._write(dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+
+    def finish(self, summaries: "Summaries") -> None:
+        self._write(self._each(summaries))
+
+    def _write(self, rows: Iterable[dict[str, Any]]) -> None:
+        self.target.writelines(json.dumps(self._rounded(row), ensure_ascii=False) + "\n" for row in rows)
+
+
+class _SeparatedWriter(_Writer):
+    """Tab-separated or comma-separated rows under a header; a screen gets the summaries beside them."""
+
+    def add(self, results: "Results") -> None:
+        first = self.segment == 0
+        columns = self._columns(results)
+        rows = itertools.chain([[*columns]] * first, zip(*columns.values(), strict=True))
+        texts = ([str(self._rounded(value)) for value in row] for row in rows)
+        if self.form == "csv":
+            csv.writer(self.target, lineterminator="\n").writerows(texts)
+        else:
+            self.target.writelines("\t".join(row) + "\n" for row in texts)
+
+    def finish(self, summaries: "Summaries") -> None:
+        if self.target is not sys.stdout or options.quiet:
+            return
+        for found in self._each(self._rounded(summaries)):
+            by = f" {found['metric']}:" if "metric" in found else ""
+            between = f" [{found['ci']['low']!r}, {found['ci']['high']!r}]" if "ci" in found else ""
+            print(f"{found['system']}:{by} mean {found['mean_score']!r}{between} {found['signature']}", file=sys.stderr)
+
+
+@dataclasses.dataclass
+class _ParquetWriter(_Writer):
+    """A Parquet file with all digits; the summaries are its metadata under the key ``mtmetrics``."""
+
+    writer: Any = None
+
+    def add(self, results: "Results") -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        table = pyarrow.table(self._columns(results))
+        self.writer = self.writer or pyarrow.parquet.ParquetWriter(self.target, table.schema)
+        self.writer.write_table(table)
+
+    def finish(self, summaries: "Summaries") -> None:
+        systems = json.dumps([*self._each(summaries, "name")], ensure_ascii=False)
+        self.writer.add_key_value_metadata({"mtmetrics": systems})
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+_WRITERS: dict[str, type[_Writer]] = {
+    "json": _JsonWriter,
+    "jsonl": _JsonLinesWriter,
+    "tsv": _SeparatedWriter,
+    "csv": _SeparatedWriter,
+    "parquet": _ParquetWriter,
+}

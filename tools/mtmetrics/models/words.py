@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import itertools
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
@@ -73,25 +72,25 @@ class TokenWeights:
     def fit(
         cls,
         encoder: "TokenEncoder",
-        texts: Iterable[str],
+        texts: Iterable[str | tuple[str, str | None]],
         offset: float = 1.0,
-        languages: Iterable[str | None] = itertools.repeat(None),
     ) -> "TokenWeights":
         """Smoothed inverse document frequency ``ln((M + 1) / (df + 1))`` over M texts, plus an offset.
 
         Args:
             encoder: its tokeniser splits the texts.
-            texts: one document each; repeated ones count as often as they come.
+            texts: one document each, or it and its language, where the encoder reads some languages differently;
+                repeated ones count as often as they come.
             offset: 1 makes all weights positive, as transport needs; 0 gives those of BERTScore (Zhang et al., 2020,
                 Sec. 3), where a token that occurs in every text has none.
 
         Raises:
             InputError: there are no texts.
-            languages: of the texts; where the encoder reads some languages differently.
         """
         counts = np.zeros(len(encoder.tokenizer))
         total = 0
-        for text, language in zip(texts, languages, strict=False):
+        for document in texts:
+            text, language = (document, None) if isinstance(document, str) else document
             tokenizer = encoder.tokenizer_for(language)
             counts[np.unique(tokenizer(text, truncation=True, max_length=encoder.max_length)["input_ids"])] += 1
             total += 1
