@@ -231,7 +231,7 @@ def test_scores_that_depend_on_the_block_are_refused(tiny_encoder: Path, tmp_pat
     write(tmp_path / "preset.toml", preset)
     options = {"metric": "sentsim", "preset": str(tmp_path), "setting": "mt-ref"}
     with pytest.raises(InputError, match="score depends on all others.*--normalize fixed"):
-        ScoringWorker(("reference", "translation"), options, {}, threads=1)
+        ScoringWorker(("reference", "translation"), options, {}, workers=1)
 
 
 def test_blocks_that_were_scored_differently_are_no_whole() -> None:

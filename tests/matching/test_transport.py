@@ -86,15 +86,15 @@ def test_euclidean_distances_of_vectors_of_any_length() -> None:
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_threads_order_and_duplicates_change_nothing(distance: str) -> None:
+def test_workers_order_and_duplicates_change_nothing(distance: str) -> None:
     generator = np.random.default_rng(3)
     left = [generator.normal(size=(generator.integers(1, 15), 8)) for _ in range(150)]
     right = [generator.normal(size=(generator.integers(1, 15), 8)) for _ in range(150)]
     one = word_mover_distances(pack(left), pack(right), distance)
-    many = word_mover_distances(pack(left), pack(right), distance, threads=4)
+    many = word_mover_distances(pack(left), pack(right), distance, workers=4)
     assert np.array_equal(one, many)
     order = generator.permutation(150)
-    again = word_mover_distances(pack([left[i] for i in order]), pack([right[i] for i in order]), distance, threads=2)
+    again = word_mover_distances(pack([left[i] for i in order]), pack([right[i] for i in order]), distance, workers=2)
     assert np.array_equal(again, one[order])
     swapped = word_mover_distances(pack(right), pack(left), distance)
     assert swapped == pytest.approx(one, abs=1e-6)

@@ -153,15 +153,15 @@ def test_weights_come_from_a_stored_table(encoder: TokenEncoder, tmp_path: Path)
 
 @given(st.lists(st.sampled_from([*range(4), 0, 0]), min_size=1, max_size=12), st.integers(1, 3))
 @settings(max_examples=15, deadline=None)
-def test_order_duplicates_and_neighbours_change_nothing(encoder: TokenEncoder, order: list[int], threads: int) -> None:
-    scorer = XMoverScore(encoder, threads=threads)
+def test_order_duplicates_and_neighbours_change_nothing(encoder: TokenEncoder, order: list[int], workers: int) -> None:
+    scorer = XMoverScore(encoder, workers=workers)
     alone = [scorer.score([SOURCES[i]], [PREDICTIONS[i]]).segments[0] for i in order]
     together = scorer.score([SOURCES[i] for i in order], [PREDICTIONS[i] for i in order]).segments
     assert together == pytest.approx(alone, abs=1e-5)
 
 
 def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> None:
-    scorer = XMoverScore(TokenEncoder(tiny_encoder, cache_bytes=0), threads=1)
+    scorer = XMoverScore(TokenEncoder(tiny_encoder, cache_bytes=0), workers=1)
     number = CHUNK_LINES + 5
     sources = [f"das Haus {i % 7}" for i in range(number)]
     systems = {"a": [f"the house {i % 7}" for i in range(number)], "b": [f"a house {i % 5}" for i in range(number)]}
@@ -211,8 +211,8 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
         ({"distance": "manhattan"}, "distance 'manhattan'"),
         ({"sides": "target"}, "sides 'target'"),
         ({"drop_rate": 1.5}, "drop_rate 1.5: must lie between 0 and 1"),
-        ({"threads": -1}, "threads -1"),
-        ({"threads": 0}, "threads 0"),
+        ({"workers": -1}, "workers -1"),
+        ({"workers": 0}, "workers 0"),
         ({"lm_weight": "x"}, "lm_weight 'x': must be a finite number"),
         ({"lm_weight": float("nan")}, "lm_weight nan"),
         ({"drop_rate": "x"}, "drop_rate 'x'"),

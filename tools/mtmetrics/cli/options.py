@@ -50,7 +50,10 @@ _OVERRIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "normalize_vectors": ("word vectors of length 1 for Word and Sentence Mover's Distance", _FLAG),
     "special_tokens": ("count special tokens as word pieces", {"action": "store_true", "default": None}),
     "regressor": ("another trained network: folder, bundled artifact or Hub repository", {"metavar": "MODEL"}),
-    "threads": ("solver threads (default: all cores)", {"type": int}),
+    "workers": (
+        "processes that solve transport, or threads that match (default: one per core, at most 4)",
+        {"type": int},
+    ),
 }
 _ONE_FILE = (
     "TSV (source, translation and reference in this order, or named by a header row), or .jsonl or .parquet (source, "

@@ -43,7 +43,7 @@ def add_parser(subparsers: Any) -> None:
     to("--lm", metavar="MODEL", help=text)
     settings = parser.add_argument_group("settings")
     settings.add_argument("--seed", type=int, default=1, help="of everything random (default: %(default)s)")
-    settings.add_argument("--threads", type=int, help="solver threads (default: all cores)")
+    settings.add_argument("--workers", type=int, help="threads and processes that look for pairs (default: all cores)")
     add_settings(settings, UScoreConfig)
     add_model_options(parser)
     parser.set_defaults(run=run)
@@ -65,6 +65,6 @@ def run(args: argparse.Namespace) -> int:
         "pool": model_pool(args),
         "progress": progress,
     }
-    threads = positive("threads", args.threads or os.cpu_count() or 1)
+    threads = positive("workers", args.workers or os.cpu_count() or 1)
     print(produce_uscore(args.out, args.lp, material, args.preset, threads=threads, **options))
     return 0
