@@ -1,5 +1,5 @@
-"""Measures the transport of many pairs with worker processes: ``transport_bench.py [--pairs N] [--widths N,N] [--repeats
-N] [--workers N] [--json OUT]``.
+"""Measures transport shared among worker processes: ``transport_bench.py [--pairs N] [--widths N,N] [--repeats N]
+[--workers N] [--json OUT]``.
 
 The encoder is a fake that costs nothing: the same 1,024 pairs of 22 tokens come again and again, as chunks of the
 input. Contenders take turns: this process alone; as many separate processes as there are workers, which share the pairs
@@ -100,7 +100,7 @@ def measure(report: Report, width: int, pairs: int, workers: int, repeats: int) 
     processes._WORTH = 0
     transport(sides, 100, 1)  # loads the solver
     start = time.monotonic()
-    while processes.pool_for(workers, 1) is None:
+    while processes.pool_for(workers, _CHUNK) is None:
         time.sleep(0.01)
     report.add(f"{width} wide: until the first worker is there", time.monotonic() - start, "s")
     transport(sides, 4 * _CHUNK, workers)

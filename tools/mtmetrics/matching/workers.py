@@ -13,8 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from mtmetrics.errors import MTMetricsError
 
-# Pairs that a process solves by itself before it starts workers: a start costs as much as they do.
-_WORTH = 16_384
+# Pairs of a call that are worth sharing, and such pairs that a process solves by itself before it starts workers: a
+# start costs as much as they do.
+_LEAST, _WORTH = 512, 16_384
 _IDLE_SECONDS = 30.0
 _TASKS_PER_WORKER = 4
 # The solver's package would import these, and they take seconds and hundreds of megabytes in each worker.
@@ -36,14 +37,17 @@ class Later(Generic[Result]):
 
 def pool_for(workers: int, pairs: int) -> Any:
     """The executor of so many worker processes to solve this number of pairs, or None where they are better solved
-    here: with one worker, before there was enough work for starting any, or where a process may have no children.
+    here: with one worker, where they are few or there was not enough work so far, or in a process that may have no
+    children.
 
     The processes are started in the background, do not import the caller's main module, and end after a time without
     work, or with the process that started them.
     """
     global _solved
+    if workers == 1 or pairs < _LEAST:
+        return None
     _solved += pairs
-    if workers == 1 or _solved <= _WORTH or multiprocessing.current_process().daemon:
+    if _solved <= _WORTH or multiprocessing.current_process().daemon:
         return None
     key = os.getpid(), workers  # the pool of a forked process is its parent's
     if key not in _pools:
