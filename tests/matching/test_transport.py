@@ -44,19 +44,6 @@ def random_texts(count: int, seed: int) -> list[list[np.ndarray]]:
     return [[generator.normal(size=(generator.integers(0, 15), 8)) for _ in range(count)] for _ in range(2)]
 
 
-@pytest.fixture
-def processes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Makes a few pairs worth sharing among two processes; waits for them when it is called."""
-    monkeypatch.setattr(workers, "_LEAST", 1)
-    monkeypatch.setattr(workers, "_WORTH", 0)
-
-    def wait() -> None:
-        workers.pool_for(2, 1)
-        workers._pools[os.getpid(), 2][1].result()
-
-    return wait
-
-
 def test_moves_mass_by_hand() -> None:
     # Two units of 1/2 against three of 1/3: the cheap cells take what they can, the rest pays 1.
     cost = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]])

@@ -1,6 +1,7 @@
 """XMoverScore as a whole: composition, floors, invariances, signature, presets."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +150,25 @@ def test_weights_come_from_a_stored_table(encoder: TokenEncoder, tmp_path: Path)
     (tmp_path / "idf.safetensors").write_bytes(b"x")
     with pytest.raises(ArtifactError, match="missing, damaged or no idf table"):
         TokenWeights.load(tmp_path / "idf.safetensors")
+
+
+def test_worker_processes_change_nothing_while_the_next_chunk_is_encoded(
+    encoder: TokenEncoder, language_model: LanguageModel, processes: Callable[[], None]
+) -> None:
+    chunks = [[SOURCES[:size], PREDICTIONS[:size], [*PREDICTIONS[1:size], ""]] for size in (4, 3, 2)]
+    alone = list(XMoverScore(encoder, language_model=language_model, workers=1).score_chunks(chunks))
+    processes()
+    read = []
+    feed = (read.append(size) or chunk for size, chunk in enumerate(chunks))
+    shared = XMoverScore(encoder, language_model=language_model, workers=2).score_chunks(feed)
+    found = [next(shared)]
+    assert read == [0, 1]
+    found += shared
+    for one, other in zip(alone, found, strict=True):
+        for expected, result in zip(one, other, strict=True):
+            assert np.array_equal(result.segments, expected.segments)
+            assert result.report == expected.report
+            assert all(np.array_equal(result.parts[name], part) for name, part in expected.parts.items())
 
 
 @given(st.lists(st.sampled_from([*range(4), 0, 0]), min_size=1, max_size=12), st.integers(1, 3))
