@@ -257,3 +257,18 @@ def wmt99(tmp_path: Path) -> Path:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     return root
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Makes a few pairs worth sharing among two processes; starts these when it is called."""
+    from mtmetrics.matching import workers
+
+    monkeypatch.setattr(workers, "_LEAST", 1)
+    monkeypatch.setattr(workers, "_WORTH", 0)
+
+    def wait() -> None:
+        workers.pool_for(2, 1)
+        workers._pools[os.getpid(), 2][1].result()
+
+    return wait

@@ -43,7 +43,7 @@ Args of `compute`:
     map (`str`): against sources: `"none"`, `"clp"`, `"umd"`, `"clp+umd"` or `"umd+clp"`.
     maps (`str`): a map file, a folder of maps, or the name of a map artifact.
     special_tokens (`bool`): count special tokens as word pieces.
-    threads (`int`): threads that share the pairs; all cores by default.
+    workers (`int`): threads that share the pairs; one per core by default, at most 4.
     return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
     return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
 
@@ -100,7 +100,7 @@ class BERTR(mtmetrics.MetricModule):
         map=None,
         maps=None,
         special_tokens=None,
-        threads=None,
+        workers=None,
         return_ci=False,
         return_scores=True,
     ):

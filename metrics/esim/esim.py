@@ -43,7 +43,7 @@ Args of `compute`:
     regressor (`str`): another trained network than the preset's: a folder, a bundled artifact, or a Hub repository.
     encoder (`str`): where the encoder lies that the network was trained on, if not under the name that the network
         records.
-    threads (`int`): threads that share the computation of features; all cores by default.
+    workers (`int`): threads that share the computation of features; one per core by default, at most 4.
     return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
     return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
 
@@ -99,7 +99,7 @@ class ESIM(mtmetrics.MetricModule):
         against=None,
         regressor=None,
         encoder=None,
-        threads=None,
+        workers=None,
         return_ci=False,
         return_scores=True,
     ):

@@ -48,7 +48,8 @@ Args of `compute`:
     normalize (`str`): `"batch"`, by the extremes of the call, as published (a score then depends on the other
         segments), or `"fixed"`, by bounds that the preset holds.
     normalize_vectors (`bool`): give word vectors length 1 before Word and Sentence Mover's Distance.
-    threads (`int`): solver threads; all cores by default.
+    workers (`int`): processes that solve transport where that pays, or threads that match tokens; by
+        default one per core, at most 4.
     return_parts (`bool`): also return the parts that a score is combined from.
     return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
     return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
@@ -111,7 +112,7 @@ class SentSim(mtmetrics.MetricModule):
         w2=None,
         normalize=None,
         normalize_vectors=None,
-        threads=None,
+        workers=None,
         return_parts=False,
         return_ci=False,
         return_scores=True,

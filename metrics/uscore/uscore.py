@@ -41,7 +41,7 @@ Args of `compute`:
     map (`str`): `"none"`, `"clp"`, `"umd"`, `"clp+umd"` or `"umd+clp"`.
     maps (`str`): a map file, a folder of maps, or the name of a map artifact.
     lm (`str`): a language model of the target language, or `"none"`, which leaves it out.
-    threads (`int`): solver threads; all cores by default.
+    workers (`int`): processes that solve transport where that pays; one per core by default, at most 4.
     return_parts (`bool`): also return the parts that a score is combined from.
     return_alignments (`bool`): also return which words of source and translation were matched, and at what cost.
     return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
@@ -102,7 +102,7 @@ class UScore(mtmetrics.MetricModule):
         map=None,
         maps=None,
         lm=None,
-        threads=None,
+        workers=None,
         return_parts=False,
         return_alignments=False,
         return_ci=False,

@@ -48,7 +48,7 @@ Args of `compute`:
     lm_weight (`float`): weight of the language model.
     weights (`str`): `"uniform"`, or a stored table of inverse document frequencies.
     drop_rate (`float`): share of flows that partial transport drops.
-    threads (`int`): solver threads; all cores by default.
+    workers (`int`): processes that solve transport where that pays; one per core by default, at most 4.
     return_parts (`bool`): also return the parts that a score is combined from.
     return_alignments (`bool`): also return which words were matched, and at what cost.
     return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
@@ -118,7 +118,7 @@ class XMoverScore(mtmetrics.MetricModule):
         lm_weight=None,
         weights=None,
         drop_rate=None,
-        threads=None,
+        workers=None,
         return_parts=False,
         return_alignments=False,
         return_ci=False,

@@ -49,7 +49,7 @@ def measure(report: Report, what: str, found: dict[str, Any]) -> None:
 
 
 def _vectors_mib(found: dict[str, Any]) -> float:
-    return found["tokens"] * 256 * 4 / 2**20
+    return found["tokens"] * found["dim"] * 4 / 2**20
 
 
 def estimate(report: Report, found: dict[int, dict[str, Any]]) -> None:

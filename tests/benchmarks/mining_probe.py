@@ -80,6 +80,7 @@ def main() -> None:
         "before": before,
         "peak": peak_mib(),
         "tokens": sum(len(side.words) for side in sides),
+        "dim": encoder.dim,
         "encoded": encoder.counts.computed - encoded,
         "counts": mined.counts,
         "pairs": mined.pairs(),

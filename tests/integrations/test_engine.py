@@ -57,13 +57,15 @@ def cluster() -> Iterator[str]:
 
 
 class Worker:
-    """Writes the length of the sources; `fault` is done once, where row 7 is."""
+    """Writes the length of the sources; `fault` is done once, where row 7 is, or each time (deadly)."""
 
     def __init__(self, folder: Path, fault: str) -> None:
         self.folder, self.fault = folder, fault
 
     def __call__(self, table: pyarrow.Table) -> tuple[pyarrow.Table, dict[str, Any]]:
         if 7 in table["id"].to_pylist():
+            if self.fault == "deadly":
+                os.kill(os.getpid(), signal.SIGKILL)
             if self.fault == "killed" and not (self.folder / "killed").exists():
                 (self.folder / "killed").touch()
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -137,6 +139,29 @@ def test_a_killed_worker_and_bad_rows(cluster: str, tmp_path: Path) -> None:
     ]
     for error, place in zip(errors, places, strict=True):
         assert error["error"].startswith(f"{path}, {place}")
+
+
+@needs_ray
+def test_a_block_that_kills_each_worker_stops_the_run(cluster: str, tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "rows.jsonl", ROWS)
+    with pytest.raises(MTMetricsError, match=rf"^{path}, rows 7 to 9: 3 processes died of this block \(often.*out$"):
+        lengths(path, cluster, "deadly")
+    assert len(lengths(path, cluster)) == 7
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+@needs_ray
+def test_filter_keeps_what_one_process_keeps(cluster: str, mtmetrics: Run, tmp_path: Path) -> None:
+    pairs = [{"id": row["id"], "source": row["source"], "target": row["translation"]} for row in ROWS]
+    path = write_jsonl(tmp_path / "pairs.jsonl", pairs)
+    options = ["--metric", "source_length", "--skip", "language", path, "--top", "0.5"]
+    assert mtmetrics("filter", *options, "--out", tmp_path / "kept.jsonl")[0] == 0
+    engine = ["--engine", f"ray={cluster}", "--block-rows", 3, "--out", tmp_path / "kept"]
+    code, _, err = mtmetrics("filter", *options, *engine)
+    assert code == 0, err
+    rows = [{name: row[name] for name in (*pairs[0], "score")} for row in read(tmp_path / "kept")]
+    assert rows == [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text("utf-8").splitlines()]
+    assert len(rows) > 1
 
 
 @needs_ray
@@ -231,7 +256,7 @@ def test_scores_that_depend_on_the_block_are_refused(tiny_encoder: Path, tmp_pat
     write(tmp_path / "preset.toml", preset)
     options = {"metric": "sentsim", "preset": str(tmp_path), "setting": "mt-ref"}
     with pytest.raises(InputError, match="score depends on all others.*--normalize fixed"):
-        ScoringWorker(("reference", "translation"), options, {}, threads=1)
+        ScoringWorker(("reference", "translation"), options, {}, workers=1)
 
 
 def test_blocks_that_were_scored_differently_are_no_whole() -> None:

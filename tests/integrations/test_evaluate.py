@@ -62,7 +62,7 @@ def test_numbers_equal_the_command_line(metric, tiny_preset, tmp_path, capsys):
 
 def test_every_option_reaches_the_scorer(metric, tiny_preset):
     options = {"variant": "uscore", "layer": 2, "ngram": 2, "distance": "cosine", "map": "none", "lm": "none"}
-    options |= {"drop_rate": 0.3, "threads": 1}
+    options |= {"drop_rate": 0.3, "workers": 1}
     result = metric.compute(**CALL, **options)
     assert result == expected(tiny_preset, **options).as_dict()
     unlike = metric.compute(**CALL, lm_weight=0.5)

@@ -1,5 +1,9 @@
 """Transport against values worked out by hand, against POT's public function, and under its symmetries."""
 
+import os
+from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
+
 import numpy as np
 import ot
 import pytest
@@ -8,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.errors import MTMetricsError
+from mtmetrics.matching import pairs, workers
 from mtmetrics.matching.transport import (
     DISTANCES,
     RoundedPartialTransport,
+    begun_distances,
     centroids,
     cost_matrix,
     drop_small_flows,
@@ -31,6 +37,11 @@ def random_problem(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n, m = generator.integers(1, 12, 2)
     source, target = generator.random(n) + 0.01, generator.random(m) + 0.01
     return generator.random((n, m)), source / source.sum(), target / target.sum()
+
+
+def random_texts(count: int, seed: int) -> list[list[np.ndarray]]:
+    generator = np.random.default_rng(seed)
+    return [[generator.normal(size=(generator.integers(0, 15), 8)) for _ in range(count)] for _ in range(2)]
 
 
 def test_moves_mass_by_hand() -> None:
@@ -86,18 +97,45 @@ def test_euclidean_distances_of_vectors_of_any_length() -> None:
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_threads_order_and_duplicates_change_nothing(distance: str) -> None:
+def test_order_and_duplicates_change_nothing(distance: str) -> None:
     generator = np.random.default_rng(3)
-    left = [generator.normal(size=(generator.integers(1, 15), 8)) for _ in range(150)]
-    right = [generator.normal(size=(generator.integers(1, 15), 8)) for _ in range(150)]
+    left, right = random_texts(150, 3)
     one = word_mover_distances(pack(left), pack(right), distance)
-    many = word_mover_distances(pack(left), pack(right), distance, threads=4)
-    assert np.array_equal(one, many)
     order = generator.permutation(150)
-    again = word_mover_distances(pack([left[i] for i in order]), pack([right[i] for i in order]), distance, threads=2)
-    assert np.array_equal(again, one[order])
+    again = word_mover_distances(pack([left[i] for i in order]), pack([right[i] for i in order]), distance)
+    assert np.array_equal(again, one[order], equal_nan=True)
     swapped = word_mover_distances(pack(right), pack(left), distance)
-    assert swapped == pytest.approx(one, abs=1e-6)
+    assert swapped == pytest.approx(one, abs=1e-6, nan_ok=True)
+
+
+def test_worker_processes_change_nothing_and_a_killed_one_is_an_error_of_one_line(
+    processes: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairs, "_CELLS_PER_TASK", 500)  # so that more tasks wait than are given out ahead
+    sides = [pack(texts) for texts in random_texts(120, 4)]
+    ways = [(distance, optimal_flow) for distance in (*DISTANCES, euclidean_distances)]
+    ways.append(("euclidean", RoundedPartialTransport(0.3)))
+    alone = [word_mover_distances(*sides, distance, transport=transport) for distance, transport in ways]
+    processes()
+    begun = [begun_distances(*sides, distance, transport, 2) for distance, transport in ways]
+    assert not any(later.ready for later in begun)
+    assert all(np.array_equal(later(), values, equal_nan=True) for later, values in zip(begun, alone, strict=True))
+    assert np.isnan(alone[0]).any()
+    with pytest.raises(BrokenProcessPool):
+        workers.pool_for(2, 1).submit(os._exit, 1).result()
+    with pytest.raises(MTMetricsError, match=r"worker process .* was killed .*--workers 1") as raised:
+        word_mover_distances(*sides, workers=2)
+    assert "\n" not in str(raised.value)
+    processes()
+    assert np.array_equal(word_mover_distances(*sides, workers=2), alone[0], equal_nan=True)
+
+
+def test_few_pairs_and_the_first_ones_start_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_solved", 0)
+    monkeypatch.setattr(workers, "_pools", {})
+    assert [workers.pool_for(2, pairs) for pairs in (511, 511, 16_384)] == [None] * 3
+    assert workers.pool_for(1, 10**6) is None
+    assert not workers._pools
 
 
 def test_weights_shift_mass_and_empty_sides_are_nan() -> None:

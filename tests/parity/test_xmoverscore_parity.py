@@ -98,7 +98,7 @@ def build(case: Case, exact: bool) -> XMoverScore:
         sides="both" if both else "source",
         language_model=language_model(case.model("language_model")) if "lm" in params else None,
         drop_rate=params.get("dropout_rate", 0.0),
-        threads=1,
+        workers=1,
     )
     if params.get("lm") == "plain":
         scorer._form = dataclasses.replace(VARIANTS["release"], normalise_lm=False)

@@ -1,6 +1,7 @@
 """XMoverScore as a whole: composition, floors, invariances, signature, presets."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -137,17 +138,36 @@ def test_weights_come_from_a_stored_table(encoder: TokenEncoder, tmp_path: Path)
         TokenWeights.load(tmp_path / "idf.safetensors")
 
 
+def test_worker_processes_change_nothing_while_the_next_chunk_is_encoded(
+    encoder: TokenEncoder, language_model: LanguageModel, processes: Callable[[], None]
+) -> None:
+    chunks = [[SOURCES[:size], PREDICTIONS[:size], [*PREDICTIONS[1:size], ""]] for size in (4, 3, 2)]
+    alone = list(XMoverScore(encoder, language_model=language_model, workers=1).score_chunks(chunks))
+    processes()
+    read = []
+    feed = (read.append(size) or chunk for size, chunk in enumerate(chunks))
+    shared = XMoverScore(encoder, language_model=language_model, workers=2).score_chunks(feed)
+    found = [next(shared)]
+    assert read == [0, 1]
+    found += shared
+    for one, other in zip(alone, found, strict=True):
+        for expected, result in zip(one, other, strict=True):
+            assert np.array_equal(result.segments, expected.segments)
+            assert result.report == expected.report
+            assert all(np.array_equal(result.parts[name], part) for name, part in expected.parts.items())
+
+
 @given(st.lists(st.sampled_from([*range(4), 0, 0]), min_size=1, max_size=12), st.integers(1, 3))
 @settings(max_examples=15, deadline=None)
-def test_order_duplicates_and_neighbours_change_nothing(encoder: TokenEncoder, order: list[int], threads: int) -> None:
-    scorer = XMoverScore(encoder, threads=threads)
+def test_order_duplicates_and_neighbours_change_nothing(encoder: TokenEncoder, order: list[int], workers: int) -> None:
+    scorer = XMoverScore(encoder, workers=workers)
     alone = [scorer.score([SOURCES[i]], [PREDICTIONS[i]]).segments[0] for i in order]
     together = scorer.score([SOURCES[i] for i in order], [PREDICTIONS[i] for i in order]).segments
     assert together == pytest.approx(alone, abs=1e-5)
 
 
 def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> None:
-    scorer = XMoverScore(TokenEncoder(tiny_encoder, cache_bytes=0), threads=1)
+    scorer = XMoverScore(TokenEncoder(tiny_encoder, cache_bytes=0), workers=1)
     number = CHUNK_LINES + 5
     sources = [f"das Haus {i % 7}" for i in range(number)]
     systems = {"a": [f"the house {i % 7}" for i in range(number)], "b": [f"a house {i % 5}" for i in range(number)]}
@@ -197,7 +217,7 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
         ({"distance": "manhattan"}, "distance 'manhattan'"),
         ({"sides": "target"}, "sides 'target'"),
         ({"drop_rate": 1.5}, "drop_rate 1.5: must lie between 0 and 1"),
-        ({"threads": 0}, "threads 0"),
+        ({"workers": 0}, "workers 0"),
         ({"lm_weight": "x"}, "lm_weight 'x': must be a finite number"),
         ({"remapping": Remapping("clp", (np.eye(8),))}, "made for vectors of 8 numbers, the encoder gives 16"),
         ({"remapping": Remapping("clp", (np.eye(16),)), "sides": "both"}, "sides='both' cannot be used"),

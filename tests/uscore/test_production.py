@@ -374,7 +374,7 @@ def lines_of(lines, end):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
 def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
-    options = "".join(f"--{name.replace('_', '-')} {value} " for name, value in CHANGED.items()) + "--threads 1"
+    options = "".join(f"--{name.replace('_', '-')} {value} " for name, value in CHANGED.items()) + "--workers 1"
     trainings = ["sentences-1-model", "sentences-2-model", "translation-start", "translation-model"]
     outs = {"": tmp_path / "whole", ",".join(["random", *trainings]): tmp_path / "killed"}
     said = {}
@@ -423,7 +423,7 @@ def test_the_preset_of_the_paper(folder, paper, tmp_path, monkeypatch, mtmetrics
     asked = unittest.mock.Mock(side_effect=LocalEntryNotFoundError("not cached"))
     monkeypatch.setattr("huggingface_hub.snapshot_download", asked)
     options = [f"--{name.replace('_', '-')}={value}" for name, value in CHANGED.items()]
-    options += ["--preset", "paper", "--threads", "1", "--contrastive-rounds", "1"]
+    options += ["--preset", "paper", "--workers", "1", "--contrastive-rounds", "1"]
     call = command(folder, tmp_path / "out", *options)
     began = time.perf_counter()
     code, _, error = mtmetrics(*call)

@@ -54,7 +54,7 @@ def score(args: argparse.Namespace) -> int:
     column, compared = comparison.choose([f"{name}s" for name in ("source", "reference") if name in names], asked)
     options, pool = asked_for | compared, pool_options(args, dtype="auto")
     settings = options | {"dtype": pool["dtype"]}
-    settings = {name: value for name, value in settings.items() if value is not None and name != "threads"}
+    settings = {name: value for name, value in settings.items() if value is not None and name != "workers"}
     columns = (column.removesuffix("s"), "translation")
     blocks = map_blocks(
         functools.partial(_worker, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker),
@@ -84,8 +84,8 @@ def score(args: argparse.Namespace) -> int:
 def _worker(*arguments: Any) -> Any:
     from mtmetrics.integrations.scoring import ScoringWorker
 
-    *given, threads = arguments
-    return ScoringWorker(*given, threads=threads)
+    *given, workers = arguments
+    return ScoringWorker(*given, workers=workers)
 
 
 def absolute_paths(options: dict[str, Any]) -> dict[str, Any]:

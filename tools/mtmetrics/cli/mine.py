@@ -165,7 +165,7 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
         )
 
     from mtmetrics.cli.engine import absolute_paths
-    from mtmetrics.integrations.engine import Engine
+    from mtmetrics.integrations.engine import Engine, connected
     from mtmetrics.integrations.tasks import TaskMap
 
     engine = Engine.parse(args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto")
@@ -182,7 +182,12 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
         given["threads"] = args.cpus_per_worker
     names = zip(("source", "target"), languages, strict=True)
     encoders = [functools.partial(encode, folder=folder / name, language=language) for name, language in names]
-    return lambda *sides: mine(*map(operator.call, encoders, sides), **given, run=run)
+
+    def mined(*sides: list[str]) -> Any:
+        with connected(engine):
+            return mine(*map(operator.call, encoders, sides), **given, run=run)
+
+    return mined
 
 
 def _work(args: argparse.Namespace) -> Path:

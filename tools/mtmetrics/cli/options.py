@@ -59,7 +59,7 @@ _OVERRIDES: Options = {
     "--normalize-vectors": ("word vectors of length 1 for Word and Sentence Mover's Distance", _FLAG),
     "--special-tokens": ("count special tokens as word pieces", {"action": "store_true", "default": None}),
     "--regressor MODEL": "another trained network: folder, bundled artifact or Hub repository",
-    "--threads": ("solver threads (default: all cores)", int),
+    "--workers": ("processes that solve transport, or threads that match (default: one per core, at most 4)", int),
 }
 _ROWS = (
     "TSV (source, translation and reference in this order, or named by a header row), or .jsonl or .parquet (source, "

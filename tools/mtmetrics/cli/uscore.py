@@ -40,8 +40,8 @@ def add_parser(subparsers: Any) -> None:
     options.add_options(parser.add_argument_group("data"), _DATA)
     options.add_options(parser.add_argument_group("output"), _OUTPUT)
     settings = parser.add_argument_group("settings")
-    threads = ("solver threads (default: all cores)", int)
-    options.add_options(settings, {"--seed SEED": ("of everything random", 1), "--threads": threads})
+    workers = ("threads and processes that look for pairs (default: all cores)", int)
+    options.add_options(settings, {"--seed SEED": ("of everything random", 1), "--workers": workers})
     options.add_settings(settings, UScoreConfig)
     options.add_model_options(parser)
     parser.set_defaults(run=run)
@@ -58,5 +58,5 @@ def run(args: argparse.Namespace) -> None:
     given |= {"translation": args.translation_start, "identify": not args.no_language_filter}
     given |= {"pool": options.model_pool(args), "progress": options.progress}
     config = options.settings_of(args, UScoreConfig)
-    threads = (os.cpu_count() or 1) if args.threads is None else positive("--threads", args.threads)
+    threads = (os.cpu_count() or 1) if args.workers is None else positive("--workers", args.workers)
     print(produce_uscore(args.out, args.lp, material, args.preset, threads=threads, config=config, **given))

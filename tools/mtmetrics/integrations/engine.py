@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 8192
 _READER_CPUS = 0.5  # not a whole number, else Ray would make one step of reading and working: a file per worker
+_TRIES = 3  # of a block, since what ends the process that works on it may do so each time
 _PLAN = "_run.json"  # what begins with _ or . is no data to those who read a folder of Parquet
 _KEY = b"mtmetrics"
 
@@ -65,7 +66,8 @@ def map_blocks(
     """Runs a worker over all blocks of rows, and writes what it returns to a folder of Parquet, a file per block.
 
     A block is on disk whole or not at all. Called again after the driver died, only the missing blocks are computed; a
-    block whose process died is repeated on a new one. Blocks stream: a few per worker are in memory.
+    block whose process died is repeated on a new one, until three have died of it. Blocks stream: a few per worker are
+    in memory.
 
     Args:
         make_worker: makes the worker, once per process of the cluster; it is pickled, so take a class or function of a
@@ -90,7 +92,8 @@ def map_blocks(
     Raises:
         InputError: nothing to read, a bad row, or `out` holds something else.
         MissingExtraError: Ray is not installed.
-        MTMetricsError: the cluster cannot be had or is too small, or what the worker raised.
+        MTMetricsError: the cluster cannot be had or is too small, a block ended all processes that worked on it, or
+            what the worker raised.
     """
     require_extra("ray", "--engine ray")
     positive("block_rows", block_rows)
@@ -232,9 +235,18 @@ class _Step:
         from pyarrow import parquet
 
         self._worker = self._worker or self._make()  # not when the process starts: errors there would be retried
-        table, summary = self._worker(pyarrow.ipc.open_stream(row["table"]).read_all())
-        block = dict(summary) | json.loads(row["block"])
+        block = json.loads(row["block"])
         system, inner = resolve(self._out)
+        begun = f"{inner}/.begun-{_name(block)}"
+        tries = system.get_file_info(begun).size or 0
+        if tries == _TRIES:
+            where = f"{row['path']}, rows {block['first'] + 1} to {block['first'] + block['rows']}"
+            what = f"{where}: {tries} processes died of this block (often because memory ran out)"
+            raise MTMetricsError(f"{what}; take smaller blocks and another --out, or leave these rows out")
+        with system.open_output_stream(begun) as stream:
+            stream.write(b"." * (tries + 1))
+        table, summary = self._worker(pyarrow.ipc.open_stream(row["table"]).read_all())
+        block = dict(summary) | block
         bad = json.loads(row["bad"])
         if bad:
             system.create_dir(f"{inner}/errors", recursive=True)
@@ -245,20 +257,23 @@ class _Step:
         described = (table.schema.metadata or {}) | {_KEY: json.dumps(block).encode()}
         parquet.write_table(table.replace_schema_metadata(described), stream)
         write_file(system, f"{inner}/{_name(block)}", stream.getvalue())
+        system.delete_file(begun)
         return {"block": json.dumps(block)}
 
 
 def _run(
     engine: Engine, reader: Reader, units: list[str], make_worker: "Callable[[], Worker]", out: str
 ) -> Iterator[dict[str, Any]]:
-    with _cluster(engine) as (workers, readers, gpus):
+    with connected(engine):
         import ray.data
 
+        workers, readers, gpus = _divide(engine, [node["Resources"] for node in ray.nodes() if node["Alive"]])
         logging.getLogger("ray.data").setLevel(
             logging.CRITICAL
         )  # its errors are raised too; after the import, which sets it
         context = ray.data.DataContext.get_current()
         context.target_max_block_size = 1  # what the reader yields is passed on at once, not gathered
+        context.raise_original_map_exception = True  # it would else lose its cause on the way here
         context.enable_progress_bars = context.print_on_execution_start = False
         blocks = (
             ray.data.from_items(units, override_num_blocks=len(units))
@@ -299,13 +314,14 @@ def _reason(error: BaseException) -> MTMetricsError:
 
 
 @contextlib.contextmanager
-def _cluster(engine: Engine) -> Iterator[tuple[int, int, int]]:
-    """Joins or starts a cluster: the number of its workers, of its readers, and of the GPUs of a worker."""
+def connected(engine: Engine) -> Iterator[None]:
+    """Joins or starts a cluster, which all calls of `map_blocks` meanwhile take."""
     host = (engine.address or "127.0.0.1").rpartition(":")[0] or engine.address
     if engine.address is None or host in ("127.0.0.1", "localhost"):
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # so named; Ray then stays on loopback
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # on standard error; the files of Ray's logs say more
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # what it says of workers that died, on standard output
     import ray
 
     joined = ray.is_initialized()
@@ -318,7 +334,7 @@ def _cluster(engine: Engine) -> Iterator[tuple[int, int, int]]:
             where = f"at {engine.address}" if engine.address else "on this machine"
             raise MTMetricsError(f"no Ray cluster {where}: {str(error).splitlines()[0]}") from error
     try:
-        yield _divide(engine, [node["Resources"] for node in ray.nodes() if node["Alive"]])
+        yield
     finally:
         if not joined:
             ray.shutdown()

@@ -25,18 +25,18 @@ class ScoringWorker:
         columns: what the metric compares with, and the translations.
         options: of `mtmetrics.scorers.registry.load_scorer`, `metric` among them.
         pool: of `mtmetrics.scorers.pool.ModelPool`.
-        threads: solver threads of a metric that has any, unless `options` say so.
+        workers: of a metric that has any of its own, unless `options` say so.
 
     Raises:
         InputError: a segment's score would depend on the other segments of its block, or as `load_scorer`.
     """
 
     def __init__(
-        self, columns: tuple[str, str], options: Mapping[str, Any], pool: Mapping[str, Any], *, threads: int
+        self, columns: tuple[str, str], options: Mapping[str, Any], pool: Mapping[str, Any], *, workers: int
     ) -> None:
         options = dict(options)
-        if "threads" in find_metric(options["metric"]).options() and options.get("threads") is None:
-            options["threads"] = threads
+        if "workers" in find_metric(options["metric"]).options() and options.get("workers") is None:
+            options["workers"] = workers
         self.columns = columns
         self.scorer = load_scorer(options.pop("metric"), pool=ModelPool(**pool), **options)
         if not self.scorer.independent:

@@ -1,15 +1,19 @@
-"""Pairs of texts: masses of their tokens, one loop over them on several threads, and what needs no matching."""
+"""Pairs of texts: masses of their tokens, the loops over them, and what needs no matching."""
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from mtmetrics.matching.workers import Later, pool_for, submitted
 from mtmetrics.models.packed import PackedTokens
 
 _PAIRS_PER_TASK = 64
+# Of matrices that are solved together: they fit into the processor's cache, and a process is asked seldom enough.
+_CELLS_PER_TASK = 2**17
 
 
 def text_sums(tokens: PackedTokens, values: np.ndarray) -> np.ndarray:
@@ -36,9 +40,7 @@ def pair_values(
 ) -> np.ndarray:
     """(2, N) of what ``compute(vectors, masses, other_vectors, other_masses)``, called in several threads, gives for N
     pairs of texts: two numbers, or one that stands twice; NaN where the (N,) mask does not want it."""
-    numbers = np.flatnonzero(wanted)
-    rows = [side.offsets[side.index[numbers] + end].tolist() for side in (first, second) for end in (0, 1)]
-    pairs = list(zip(numbers.tolist(), *rows, strict=True))
+    pairs = _places(first, second, wanted)
     x_mass, y_mass = masses(first), masses(second)
     values = np.full((2, len(wanted)), np.nan)
 
@@ -49,6 +51,81 @@ def pair_values(
 
     run_tasks(run, range(0, len(pairs), _PAIRS_PER_TASK), threads)
     return values
+
+
+def solved_pairs(
+    product: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    solve: Callable[[np.ndarray, list[tuple[int, int]], np.ndarray, np.ndarray], list[float]],
+    first: PackedTokens,
+    second: PackedTokens,
+    wanted: np.ndarray,
+    workers: int,
+) -> Later[np.ndarray]:
+    """The (N,) numbers that `solve` gives for N pairs of texts; NaN where the (N,) mask does not want one.
+
+    The matrices are made here, where the vectors are, and solved in worker processes where these pay. What is sent is
+    then some kilobytes per pair, and the same is computed whatever the number of workers.
+
+    Args:
+        product: makes the (n, m) matrix of a pair of (n, d) and (m, d) vectors.
+        solve: takes the elements of several such matrices, one matrix after the other, their shapes, and the masses of
+            either side, one pair after the other; gives a number for each. Of a module, since it is pickled.
+        first: one side of the pairs.
+        second: the other side.
+        wanted: which pairs have a number.
+        workers: processes to share them among; 1 for this one alone.
+    """
+    x_mass, y_mass = masses(first), masses(second)
+    values = np.full(len(wanted), np.nan)
+
+    def prepared() -> Iterator[tuple[list[int], tuple[Any, ...]]]:
+        for pairs in _tasks(_places(first, second, wanted)):
+            numbers, *rows = map(list, zip(*pairs, strict=True))
+            cells = [
+                product(first.vectors[x:x_end], second.vectors[y:y_end]).ravel() for _, x, x_end, y, y_end in pairs
+            ]
+            shapes = [(x_end - x, y_end - y) for _, x, x_end, y, y_end in pairs]
+            sides = ((x_mass, rows[0], rows[1]), (y_mass, rows[2], rows[3]))
+            mass = [np.concatenate([side[a:b] for a, b in zip(*ends, strict=True)]) for side, *ends in sides]
+            yield numbers, (np.concatenate(cells), shapes, *mass)
+
+    pool = pool_for(workers, int(wanted.sum()))
+    with _linear_algebra().limit(limits=1, user_api="blas"):
+        if pool is None:
+            for numbers, arguments in prepared():
+                values[numbers] = solve(*arguments)
+            return Later(lambda: values, ready=True)
+        rest = submitted(pool, workers, solve, prepared())
+
+    def finish() -> np.ndarray:
+        for numbers, found in rest():
+            values[numbers] = found
+        return values
+
+    return Later(finish, ready=False)
+
+
+def _places(first: PackedTokens, second: PackedTokens, wanted: np.ndarray) -> list[tuple[int, ...]]:
+    """Of each wanted pair its number, and where its rows begin and end on either side."""
+    numbers = np.flatnonzero(wanted)
+    rows = [side.offsets[side.index[numbers] + end].tolist() for side in (first, second) for end in (0, 1)]
+    return list(zip(numbers.tolist(), *rows, strict=True))
+
+
+def _tasks(pairs: list[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
+    """Pairs whose matrices are solved together."""
+    task: list[tuple[int, ...]] = []
+    cells = 0
+    for pair in pairs:
+        _, x, x_end, y, y_end = pair
+        size = (x_end - x) * (y_end - y)
+        if task and cells + size > _CELLS_PER_TASK:
+            yield task
+            task, cells = [], 0
+        task.append(pair)
+        cells += size
+    if task:
+        yield task
 
 
 def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:

@@ -1,13 +1,15 @@
 """Word Mover's Distance of pairs of texts, exact or partial as published, and its lower bounds (Kusner et al.,
 2015)."""
 
+import functools
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.matching.pairs import both_filled, masses, pair_values
+from mtmetrics.matching.pairs import both_filled, masses, solved_pairs
+from mtmetrics.matching.workers import Later
 from mtmetrics.models.packed import PackedTokens
 
 Distance = Literal["sqeuclidean", "euclidean", "cosine"]
@@ -34,12 +36,17 @@ def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tu
     Raises:
         MTMetricsError: the solver found no optimum (masses of unequal sums, for example).
     """
-    from ot.lp.emd_wrap import emd_c
-
-    flow, value, _, _, code = emd_c(source, target, cost, _MAX_ITERATIONS, 1)
+    flow, value, _, _, code = _solver()(source, target, cost, _MAX_ITERATIONS, 1)
     if code != 1:
         raise MTMetricsError(f"optimal transport of a {cost.shape[0]} x {cost.shape[1]} problem failed (code {code})")
     return flow, value
+
+
+@functools.cache
+def _solver() -> Any:
+    from ot.lp.emd_wrap import emd_c
+
+    return emd_c
 
 
 def cost_matrix(x: np.ndarray, y: np.ndarray, distance: Distance) -> np.ndarray:
@@ -48,10 +55,17 @@ def cost_matrix(x: np.ndarray, y: np.ndarray, distance: Distance) -> np.ndarray:
     ``sqeuclidean`` is ``2 - 2 cos`` (0 to 4), ``cosine`` half of it, ``euclidean`` its root (0 to 2), taken of float64
     products: in float32 the distance of equal vectors would come out near 3e-4, as it does in the published code.
     """
-    if distance == "euclidean":
-        x, y = _unit64(x), _unit64(y)
+    return _costs(_product(distance)(x, y), distance)
+
+
+def _product(distance: Distance) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """What takes the cosines of the rows."""
+    return (lambda x, y: _unit64(x) @ _unit64(y).T) if distance == "euclidean" else (lambda x, y: x @ y.T)
+
+
+def _costs(cosines: np.ndarray, distance: Distance) -> np.ndarray:
     scale = 1.0 if distance == "cosine" else 2.0
-    cost = (x @ y.T).astype(np.float64, copy=False)
+    cost = cosines.astype(np.float64, copy=False)
     np.multiply(cost, -scale, out=cost)
     cost += scale
     np.maximum(cost, 0.0, out=cost)
@@ -80,7 +94,7 @@ def word_mover_distances(
     distance: Distance | Callable[[np.ndarray, np.ndarray], np.ndarray] = "sqeuclidean",
     *,
     transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]] = optimal_flow,
-    threads: int = 1,
+    workers: int = 1,
 ) -> np.ndarray:
     """(N,) Word Mover's Distances of pairs of texts; NaN where a side has no tokens, or none with a weight.
 
@@ -90,18 +104,44 @@ def word_mover_distances(
         targets: the other side.
         distance: a name, see `cost_matrix`, or a function of two matrices of vectors, such as `euclidean_distances`.
         transport: what turns cost and masses into flow and value; `optimal_flow` or a partial one.
-        threads: solver threads (the solver releases the GIL).
+        workers: processes that share the pairs, once there is enough work to start any; the distances do not depend on
+            their number.
 
     Raises:
-        MTMetricsError: as `optimal_flow`.
+        MTMetricsError: as `optimal_flow`, or a worker process was killed.
     """
-    costs = distance if callable(distance) else lambda x, y: cost_matrix(x, y, distance)
+    return begun_distances(sources, targets, distance, transport, workers)()
 
-    def solve(x: np.ndarray, x_mass: np.ndarray, y: np.ndarray, y_mass: np.ndarray) -> float:
-        return transport(costs(x, y), x_mass, y_mass)[1]
 
+def begun_distances(
+    sources: PackedTokens,
+    targets: PackedTokens,
+    distance: Distance | Callable[[np.ndarray, np.ndarray], np.ndarray],
+    transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]],
+    workers: int,
+) -> Later[np.ndarray]:
+    """As `word_mover_distances`, but worker processes may still be computing the distances."""
+    product, name = (distance, None) if callable(distance) else (_product(distance), distance)
     weighted = both_filled(sources, targets, lambda side: side.weights)
-    return pair_values(solve, sources, targets, weighted, threads)[0]
+    return solved_pairs(product, functools.partial(_values, name, transport), sources, targets, weighted, workers)
+
+
+def _values(
+    distance: Distance | None,
+    transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]],
+    cells: np.ndarray,
+    shapes: list[tuple[int, int]],
+    x_mass: np.ndarray,
+    y_mass: np.ndarray,
+) -> list[float]:
+    costs = cells if distance is None else _costs(cells, distance)
+    values = []
+    cell = x = y = 0
+    for n, m in shapes:
+        cost = costs[cell : cell + n * m].reshape(n, m)
+        values.append(transport(cost, x_mass[x : x + n], y_mass[y : y + m])[1])
+        cell, x, y = cell + n * m, x + n, y + m
+    return values
 
 
 def drop_small_flows(flow: np.ndarray, rate: float) -> np.ndarray:

@@ -16,6 +16,7 @@ from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import KINDS, Level, Remapping
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment
+from mtmetrics.matching.workers import Later
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.runner import tell
 from mtmetrics.scorers.pool import ModelPool
@@ -130,8 +131,9 @@ class Scorer(abc.ABC):
         """One line that pins the scores."""
 
     @abc.abstractmethod
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        """The scores of each system in one chunk of checked texts."""
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores] | Later[list[ChunkScores]]:
+        """The scores of each system in one chunk of checked texts; worker processes may still be computing them while
+        the next chunk is encoded."""
 
     @abc.abstractmethod
     def _floor(self) -> tuple[float, dict[str, float]]:
@@ -189,25 +191,43 @@ class Scorer(abc.ABC):
 
     def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
         """As `score_stream`, but yields the results of each chunk; nothing is kept."""
-        floor, floor_parts = self._floor()
+        waiting: list[tuple[Any, ...]] = []
         for given, *systems in chunks:
             others, owners = _unfolded(given)
             repeated = systems if owners is None else [[texts[owner] for owner in owners] for texts in systems]
-            results = []
-            for predictions, scores in zip(repeated, self._score_chunk(others, repeated), strict=True):
-                pairs = list(zip(others, predictions, strict=True))
-                scores.empty[:] |= [not other.strip() or not text.strip() for other, text in pairs]
-                scores.segments[scores.empty] = floor
-                for name, value in floor_parts.items():
-                    scores.parts[name][scores.empty] = value
-                # Untranslated, which shows only against the source.
-                equal = [self.compares == "sources" and other == text for other, text in pairs] & ~scores.empty
-                best = scores if owners is None else scores.take(_best_of_each(scores.segments, owners))
-                counted = {"blank": best.empty, "truncated": best.truncated, "identical": equal}
-                report = InputReport.of(len(best.segments), counted)
-                results.append(MetricResult(best.segments, best.parts, best.empty, report, self.signature))
-            tell("segments", len(given) * len(systems))
-            yield results
+            scores = self._score_chunk(others, repeated)
+            if waiting:
+                yield self._results(*waiting.pop())
+            waiting.append((given, others, owners, repeated, scores))
+            if not isinstance(scores, Later):
+                yield self._results(*waiting.pop())
+        for chunk in waiting:
+            yield self._results(*chunk)
+
+    def _results(
+        self,
+        given: list[Any],
+        others: list[str],
+        owners: np.ndarray | None,
+        systems: list[list[str]],
+        computed: list[ChunkScores] | Later[list[ChunkScores]],
+    ) -> list[MetricResult]:
+        floor, floor_parts = self._floor()
+        results = []
+        for predictions, scores in zip(systems, computed() if isinstance(computed, Later) else computed, strict=True):
+            pairs = list(zip(others, predictions, strict=True))
+            scores.empty[:] |= [not other.strip() or not text.strip() for other, text in pairs]
+            scores.segments[scores.empty] = floor
+            for name, value in floor_parts.items():
+                scores.parts[name][scores.empty] = value
+            # Untranslated, which shows only against the source.
+            equal = [self.compares == "sources" and other == text for other, text in pairs] & ~scores.empty
+            best = scores if owners is None else scores.take(_best_of_each(scores.segments, owners))
+            counted = {"blank": best.empty, "truncated": best.truncated, "identical": equal}
+            report = InputReport.of(len(best.segments), counted)
+            results.append(MetricResult(best.segments, best.parts, best.empty, report, self.signature))
+        tell("segments", len(given) * len(systems))
+        return results
 
     def align(self, others: Sequence[str], predictions: Sequence[str]) -> list[Alignment]:
         """What was matched with what: one plan per segment, an empty one where a side holds nothing to compare.
@@ -296,9 +316,10 @@ def text_cosines(first: PackedTokens, second: PackedTokens) -> np.ndarray:
     return cosines(first.vectors[first.index], second.vectors[second.index])
 
 
-def thread_count(threads: int | None) -> int:
-    """A checked number of threads; all cores if None."""
-    return positive("threads", (os.cpu_count() or 1) if threads is None else threads)
+def worker_count(workers: int | None) -> int:
+    """A checked number of workers; if None that of the cores, at most 4, which take all that a process can give
+    them."""
+    return positive("workers", min(os.cpu_count() or 1, 4) if workers is None else workers)
 
 
 def languages(bundle: Preset, lang_pair: str | None, *, needed: bool = False) -> tuple[str, str] | None:

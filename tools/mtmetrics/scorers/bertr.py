@@ -20,7 +20,7 @@ from mtmetrics.scorers.base import (
     encoder_table,
     languages,
     preset_map,
-    thread_count,
+    worker_count,
 )
 from mtmetrics.scorers.pool import ModelPool, dtype_name, map_name, model_name, signature
 
@@ -38,7 +38,7 @@ class BERTR(Scorer):
         against: compare with the ``"reference"`` or with the ``"source"``.
         special_tokens: count special tokens as word pieces.
         lang_pair: recorded in the signature.
-        threads: threads that share the pairs; None for all cores.
+        workers: threads that share the pairs; None for one per core, at most 4.
 
     Raises:
         InputError: an unknown or impossible setting.
@@ -59,7 +59,7 @@ class BERTR(Scorer):
         against: Literal["reference", "source"] = "reference",
         special_tokens: bool = False,
         lang_pair: str | None = None,
-        threads: int | None = None,
+        workers: int | None = None,
     ) -> None:
         self.encoder, self.depth = encoder, encoder.depth
         self.against = choice("against", against, tuple(AGAINST))
@@ -71,7 +71,7 @@ class BERTR(Scorer):
             remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32))
         self.special_tokens = special_tokens
         self.lang_pair = lang_pair
-        self.threads = thread_count(threads)
+        self.workers = worker_count(workers)
 
     @classmethod
     def from_preset(
@@ -126,7 +126,7 @@ class BERTR(Scorer):
         first = first.normalized()
         results = []
         for packed in columns:
-            recall = bertr(packed.normalized(), first, special_tokens=self.special_tokens, threads=self.threads)
+            recall = bertr(packed.normalized(), first, special_tokens=self.special_tokens, threads=self.workers)
             results.append(ChunkScores(recall, {}, cut(first, packed), np.isnan(recall)))
         return results
 

@@ -14,7 +14,7 @@ from mtmetrics.matching.pairs import cosines
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, text_languages, thread_count
+from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, text_languages, worker_count
 from mtmetrics.scorers.pool import ModelPool, dtype_name, model_name, signature
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class LearnedScore(Scorer):
         label: how the signature calls it.
         device: where the network runs.
         lang_pair: recorded in the signature.
-        threads: threads that share the computation of features; None for all cores.
+        workers: threads that share the computation of features; None for one per core, at most 4.
 
     Raises:
         ArtifactError: the network was trained on another encoder.
@@ -102,7 +102,7 @@ class LearnedScore(Scorer):
         device: Any = "cpu",
         *,
         lang_pair: str | None = None,
-        threads: int | None = None,
+        workers: int | None = None,
     ) -> None:
         if network.encoder_fingerprint != encoder.fingerprint:
             own = f"{network.encoder}#{network.encoder_fingerprint}"
@@ -117,7 +117,7 @@ class LearnedScore(Scorer):
         self.fingerprint, self.label = fingerprint, label
         self.lang_pair = lang_pair
         self.device = device
-        self.threads = thread_count(threads)
+        self.workers = worker_count(workers)
 
     @classmethod
     def from_preset(
@@ -228,7 +228,7 @@ class LearnedScore(Scorer):
             tokens.with_vectors(lambda vectors, first=first: vectors[:, first : first + network.width])
             for first in firsts
         ]
-        return pair_features(network.features, layers, *pairs, threads=self.threads)
+        return pair_features(network.features, layers, *pairs, threads=self.workers)
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return self.network.floor, {}

@@ -24,7 +24,7 @@ from mtmetrics.scorers.base import (
     languages,
     text_cosines,
     text_languages,
-    thread_count,
+    worker_count,
 )
 from mtmetrics.scorers.pool import ModelPool, dtype_name, model_name, signature
 
@@ -75,7 +75,8 @@ class SentSim(Scorer):
         w1: weight of the first of two parts.
         w2: weight of the second.
         lang_pair: recorded in the signature.
-        threads: solver threads; None for all cores.
+        workers: processes that solve transport (``wmd``), once there is enough for it to pay, or threads that match
+            tokens (``bertscore``); None for one per core, at most 4.
 
     Raises:
         InputError: an unknown or impossible setting, or ``"fixed"`` without bounds for a part.
@@ -101,7 +102,7 @@ class SentSim(Scorer):
         w1: float = _WEIGHT,
         w2: float = _WEIGHT,
         lang_pair: str | None = None,
-        threads: int | None = None,
+        workers: int | None = None,
     ) -> None:
         self.words, self.sentences = words, sentences
         self.parts = tuple(str(combine).split("+"))
@@ -121,7 +122,7 @@ class SentSim(Scorer):
         self.normalize_vectors = normalize_vectors
         self.lang_pair = lang_pair
         self.depth = words.depth
-        self.threads = thread_count(threads)
+        self.workers = worker_count(workers)
 
     @classmethod
     def from_preset(
@@ -272,13 +273,13 @@ class SentSim(Scorer):
             return text_cosines(other["sss"], prediction["sss"])
         x, y = other["words"], prediction["words"]
         if name == "bertscore":
-            return bertscore(y.normalized(), x.normalized(), threads=self.threads).f1
+            return bertscore(y.normalized(), x.normalized(), threads=self.workers).f1
         # Without special tokens, as the published code takes its distances.
         x, y = x.select(x.words >= 0), y.select(y.words >= 0)
         if self.normalize_vectors:
             x, y = x.normalized(), y.normalized()
         if name == "wmd":
-            return word_mover_distances(x, y, euclidean_distances, threads=self.threads)
+            return word_mover_distances(x, y, euclidean_distances, workers=self.workers)
         return sentence_mover_distances(x, y)
 
     def _floor(self) -> tuple[float, dict[str, float]]:

@@ -149,7 +149,7 @@ class UScore(Scorer):
         map: str | None = None,
         maps: str | None = None,
         lm: str | None = None,
-        threads: int | None = None,
+        workers: int | None = None,
     ) -> "UScore":
         """UScore as a preset describes it; each option that is not None overrides the preset.
 
@@ -163,7 +163,7 @@ class UScore(Scorer):
             map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
             maps: a map file, a folder of maps, or the name of a map artifact.
             lm: a language model, or ``"none"``, which leaves it out.
-            threads: solver threads.
+            workers: see `XMoverScore`.
 
         Raises:
             InputError: as of `Scorer`.
@@ -199,7 +199,7 @@ class UScore(Scorer):
             encoder = pool.encoder(table["model"], layer=table.get("layer"), revision=table.get("revision"))
             remapping = preset_map(bundle, pool, encoder, lang_pair, kind=map, maps=maps)
             model = models.get("language_model")
-            words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, threads=threads)
+            words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, workers=workers)
         options = {"combine": combine, "weights": weights, "without": gone, "lang_pair": lang_pair}
         return cls(words, models.get("translation"), models.get("sentences"), **options)
 

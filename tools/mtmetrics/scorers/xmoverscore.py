@@ -1,6 +1,7 @@
 """XMoverScore: similarity of a source and its translation, and a language model (Zhao et al., 2020)."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -16,10 +17,11 @@ from mtmetrics.matching.transport import (
     DISTANCES,
     Distance,
     RoundedPartialTransport,
+    begun_distances,
     cost_matrix,
     optimal_flow,
-    word_mover_distances,
 )
+from mtmetrics.matching.workers import Later
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.words import TokenWeights
@@ -32,7 +34,7 @@ from mtmetrics.scorers.base import (
     languages,
     preset_map,
     text_cosines,
-    thread_count,
+    worker_count,
 )
 from mtmetrics.scorers.pool import ModelPool, dtype_name, map_name, model_name, signature
 
@@ -94,7 +96,8 @@ class XMoverScore(Scorer):
         lm_weight: weight of ``lm``.
         drop_rate: share of flows that partial transport drops (0 to 1); None takes the variant's.
         lang_pair: recorded in the signature.
-        threads: solver threads; None for all cores.
+        workers: processes that solve transport, once there is enough for it to pay, while the next texts are encoded;
+            None for one per core, at most 4.
 
     Raises:
         InputError: an unknown or impossible setting, or one that has no effect with ``similarity="cosine"``.
@@ -125,7 +128,7 @@ class XMoverScore(Scorer):
         lm_weight: float = 0.1,
         drop_rate: float | None = None,
         lang_pair: str | None = None,
-        threads: int | None = None,
+        workers: int | None = None,
     ) -> None:
         self.variant = choice("variant", variant, list(VARIANTS))
         form = VARIANTS[variant]
@@ -159,7 +162,7 @@ class XMoverScore(Scorer):
             raise InputError(f"drop_rate {self.drop_rate!r}: must lie between 0 and 1")
         self.lang_pair = lang_pair
         self.depth = encoder.depth
-        self.threads = thread_count(threads)
+        self.workers = worker_count(workers)
         self._form = form
 
     @classmethod
@@ -253,8 +256,11 @@ class XMoverScore(Scorer):
 
     def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
         """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
-        options: Any = {"transport": self._transport, "threads": self.threads}
-        return self._form.similarity(word_mover_distances(sources, predictions, self.distance, **options))
+        return self._begun_mover(sources, predictions)()
+
+    def _begun_mover(self, sources: PackedTokens, predictions: PackedTokens) -> Later[np.ndarray]:
+        distances = begun_distances(sources, predictions, self.distance, self._transport, self.workers)
+        return Later(lambda: self._form.similarity(distances()), ready=distances.ready)
 
     @property
     def _transport(self) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
@@ -268,7 +274,7 @@ class XMoverScore(Scorer):
         means, lengths, cut = self.language_model.score(predictions)
         return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores] | Later[list[ChunkScores]]:
         if self.target_encoder is self.encoder:
             encoded, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)
         else:
@@ -276,17 +282,23 @@ class XMoverScore(Scorer):
             encoded = self.encoder.encode(others, source)
             columns = encoded_together(self.target_encoder, systems, (target, target))
         prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
-        compare = self.mover if self.similarity == "mover" else text_cosines
         packed_sources = prepare(encoded, "source")
-        results = []
+        compared = []
         for predictions, tokens in zip(systems, columns, strict=True):
             packed = prepare(tokens, "target")
-            similarity = compare(packed_sources, packed)
+            if self.similarity == "mover":
+                similarity = self._begun_mover(packed_sources, packed)
+            else:
+                similarity = Later(functools.partial(text_cosines, packed_sources, packed), ready=True)
             lm, long = self.fluency(predictions)
-            parts = {self.similarity: similarity, "lm": lm}
-            truncated = cut(packed_sources, packed) | long
-            results.append(ChunkScores(self._combine(similarity, lm), parts, truncated, np.isnan(similarity)))
-        return results
+            compared.append((similarity, lm, cut(packed_sources, packed) | long))
+        scores = Later(lambda: [self._chunk_scores(*parts) for parts in compared], ready=False)
+        return scores() if all(similarity.ready for similarity, _, _ in compared) else scores
+
+    def _chunk_scores(self, similarity: Later[np.ndarray], lm: np.ndarray, truncated: np.ndarray) -> ChunkScores:
+        values = similarity()
+        parts = {self.similarity: values, "lm": lm}
+        return ChunkScores(self._combine(values, lm), parts, truncated, np.isnan(values))
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
         if self.similarity != "mover":

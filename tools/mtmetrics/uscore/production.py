@@ -84,7 +84,7 @@ def produce_uscore(
         seed: of everything random.
         identify: leave out sentences that seem to be of another language.
         pool: loaded models to share, and how they are run.
-        threads: solver threads.
+        threads: threads that look for pairs, and processes that solve transport.
         progress: wraps an iteration, with a description.
 
     Raises:
@@ -116,7 +116,7 @@ def produce_uscore(
         if held_back:
             measured["precision"] = precision(job, held_back)
         if material.judged:
-            metric = UScore.from_preset(str(preset.folder), lang_pair=lang_pair, pool=job.pool, threads=threads)
+            metric = UScore.from_preset(str(preset.folder), lang_pair=lang_pair, pool=job.pool, workers=threads)
             measured["agreement"] = agreement(job, metric, material.judged, preset)
         card = described(job, preset, measured)
         install([preset, card], out, stages.work)

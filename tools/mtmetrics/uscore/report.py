@@ -107,7 +107,7 @@ def _columns(job: Job, final: UScore, segments: Judged) -> dict[str, np.ndarray]
 
     columns: dict[str, np.ndarray] = {}
     for name, maps in _until(job.maps).items():
-        words = XMoverScore(job.encoder, variant="uscore", remapping=job.remapping(maps), threads=job.threads)
+        words = XMoverScore(job.encoder, variant="uscore", remapping=job.remapping(maps), workers=job.threads)
         columns[f"words, {name}"] = scores(words).parts["mover"]
     for name, models in _until(job.models).items() if job.start.sentences else ():
         sentences = UScore(sentences=job.pool.sentence_encoder(job.sentence_encoder(models)), combine="snt")
