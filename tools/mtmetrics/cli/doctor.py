@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import mtmetrics
-from mtmetrics.cli.list import artifacts_of
 from mtmetrics.errors import InputError, MissingExtraError, MTMetricsError, install_command
 
 
@@ -156,6 +155,7 @@ def _is_bundled(metric: str, name: str) -> bool:
     """Whether all models and maps that a preset names ship with the package."""
     from mtmetrics.artifacts.catalog import catalog
     from mtmetrics.artifacts.presets import load_preset
+    from mtmetrics.scorers.available import artifacts_of
 
     try:
         shipped = {name for name, entry in catalog().items() if entry.bundled}
