@@ -11,6 +11,8 @@ from mtmetrics.models.words import is_unspaced, spans_of
 
 # Word characters, with what may stand inside of words; or a run of other signs that are no spaces.
 _WORD = re.compile(r"\w+(?:['’.,-]\w+)*|[^\w\s]+")
+# Severities from which on a word is doubtful, and wrong.
+LEVELS = (0.35, 0.5)
 
 
 class Fault(NamedTuple):
@@ -28,6 +30,11 @@ class Fault(NamedTuple):
     end: int
     severity: float
     share: float
+
+
+def level(severity: float) -> int:
+    """0, 1 or 2 for a word that seems right, doubtful or wrong: what colours show."""
+    return sum(severity >= bound for bound in LEVELS)
 
 
 class Evidence(NamedTuple):

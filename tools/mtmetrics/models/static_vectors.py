@@ -65,9 +65,8 @@ class StaticVectors:
             if (number := self._number(chunk[0])) is not None:
                 yield begin, chunk[0], number
                 continue
-            for _, letters in itertools.groupby(
-                chunk[0], lambda letter: (_is_punctuation(letter), is_unspaced(letter))
-            ):
+            groups = itertools.groupby(chunk[0], lambda letter: (_is_punctuation(letter), is_unspaced(letter)))
+            for _, letters in groups:
                 run = "".join(letters)
                 yield from self._longest_words(run, begin)
                 begin += len(run)

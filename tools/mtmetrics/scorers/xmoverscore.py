@@ -319,9 +319,9 @@ class XMoverScore(Scorer):
         """The n-grams of each text, none of a blank one, and the words that they are made of."""
         encoder, language = self._words(side), self._language(side)
         encoded = encoder.encode(texts, language)
-        for number, text in enumerate(texts):
+        for place, text in enumerate(texts):
             words = encoder.text_words(text, language)
-            tokens = dataclasses.replace(encoded.take(slice(number, number + 1)), words=words.positions)
+            tokens = dataclasses.replace(encoded.take(slice(place, place + 1)), words=words.positions)
             if not text.strip():
                 tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
             kept = self._filtered(tokens, side)
