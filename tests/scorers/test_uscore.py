@@ -174,7 +174,7 @@ def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
     assert list(result.parts) == ["wmd", "lm", "wrd"]
     assert result.segments == pytest.approx((5 * result.parts["wmd"] + result.parts["lm"]) / 6)
     assert "|parts:wrd|weights:tuned|without:translation|" in result.signature
-    assert scorer.align(SOURCES, PREDICTIONS)[0].distance == pytest.approx(-result.parts["wmd"][0], abs=1e-6)
+    assert scorer.align(SOURCES, PREDICTIONS)[0].total == pytest.approx(-result.parts["wmd"][0], abs=1e-6)
     with pytest.raises(InputError, match="nothing to align"):
         UScore(sentences=MeanPooledEncoder(encoder), combine="snt").align(SOURCES, PREDICTIONS)
 

@@ -56,24 +56,24 @@ def draw_alignment(
     fonts = label_fonts([title, *names, *alignment.source, *alignment.prediction])
     fonts.warn(stacklevel=3)
     heading = _write(figure, title, fonts, _LARGE, INK)
-    if not alignment.flow.size:
+    if not alignment.mass.size:
         note = _write(figure, "Nothing to align: one side has no words.", fonts, _NORMAL, QUIET)
         _place(figure, heading, note, (0.0, 0.0), (0.0, 0.0))
         return figure
-    words = max(alignment.flow.shape)
+    words = max(alignment.mass.shape)
     # A comfortable grid, and the largest.
     cell = min(2600.0 / words, max(_SMALLEST_CELL, min(_LARGEST_CELL, 1100.0 / words)))
     axes = figure.add_axes((0, 0, 1, 1))
-    mass = alignment.flow.sum(1, keepdims=True)
+    mass = alignment.mass.sum(1, keepdims=True)
     # Partial transport may leave a row without mass.
-    shares = np.divide(alignment.flow, mass, out=np.zeros_like(alignment.flow), where=mass > 0)
+    shares = np.divide(alignment.mass, mass, out=np.zeros_like(alignment.mass), where=mass > 0)
     _paint(axes, shares, cell)
     _label(axes, alignment, names, fonts, cell)
     meaning = ""
     if cell >= _SMALLEST_CELL_WITH_COST:
         _write_costs(axes, alignment, shares, fonts, cell)
         meaning = "\nNumber in a cell: distance that this mass moves"
-    note = _write(figure, f"Distance in all: {alignment.distance:.3f}{meaning}", fonts, _SMALL, QUIET)
+    note = _write(figure, f"Distance in all: {alignment.total:.3f}{meaning}", fonts, _SMALL, QUIET)
     _lay_out(figure, axes, heading, note, fonts, cell)
     return figure
 
@@ -98,7 +98,7 @@ def _paint(axes: "Axes", shares: np.ndarray, cell: float) -> None:
 
 def _label(axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: LabelFonts, cell: float) -> None:
     size = min(_NORMAL, 0.62 * cell)
-    rows, columns = alignment.flow.shape
+    rows, columns = alignment.mass.shape
     axes.tick_params(labeltop=True, labelbottom=rows > _NEAR, labelleft=True, labelright=columns > _NEAR, pad=_GAP)
     for axis, words in ((axes.xaxis, alignment.prediction), (axes.yaxis, alignment.source)):
         axis.set_ticks(range(len(words)), [fonts.shown(shortened(word, 24)) for word in words])
@@ -119,12 +119,12 @@ def _label(axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: La
 
 def _write_costs(axes: "Axes", alignment: Alignment, shares: np.ndarray, fonts: LabelFonts, cell: float) -> None:
     font = fonts.properties(min(9.0, 0.34 * cell))
-    received = alignment.flow.sum(0, keepdims=True)
-    noticeable = (shares >= 0.1) | ((alignment.flow > 0) & (alignment.flow >= 0.5 * received))
+    received = alignment.mass.sum(0, keepdims=True)
+    noticeable = (shares >= 0.1) | ((alignment.mass > 0) & (alignment.mass >= 0.5 * received))
     for row, column in np.argwhere(noticeable):
         colour = "white" if shares[row, column] > 0.55 else INK
         # Adding 0.0 turns -0.00 into 0.00.
-        cost = round(float(alignment.cost[row, column]), 2) + 0.0
+        cost = round(float(alignment.values[row, column]), 2) + 0.0
         axes.text(column, row, f"{cost:.2f}", ha="center", va="center_baseline", fontproperties=font, color=colour)
 
 
