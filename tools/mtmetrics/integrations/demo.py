@@ -228,7 +228,7 @@ def metric_app(name: str) -> "gradio.Blocks":
 
 
 def _fields(offer: Offer) -> tuple[str, str]:
-    return offer.column.removesuffix("s"), "translation"
+    return offer.side, "translation"
 
 
 def _layout(offer: Offer) -> str:

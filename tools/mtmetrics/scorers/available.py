@@ -1,4 +1,4 @@
-"""What there is to score with: every metric and preset, what it compares with, its languages, and whether it works here."""
+"""What there is to score with: each metric and preset, what it compares with, its languages, whether it works here."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -2,7 +2,7 @@
 
 import html
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.integrations.page import views
 from mtmetrics.integrations.page.comparing import Bench, Compared, Progress
 from mtmetrics.integrations.page.downloads import FILES, command, write_files
-from mtmetrics.integrations.page.explaining import heatmap, title
+from mtmetrics.integrations.page.explaining import coloured, heatmap, title
 from mtmetrics.integrations.page.offers import chosen, offers
 from mtmetrics.integrations.page.texts import MAX_FILE, Given, Texts, example, read
 from mtmetrics.scorers.registry import Column
@@ -46,6 +46,10 @@ _FOOT = (
     '<p class="mt-foot">mtmetrics: evaluation metrics for machine translation. The presets called mini are small '
     "stand-ins that run anywhere; look at the segments before you trust a number.</p>"
 )
+_GROUPS: dict[Column, str] = {
+    "sources": "Against the source, without references",
+    "references": "Against references",
+}
 _CLICKS = """
 element.addEventListener('click', event => {
   const output = event.target.closest('[data-segment]');
@@ -88,12 +92,11 @@ class _Page:
             look = {"allow_custom_value": True, "min_width": 150, "choices": languages}
             self.source_language = gr.Dropdown(label="From", value="de", **look)
             self.target_language = gr.Dropdown(label="Into", value="en", **look)
-        with gr.Tab("Upload"):
-            with gr.Row():
-                self.source_file = gr.File(label="Source, a segment per line", height=120, min_width=240)
-                label = "Systems, a file for each"
-                self.system_files = gr.File(label=label, height=120, min_width=240, file_count="multiple")
-                self.reference_file = gr.File(label="References, if there are any", height=120, min_width=240)
+        with gr.Tab("Upload"), gr.Row():
+            self.source_file = gr.File(label="Source, a segment per line", height=120, min_width=240)
+            label = "Systems, a file for each"
+            self.system_files = gr.File(label=label, height=120, min_width=240, file_count="multiple")
+            self.reference_file = gr.File(label="References, if there are any", height=120, min_width=240)
         with gr.Tab("Paste"):
             with gr.Row():
                 look = {"lines": 5, "max_lines": 12, "min_width": 280}
@@ -120,9 +123,11 @@ class _Page:
     def _build_metrics(self) -> None:
         gr = self.gr
         gr.HTML("<h2><span>2</span>Metrics</h2>", elem_classes="mt-step")
-        choices, ticked = _choices({"sources"}, "de-en", [])
-        look = {"show_label": False, "container": False, "elem_classes": "mt-metrics"}
-        self.metrics = gr.CheckboxGroup(choices, value=ticked, **look)
+        self.metrics = []
+        for column, label in _GROUPS.items():
+            choices, ticked = _choices(column, {"sources"}, "de-en", [])
+            look = {"visible": bool(choices), "container": False, "elem_classes": "mt-metrics"}
+            self.metrics.append(gr.CheckboxGroup(choices, value=ticked, label=label, **look))
         with gr.Row():
             self.start = gr.Button("Compare", variant="primary", scale=3)
             self.stop = gr.Button("Stop", visible=False, scale=1)
@@ -153,7 +158,7 @@ class _Page:
         gr = self.gr
         texts = [self.source_text, self.reference_text, *(part for pair in self.pasted for part in pair)]
         changes = [part.change for part in self.inputs[:5]] + [part.blur for part in texts]
-        given = {"inputs": [*self.inputs, self.metrics], "outputs": [self.facts, self.metrics]}
+        given = {"inputs": [*self.inputs, *self.metrics], "outputs": [self.facts, *self.metrics]}
         gr.on(changes, self._look, **given, **self.quick)
         self.more.click(self._add, self.count, [self.count, *self.boxes], **self.quick)
         filled = [self.source_language, self.target_language, self.source_file, self.reference_file, self.system_files]
@@ -163,7 +168,7 @@ class _Page:
         results += self.files
         outputs = [self.status, self.result, self.start, self.stop, *results]
         run = self.start.click(
-            self._run, [*self.inputs, self.metrics], outputs, **self.queue, show_progress="hidden", stream_every=0.2
+            self._run, [*self.inputs, *self.metrics], outputs, **self.queue, show_progress="hidden", stream_every=0.2
         )
         listed = {"inputs": [self.compared, self.metric, self.order, self.page, self.opened], "outputs": self.listing}
         listing = {"fn": self._list, **listed, **self.queue, "show_progress": "hidden"}
@@ -184,18 +189,21 @@ class _Page:
         inputs = [self.compared, self.metric, self.opened]
         self.listing.click(self._open, inputs, self.opened, **self.queue, show_progress="hidden").then(**listing)
 
-    def _look(self, *values: Any) -> tuple[str, Any]:
+    def _look(self, *values: Any) -> list[Any]:
         """What the texts are, and the metrics that can score them."""
-        *inputs, ticked = values
-        texts, problem, columns = None, None, _columns(inputs)
+        inputs, ticked = values[: -len(_GROUPS)], values[-len(_GROUPS) :]
+        texts, problem, columns = None, None, set()
         try:
+            columns = {column for column, one in _others(inputs).items() if one.is_there}
             if columns and any(one.is_there for one in _systems(inputs)):
                 texts = _read(inputs)
         except MTMetricsError as error:
             problem = str(error)
-        choices, ticked = _choices(columns or {"sources"}, f"{inputs[0]}-{inputs[1]}", ticked)
-        told = views.problem(problem) if problem else _facts_of(texts)
-        return told, self.gr.CheckboxGroup(choices=choices, value=ticked)
+        groups = []
+        for column, before in zip(_GROUPS, ticked, strict=True):
+            choices, now = _choices(column, columns or {"sources"}, f"{inputs[0]}-{inputs[1]}", before)
+            groups.append(self.gr.CheckboxGroup(choices=choices, value=now, visible=bool(choices)))
+        return [views.problem(problem) if problem else _facts_of(texts), *groups]
 
     def _add(self, count: int) -> list[Any]:
         count = min(count + 1, _MOST_PASTED)
@@ -204,7 +212,7 @@ class _Page:
     def _run(self, *values: Any) -> Iterator[list[Any]]:
         """Yields progress, and at last everything."""
         gr = self.gr
-        *inputs, ticked = values
+        inputs, ticked = values[: -len(_GROUPS)], [key for keys in values[-len(_GROUPS) :] for key in keys]
         rest = 7 + len(FILES)
         skipped = [gr.skip()] * rest
         buttons = [gr.Button(interactive=True), gr.Button(visible=False)]
@@ -252,8 +260,8 @@ class _Page:
         if compared is None:
             return ""
         first = (_bounded(page, compared) - 1) * views.PAGE
-        rows = compared.order(metric, order)[first : first + views.PAGE]
-        return views.segments(compared, metric, rows.tolist(), {}, opened)
+        rows = compared.order(metric, order)[first : first + views.PAGE].tolist()
+        return views.segments(compared, metric, rows, _words(compared, metric, rows), opened)
 
     def _open(
         self, compared: Compared | None, metric: int, opened: views.Opened | None, event: "gradio.EventData"
@@ -284,10 +292,6 @@ def build_page() -> "gradio.Blocks":
     return _Page().build()
 
 
-def _columns(inputs: Sequence[Any]) -> set[Column]:
-    return {column for column, one in _others(inputs).items() if one.is_there}
-
-
 def _others(inputs: Sequence[Any]) -> dict[Column, Given]:
     found: dict[Column, Given] = {}
     columns: tuple[Column, Column] = ("sources", "references")
@@ -302,9 +306,7 @@ def _others(inputs: Sequence[Any]) -> dict[Column, Given]:
 def _systems(inputs: Sequence[Any]) -> list[Given]:
     paths = [Path(path) for path in inputs[4] or []]
     stems = [path.stem for path in paths]
-    found = [
-        Given(path.stem if stems.count(path.stem) == 1 else path.name, str(path)) for path in paths
-    ]
+    found = [Given(path.stem if stems.count(path.stem) == 1 else path.name, str(path)) for path in paths]
     pasted = zip(inputs[7::2], inputs[8::2], strict=True)
     return found + [Given((name or "").strip() or "system", None, text or "") for name, text in pasted]
 
@@ -313,8 +315,11 @@ def _read(inputs: Sequence[Any]) -> Texts:
     return read(f"{inputs[0]}-{inputs[1]}", _others(inputs), _systems(inputs))
 
 
-def _choices(columns: set[Column], lang_pair: str, ticked: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    fitting = [offer for offer in offers() if offer.fits(columns, lang_pair)]
+def _choices(
+    column: Column, given: Collection[Column], lang_pair: str, ticked: Sequence[str]
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """What of one group fits, and what of it is ticked: as before, else the usual ones."""
+    fitting = [offer for offer in offers() if offer.column == column and offer.fits(given, lang_pair)]
     kept = [offer.key for offer in fitting if offer.key in ticked]
     return [(offer.label, offer.key) for offer in fitting], kept or [offer.key for offer in fitting if offer.default]
 
@@ -338,6 +343,15 @@ def _example_files() -> list[Any]:
         paths[name].write_text("\n".join(column) + "\n", encoding="utf-8")
     source, reference, *systems = map(str, paths.values())
     return [*known.lang_pair.split("-"), source, reference, systems]
+
+
+def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[int, int], str]:
+    """The coloured texts of all systems in some segments."""
+    scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
+    places = [(row, place) for row in rows for place in range(len(systems))]
+    others = [compared.texts.others[scored.offer.column][row] for row, _ in places]
+    texts = coloured(scored.scorer, others, [systems[place][row] for row, place in places])
+    return dict(zip(places, texts, strict=False))
 
 
 def _pages(compared: Compared) -> int:

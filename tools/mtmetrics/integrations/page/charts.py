@@ -65,7 +65,7 @@ def draw_histograms(compared: Compared, number: int) -> "Figure":
     scores = compared.scores(number)
     figure = new_figure(_PANEL, 0.7 + 0.62 * len(scores))
     panels = figure.subplots(len(scores), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    edges = np.histogram_bin_edges(scores, bins=_BINS)
+    edges = np.histogram_bin_edges(scores, bins=int(np.clip(2 * scores.shape[1] ** 0.5, 8, _BINS)))
     for place, (axes, name) in enumerate(zip(panels, compared.texts.systems, strict=True)):
         axes.stairs(np.histogram(scores[place], edges)[0], edges, fill=True, color=colour(place), alpha=0.75)
         axes.axvline(scores[place].mean(), color=INK, linewidth=1.2)

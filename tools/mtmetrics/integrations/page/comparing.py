@@ -128,9 +128,7 @@ class Bench:
     def _load(self, offer: Offer, lang_pair: str) -> Scorer:
         return offer.spec.load_for([offer.column], self._pool, lang_pair)
 
-    def _judged(
-        self, offer: Offer, scorer: Scorer, chunks: list[list[MetricResult]], texts: Texts
-    ) -> ScoredMetric:
+    def _judged(self, offer: Offer, scorer: Scorer, chunks: list[list[MetricResult]], texts: Texts) -> ScoredMetric:
         results = dict(zip(texts.systems, (joined(system) for system in zip(*chunks, strict=True)), strict=True))
         scores = {name: result.segments for name, result in results.items()}
         anchors = None

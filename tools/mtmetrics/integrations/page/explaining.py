@@ -3,10 +3,14 @@
 import base64
 import html
 import io
+from collections.abc import Sequence
 
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.heatmap import draw_alignment
+from mtmetrics.matching.faults import Fault, level
 from mtmetrics.scorers.base import MetricResult, Scorer
+
+_SEEMS = ("right", "doubtful", "wrong")
 
 
 def heatmap(scorer: Scorer, other: str, prediction: str, title: str) -> str:
@@ -18,11 +22,9 @@ def heatmap(scorer: Scorer, other: str, prediction: str, title: str) -> str:
         prediction: the translation.
         title: over the picture.
     """
-    try:
-        [alignment] = scorer.align([other], [prediction])
-    except InputError:
-        # The texts were scored, so this says that there is nothing to align.
+    if cells(scorer) is None:
         return '<div class="mt-picture"><p>This metric compares whole texts, so no words are matched.</p></div>'
+    [alignment] = scorer.align([other], [prediction])
     names = (scorer.compares.removesuffix("s"), "translation")
     figure = draw_alignment(alignment, title, names=names)
     stream = io.BytesIO()
@@ -36,3 +38,32 @@ def heatmap(scorer: Scorer, other: str, prediction: str, title: str) -> str:
 def title(number: int, result: MetricResult) -> str:
     """Of the heatmap of a segment, numbered from 0 up."""
     return f"Segment {number + 1}: score {result.segments[number]:.4f}"
+
+
+def cells(scorer: Scorer) -> str | None:
+    """What the cells of its alignments hold; None where it matches no words."""
+    try:
+        return scorer.cells
+    except InputError:
+        return None
+
+
+def coloured(scorer: Scorer, others: Sequence[str], predictions: Sequence[str]) -> list[str]:
+    """The translations in HTML, with their doubtful and wrong words marked; none where the metric blames no words."""
+    if cells(scorer) not in ("cost", "cosine"):
+        return []
+    found = scorer.faults(predictions, scorer.align(others, predictions))
+    return [_marked(text, faults) for text, faults in zip(predictions, found, strict=True)]
+
+
+def _marked(text: str, faults: Sequence[Fault]) -> str:
+    parts, end = [], 0
+    for fault in faults:
+        seems = _SEEMS[level(fault.severity)]
+        if seems == "right":
+            continue
+        word = html.escape(text[fault.start : fault.end])
+        told = f"seems {seems}: {fault.severity:.2f} of 1"
+        parts += [html.escape(text[end : fault.start]), f'<mark class="mt-{seems}" title="{told}">{word}</mark>']
+        end = fault.end
+    return "".join(parts) + html.escape(text[end:])

@@ -20,7 +20,8 @@ class Offer(NamedTuple):
 
     Attributes:
         spec: the metric, as the command line names it.
-        title: such as ``XMoverScore mini``.
+        name: metric and preset, such as ``SentSim mini``.
+        title: the same, with the side where it may compare with either.
         column: what it compares with.
         range: of the score of a segment.
         about: a sentence on what it measures.
@@ -29,6 +30,7 @@ class Offer(NamedTuple):
     """
 
     spec: MetricSpec
+    name: str
     title: str
     column: Column
     range: str
@@ -41,9 +43,14 @@ class Offer(NamedTuple):
         return str(self.spec)
 
     @property
+    def side(self) -> str:
+        """``source`` or ``reference``."""
+        return self.column.removesuffix("s")
+
+    @property
     def label(self) -> str:
-        """Title, facts and the sentence, a line each."""
-        return f"{self.title}\nagainst the {self.column.removesuffix('s')} · {self.range}\n{self.about}"
+        """Name, range and the sentence, a line each."""
+        return f"{self.name}\n{self.range}\n{self.about}"
 
     def fits(self, columns: Collection[str], lang_pair: str) -> bool:
         """Whether it can score a language pair where these columns are given."""
@@ -82,11 +89,12 @@ def offers() -> tuple[Offer, ...]:
                 several = len(row.compares_with) > 1
                 if several:
                     spec = spec.having(**{str(metric.option): metric.against(side)})
-                title = f"{told['title']} {preset}".strip() + (f", {side}" if several else "")
+                title = f"{told['title']} {preset}".strip()
+                titles = title, title + (f" ({side})" if several else "")
                 # Of a metric that may compare with either, the source is ticked alone.
                 default = told.get("default", False) and row.preset in ("", "mini") and side == row.compares_with[0]
                 facts = told["range"], told["about"], default, tuple(row.languages)
-                found.append(Offer(spec, title, _COLUMNS[side], *facts))
+                found.append(Offer(spec, *titles, _COLUMNS[side], *facts))
     return tuple(found)
 
 
@@ -101,6 +109,6 @@ def chosen(keys: Collection[str], columns: Collection[str], lang_pair: str) -> l
         raise InputError("no metric is ticked: tick at least one")
     for offer in ticked:
         if not offer.fits(columns, lang_pair):
-            needs = f"it compares with the {offer.column.removesuffix('s')}; languages: {' '.join(offer.languages)}"
+            needs = f"it compares with the {offer.side}; languages: {' '.join(offer.languages)}"
             raise InputError(f"{offer.title}: cannot score these texts in {lang_pair} ({needs}); untick it")
     return ticked

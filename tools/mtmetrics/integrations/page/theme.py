@@ -9,6 +9,20 @@ if TYPE_CHECKING:
     import gradio
 
 _STYLE = Path(__file__).with_name("style.css")
+# From light to dark.
+_ACCENT = [
+    "#eef6f7",
+    "#e0eff1",
+    "#bddde2",
+    "#8fc4cd",
+    "#5aa5b3",
+    "#2a8ba1",
+    "#0f6175",
+    "#0c5163",
+    "#0b4352",
+    "#093643",
+    "#062630",
+]
 # Token of gradio -> light, dark.
 _COLOURS = {
     "body_background_fill": ("#f6f5f1", "#15191e"),
@@ -51,8 +65,9 @@ def theme() -> Any:
     fonts = {"font": ("system-ui", "sans-serif"), "font_mono": ("ui-monospace", "monospace")}
     tokens = {name: light for name, (light, _) in _COLOURS.items()}
     tokens |= {f"{name}_dark": dark for name, (_, dark) in _COLOURS.items()}
-    sizes = {"block_shadow": "none", "block_radius": "6px", "button_large_radius": "6px", "block_label_text_size": "13px"}
-    return gradio.themes.Base(primary_hue="cyan", neutral_hue="slate", radius_size="sm", **fonts).set(**tokens, **sizes)
+    sizes = {"block_shadow": "none", "block_radius": "6px", "button_large_radius": "6px", "button_border_width": "1px"}
+    hue = gradio.themes.Color(*_ACCENT, name="teal-grey")
+    return gradio.themes.Base(primary_hue=hue, neutral_hue="slate", radius_size="sm", **fonts).set(**tokens, **sizes)
 
 
 def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
@@ -71,7 +86,9 @@ def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
     look = {"theme": theme(), "css_paths": _STYLE, "footer_links": []}
     bounds = {"max_file_size": app.max_upload, "share": False}
     try:
-        app.launch(server_port=port, quiet=True, prevent_thread_lock=True, **look, **bounds)
+        # Unlike its name, `_frontend` does nothing but ask the server for the page once, and give up after 3 seconds,
+        # which a machine that computes may need for it.
+        app.launch(server_port=port, quiet=True, prevent_thread_lock=True, _frontend=False, **look, **bounds)
     except OSError as error:
         taken = port or "7860 and those after it"
         raise MTMetricsError(f"port {taken}: cannot be used ({error}); choose another one") from error

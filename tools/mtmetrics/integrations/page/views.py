@@ -93,7 +93,7 @@ def verdict(compared: Compared) -> str:
     found: dict[str, list[str]] = {}
     for metric in compared.metrics:
         first = [f"<b>{escaped(system.name)}</b>" for system in metric.comparison.systems if system.cluster == 1]
-        said = f"{first[0]} is the best" if len(first) == 1 else f"{_listed(first)} cannot be told apart"
+        said = f"{first[0]} is the best" if len(first) == 1 else f"{_listed(first)} share the lead"
         if len(first) == len(compared.texts.systems):
             said = "the systems cannot be told apart"
         found.setdefault(said, []).append(escaped(metric.offer.title))
@@ -111,7 +111,7 @@ def _listed(names: Sequence[str]) -> str:
 def table(compared: Compared) -> str:
     """Systems in rows, in the order of the first metric; metrics in columns; the anchors below."""
     head = "".join(
-        f'<th scope="col">{escaped(metric.offer.title)}<small>{escaped(metric.offer.range)}</small></th>'
+        f'<th scope="col">{escaped(metric.offer.title)}<small>against the {metric.offer.side}</small></th>'
         for metric in compared.metrics
     )
     body = []
@@ -179,7 +179,13 @@ def segments(
     opened: Opened | None,
 ) -> str:
     """Some segments, the systems side by side; `words` holds the coloured text of (segment, system)."""
-    return "".join(_segment(compared, metric, int(row), words, opened) for row in rows)
+    legend = (
+        'Marked are words that seem <mark class="mt-doubtful">doubtful</mark> or <mark class="mt-wrong">wrong</mark>.'
+        if words
+        else "This metric blames no words."
+    )
+    legend = f'<p class="mt-legend">A click on a translation shows what was matched. {legend}</p>'
+    return legend + "".join(_segment(compared, metric, int(row), words, opened) for row in rows)
 
 
 def _segment(
