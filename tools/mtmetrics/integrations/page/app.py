@@ -113,7 +113,7 @@ class _Page:
                     self.boxes.append(box)
             self.more = gr.Button("Add a system", size="sm")
         self.count = gr.State(_SHOWN_AT_FIRST)
-        with gr.Row(equal_height=True):
+        with gr.Row():
             self.facts = gr.HTML(_facts_of(None), elem_classes="mt-facts")
             self.example = gr.Button("Try the example", size="sm", scale=0, min_width=150)
         self.inputs = [self.source_language, self.target_language]
@@ -126,7 +126,7 @@ class _Page:
         self.metrics = []
         for column, label in _GROUPS.items():
             choices, ticked = _choices(column, {"sources"}, "de-en", [])
-            look = {"visible": bool(choices), "container": False, "elem_classes": "mt-metrics"}
+            look = {"visible": bool(choices), "show_label": True, "container": False, "elem_classes": "mt-metrics"}
             self.metrics.append(gr.CheckboxGroup(choices, value=ticked, label=label, **look))
         with gr.Row():
             self.start = gr.Button("Compare", variant="primary", scale=3)
@@ -145,7 +145,7 @@ class _Page:
             gr.HTML("<h3>Segments</h3>")
             with gr.Row():
                 self.metric = gr.Dropdown(label="By", info="scores, words and heatmaps", min_width=180)
-                self.order = gr.Dropdown(label="Order", info="what stands first", min_width=180)
+                self.order = gr.Dropdown(label="Order", info="what stands first", min_width=240)
                 self.page = gr.Number(1, label="Page", info="ten segments each", precision=0, minimum=1, min_width=90)
             self.listing = gr.HTML("", js_on_load=_CLICKS, elem_id="mt-segments")
             with gr.Row():

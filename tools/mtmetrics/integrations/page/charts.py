@@ -22,12 +22,18 @@ _LONGEST_NAME = 18
 # Of the distance between the anchors, so that noise does not look like a difference.
 _LEAST_SPAN = 0.1
 # Colours of a figure -> variables of the page's style sheet, which knows light and dark.
-_THEMED = {INK: "--mt-ink", QUIET: "--mt-quiet", LINE: "--mt-line", "#000000": "--mt-ink"}
+_THEMED = {INK: "--mt-ink", QUIET: "--mt-quiet", LINE: "--mt-line"}
+_THEMED |= {colour.lower(): f"--mt-system-{number}" for number, colour in enumerate(COLOURS)}
 
 
 def colour(number: int) -> str:
     """The colour of a system, by its place among those that were given."""
-    return COLOURS[number % len(COLOURS)]
+    return COLOURS[number % len(COLOURS)].lower()
+
+
+def themed(colour: str) -> str:
+    """A colour of the figures as the style sheet calls it."""
+    return f"var({_THEMED[colour]})"
 
 
 def draw_means(compared: Compared, metrics: Sequence[int]) -> "Figure":
@@ -96,8 +102,8 @@ def inline(figure: "Figure", alternative: str) -> str:
         figure.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
     text = stream.getvalue()
     text = re.sub(r"<(metadata|style).*?</\1>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    for fixed, variable in _THEMED.items():
-        text = text.replace(fixed, f"var({variable})")
+    for fixed in _THEMED:
+        text = text.replace(fixed, themed(fixed))
     end = text.index(">")
     head = f'<svg role="img" aria-label="{html.escape(alternative)}" viewBox="{_view_box(text[:end])}"'
     return head + text[end:]

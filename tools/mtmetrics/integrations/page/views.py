@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mtmetrics.evaluation.significance import ALPHA
-from mtmetrics.integrations.page.charts import colour, draw_histograms, draw_means, inline
+from mtmetrics.integrations.page.charts import colour, draw_histograms, draw_means, inline, themed
 from mtmetrics.integrations.page.comparing import Anchors, Compared, Progress, ScoredMetric
 
 PAGE = 10
@@ -101,7 +101,7 @@ def verdict(compared: Compared) -> str:
         text = f"{next(iter(found))} by all {len(compared.metrics)} metrics"
     else:
         text = "; ".join(f"{said} by {_listed(titles)}" for said, titles in found.items())
-    return text[0].upper() + text[1:] + f" (p &lt; {ALPHA}, paired permutation test)."
+    return text[0].upper() + text[1:] + f" (p&nbsp;&lt;&nbsp;{ALPHA}, paired permutation test)."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -163,12 +163,7 @@ def _track(mean: float, anchors: Anchors) -> str:
 
 def _dot(compared: Compared, name: str) -> str:
     place = list(compared.texts.systems).index(name)
-    return f'<i class="mt-dot" style="--c:{_themed(place)}"></i>'
-
-
-def _themed(place: int) -> str:
-    found = colour(place)
-    return "var(--mt-ink)" if found == "#000000" else found
+    return f'<i class="mt-dot" style="--c:{themed(colour(place))}"></i>'
 
 
 def segments(
