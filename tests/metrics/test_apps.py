@@ -14,9 +14,9 @@ import pytest
 import mtmetrics.scorers.base
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.evaluation.run import MetricSpec
-from mtmetrics.integrations.demo import MAX_BYTES, DemoBackend, metric_app
+from mtmetrics.integrations.demo import DemoBackend, metric_app
 from mtmetrics.integrations.page.offers import Offer, offers
-from mtmetrics.integrations.page.theme import serve
+from mtmetrics.integrations.page.theme import MAX_FILE, serve
 from mtmetrics.layout import COMPARE, metric_names, metric_scripts
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
@@ -142,9 +142,9 @@ def test_files_that_cannot_be_used(client):
 
 
 def test_uploads_are_limited(client):
-    client.upload("rows.tsv", b"a\tb\n" * (MAX_BYTES // 5))
+    client.upload("rows.tsv", b"a\tb\n" * (MAX_FILE // 5))
     with pytest.raises(urllib.error.HTTPError, match="413"):
-        client.upload("rows.tsv", b"a\tb\n" * (MAX_BYTES // 4 + 1))
+        client.upload("rows.tsv", b"a\tb\n" * (MAX_FILE // 4 + 1))
 
 
 @pytest.mark.parametrize(

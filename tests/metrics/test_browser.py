@@ -12,8 +12,8 @@ import pytest
 
 from mtmetrics.integrations.demo import metric_app
 from mtmetrics.integrations.page.app import build_page
-from mtmetrics.integrations.page.texts import MAX_FILE, example
-from mtmetrics.integrations.page.theme import serve
+from mtmetrics.integrations.page.texts import example
+from mtmetrics.integrations.page.theme import MAX_FILE, serve
 from mtmetrics.integrations.page.views import shown
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer

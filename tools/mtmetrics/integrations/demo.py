@@ -211,7 +211,6 @@ def build_demo(metric: str, *, examples: Sequence[Sequence[str]]) -> "gradio.Blo
             run.failure(cleared, None, [summary, results], api_visibility="private")
         table.select(clicked, None, number, api_visibility="private").success(api_visibility="private", **drawn)
         number.submit(api_name="heatmap", **drawn)
-    app.max_upload = MAX_BYTES
     return app
 
 

@@ -12,7 +12,7 @@ from mtmetrics.integrations.page.comparing import Bench, Compared, Progress
 from mtmetrics.integrations.page.downloads import FILES, command, write_files
 from mtmetrics.integrations.page.explaining import coloured, heatmap, title
 from mtmetrics.integrations.page.offers import chosen, offers
-from mtmetrics.integrations.page.texts import MAX_FILE, Given, Texts, example, read
+from mtmetrics.integrations.page.texts import Given, Texts, example, read
 from mtmetrics.scorers.registry import Column
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ class _Page:
             self._build_result()
             gr.HTML(_FOOT)
             self._connect()
-        app.max_upload = MAX_FILE
         return app
 
     def _build_input(self) -> None:
@@ -123,11 +122,14 @@ class _Page:
     def _build_metrics(self) -> None:
         gr = self.gr
         gr.HTML("<h2><span>2</span>Metrics</h2>", elem_classes="mt-step")
-        self.metrics = []
+        self.metrics, self.groups = [], []
         for column, label in _GROUPS.items():
             choices, ticked = _choices(column, {"sources"}, "de-en", [])
-            look = {"visible": bool(choices), "show_label": True, "container": False, "elem_classes": "mt-metrics"}
-            self.metrics.append(gr.CheckboxGroup(choices, value=ticked, label=label, **look))
+            with gr.Column(visible=bool(choices)) as group:
+                gr.HTML(f'<p class="mt-group">{label}</p>')
+                look = {"show_label": False, "container": False, "elem_classes": "mt-metrics"}
+                self.metrics.append(gr.CheckboxGroup(choices, value=ticked, **look))
+            self.groups.append(group)
         with gr.Row():
             self.start = gr.Button("Compare", variant="primary", scale=3)
             self.stop = gr.Button("Stop", visible=False, scale=1)
@@ -158,7 +160,7 @@ class _Page:
         gr = self.gr
         texts = [self.source_text, self.reference_text, *(part for pair in self.pasted for part in pair)]
         changes = [part.change for part in self.inputs[:5]] + [part.blur for part in texts]
-        given = {"inputs": [*self.inputs, *self.metrics], "outputs": [self.facts, *self.metrics]}
+        given = {"inputs": [*self.inputs, *self.metrics], "outputs": [self.facts, *self.groups, *self.metrics]}
         gr.on(changes, self._look, **given, **self.quick)
         self.more.click(self._add, self.count, [self.count, *self.boxes], **self.quick)
         filled = [self.source_language, self.target_language, self.source_file, self.reference_file, self.system_files]
@@ -199,11 +201,12 @@ class _Page:
                 texts = _read(inputs)
         except MTMetricsError as error:
             problem = str(error)
-        groups = []
+        groups, boxes = [], []
         for column, before in zip(_GROUPS, ticked, strict=True):
             choices, now = _choices(column, columns or {"sources"}, f"{inputs[0]}-{inputs[1]}", before)
-            groups.append(self.gr.CheckboxGroup(choices=choices, value=now, visible=bool(choices)))
-        return [views.problem(problem) if problem else _facts_of(texts), *groups]
+            groups.append(self.gr.Column(visible=bool(choices)))
+            boxes.append(self.gr.CheckboxGroup(choices=choices, value=now))
+        return [views.problem(problem) if problem else _facts_of(texts), *groups, *boxes]
 
     def _add(self, count: int) -> list[Any]:
         count = min(count + 1, _MOST_PASTED)

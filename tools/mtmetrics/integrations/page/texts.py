@@ -14,7 +14,6 @@ from mtmetrics.textio import iter_lines
 
 MAX_SEGMENTS = 50_000
 MAX_CHARACTERS = 64_000_000
-MAX_FILE = 32_000_000
 SYSTEMS = ("careful", "hasty", "literal")
 _EXAMPLE = Path(__file__).with_name("example.toml")
 

@@ -8,6 +8,8 @@ from mtmetrics.errors import MTMetricsError
 if TYPE_CHECKING:
     import gradio
 
+# Bytes of one upload.
+MAX_FILE = 32_000_000
 _STYLE = Path(__file__).with_name("style.css")
 # From light to dark.
 _ACCENT = [
@@ -74,7 +76,7 @@ def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
     """Starts a server for an app and returns at once; ``block_thread()`` of the app waits for Ctrl-C.
 
     It listens on loopback, unless ``GRADIO_SERVER_NAME`` says otherwise, as it does in a Space. An upload has a limit,
-    the app's ``max_upload``, and no file but the uploads and the pictures is given out.
+    `MAX_FILE`, and no file but the uploads and the pictures is given out.
 
     Args:
         app: a page of this package.
@@ -84,7 +86,7 @@ def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
         MTMetricsError: the port is taken.
     """
     look = {"theme": theme(), "css_paths": _STYLE, "footer_links": []}
-    bounds = {"max_file_size": app.max_upload, "share": False}
+    bounds = {"max_file_size": MAX_FILE, "share": False}
     try:
         # Unlike its name, `_frontend` does nothing but ask the server for the page once, and give up after 3 seconds,
         # which a machine that computes may need for it.
