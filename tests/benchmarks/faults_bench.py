@@ -1,10 +1,10 @@
 """Measures whether words at fault are wrong words: ``faults_bench.py --data FILE ... [--metric NAME:PRESET ...]``.
 
 In data with post-edits (MLQE-PE: the field ``post_edit_tok``) a word is wrong where it was edited; elsewhere one word
-of each reference, which takes the place of the translation, is replaced by a word of another one. Severities of all evidence
-are printed beside those of the match and of the language model alone: the area under the ROC curve (0.5 is chance),
-how often the most severe word is a wrong one, how often a random word is, and which share of the words from each level
-on is wrong. Use development data.
+of each reference, which takes the place of the translation, is replaced by a word of another one. Severities of all
+evidence are printed beside those of the match and of the language model alone: the area under the ROC curve (0.5 is
+chance), how often the most severe word is a wrong one, how often a random word is, and which share of the words from
+each level on is wrong. Use development data.
 """
 
 import random
