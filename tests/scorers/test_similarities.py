@@ -163,3 +163,20 @@ def test_alignments_of_blank_texts_and_of_sentences(encoder: TokenEncoder) -> No
         XMoverScore(MeanPooledEncoder(encoder), similarity="cosine").align(SOURCES, PREDICTIONS)
     with pytest.raises(InputError, match="must be parallel"):
         XMoverScore(encoder).align(SOURCES, PREDICTIONS[:1])
+
+
+@pytest.mark.parametrize("variant", ["acl20", "release"])
+def test_faults_share_out_what_the_score_lacks(encoder: TokenEncoder, tiny_lm: Path, variant: str) -> None:
+    model = LanguageModel(tiny_lm, start_token="always")
+    scorer = XMoverScore(encoder, language_model=model, variant=variant, lm_weight=0.3)
+    result, alignments = scorer.score(SOURCES, PREDICTIONS), scorer.align(SOURCES, PREDICTIONS)
+    for number, (match, losses) in enumerate(scorer.evidence(PREDICTIONS, alignments)):
+        parts = {name: values[number] for name, values in result.parts.items()}
+        assert match.lack.sum() == pytest.approx(1 - parts["mover"], abs=1e-5)
+        assert losses.lack.sum() == pytest.approx(0.3 * ((variant == "release") - parts["lm"]), abs=1e-5)
+    for text, words in zip(PREDICTIONS, scorer.faults(PREDICTIONS, alignments), strict=True):
+        assert " ".join(text[word.start : word.end] for word in words) == text.replace("!", " !").replace(".", " .")
+        assert sum(word.share for word in words) == pytest.approx(1)
+        assert all(0 <= word.severity <= 1 for word in words)
+    with pytest.raises(InputError, match="3 predictions, but 1 alignments"):
+        scorer.faults(PREDICTIONS[:3], alignments[:1])

@@ -12,7 +12,7 @@ from mtmetrics.models.words import is_unspaced, spans_of
 # Word characters, with what may stand inside of words; or a run of other signs that are no spaces.
 _WORD = re.compile(r"\w+(?:['’.,-]\w+)*|[^\w\s]+")
 # Severities from which on a word is doubtful, and wrong.
-LEVELS = (0.35, 0.5)
+LEVELS = (0.5, 0.7)
 
 
 class Fault(NamedTuple):

@@ -38,8 +38,9 @@ class Alignment:
             sums to 1; of attention the same as the values, scaled to the sum 1.
         values: (n, m) float64.
         cells: what the values are.
-        spans: (m, 2) first character of each word of the translation and the one behind its last; both 0 for special
+        source_spans: (n, 2) first character of each word of the source and the one behind its last; both 0 for special
             tokens.
+        spans: (m, 2) the same of the translation.
         unrelated: of costs, the one between vectors that have nothing in common (at right angles).
     """
 
@@ -47,14 +48,23 @@ class Alignment:
     prediction: list[str]
     mass: np.ndarray
     values: np.ndarray
-    cells: Cells = "cost"
-    spans: np.ndarray = dataclasses.field(default_factory=lambda: spans_of([]))
+    cells: Cells
+    source_spans: np.ndarray
+    spans: np.ndarray
     unrelated: float = 1.0
 
     @classmethod
     def nothing(cls, cells: Cells) -> "Alignment":
         """That of a text without words."""
-        return cls([], [], np.zeros((0, 0)), np.zeros((0, 0)), cells)
+        return cls([], [], np.zeros((0, 0)), np.zeros((0, 0)), cells, spans_of([]), spans_of([]))
+
+    def without_special_tokens(self) -> "Alignment":
+        """The words alone; the mass of what is left out is left out."""
+        rows, columns = (np.flatnonzero(spans[:, 1]) for spans in (self.source_spans, self.spans))
+        words = [self.source[row] for row in rows], [self.prediction[column] for column in columns]
+        matrices = (matrix[np.ix_(rows, columns)] for matrix in (self.mass, self.values))
+        spans = self.source_spans[rows], self.spans[columns]
+        return Alignment(*words, *matrices, self.cells, *spans, self.unrelated)
 
     @property
     def total(self) -> float:
@@ -100,7 +110,7 @@ def word_plan(
         paid = (x.T @ (flow * cost) @ y) / moved
     idle = (x.T @ cost @ y) / np.outer(x.sum(0), y.sum(0))
     values = np.where(moved > 0, paid, idle)
-    return Alignment(source.words, prediction.words, moved, values, "cost", prediction.spans, unrelated)
+    return Alignment(source.words, prediction.words, moved, values, "cost", source.spans, prediction.spans, unrelated)
 
 
 def greedy_plan(
@@ -119,11 +129,12 @@ def greedy_plan(
     for side, masses in directions:
         own, best = np.arange(len(masses)), cosines.argmax(1 - side)
         np.add.at(mass, (own, best) if side == 0 else (best, own), masses / masses.sum() / len(directions))
-    return Alignment(source.words, prediction.words, mass, cosines.astype(np.float64), "cosine", prediction.spans)
+    values = cosines.astype(np.float64)
+    return Alignment(source.words, prediction.words, mass, values, "cosine", source.spans, prediction.spans)
 
 
 def attention_plan(source: TextUnits, prediction: TextUnits, forth: np.ndarray, back: np.ndarray) -> Alignment:
     """Attention of n pieces to m, (n, m) with rows of sum 1, and of m pieces to n, (m, n)."""
     attention = (forth.astype(np.float64) + back.astype(np.float64).T) / 2.0
     mass = attention / attention.sum()
-    return Alignment(source.words, prediction.words, mass, attention, "attention", prediction.spans)
+    return Alignment(source.words, prediction.words, mass, attention, "attention", source.spans, prediction.spans)

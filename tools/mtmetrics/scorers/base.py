@@ -242,7 +242,7 @@ class Scorer(abc.ABC):
             raise InputError("faults: attention says where a network looks, not which words it finds wrong")
         if len(alignments) != len(predictions):
             raise InputError(f"faults: {len(predictions)} predictions, but {len(alignments)} alignments")
-        evidence = self._evidence(list(predictions), alignments)
+        evidence = self.evidence(list(predictions), alignments)
         return [word_faults(text, found) for text, found in zip(predictions, evidence, strict=True)]
 
     @property
@@ -255,7 +255,7 @@ class Scorer(abc.ABC):
         """The alignments of checked texts; called only where there are `cells`."""
         raise NotImplementedError
 
-    def _evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
+    def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
         """What speaks against the words of each translation."""
         return [[match_evidence(alignment)] for alignment in alignments]
 

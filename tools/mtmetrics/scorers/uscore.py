@@ -282,7 +282,7 @@ class UScore(Scorer):
         """Costs; an `InputError` without the word level."""
         return super().cells if self.words is None else self.words.cells
 
-    def _evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
+    def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
         weights = self.word_weights["wmd"], self.word_weights.get("lm", 0.0)
         return self.words.weighted_evidence(predictions, alignments, *weights)
 

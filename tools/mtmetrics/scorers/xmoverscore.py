@@ -327,7 +327,7 @@ class XMoverScore(Scorer):
             kept = self._filtered(tokens, side)
             yield self.ngrams_of(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
 
-    def _evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
+    def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
         return self.weighted_evidence(predictions, alignments, 1.0, self.lm_weight)
 
     def weighted_evidence(
