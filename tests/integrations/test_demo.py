@@ -97,7 +97,7 @@ def test_models_are_loaded_once(backend, offer, monkeypatch):
 
 
 def test_heatmap_of_a_segment(scored):
-    assert f'alt="Segment 2: score {scored.result.segments[1]:.4f}' in scored.draw(2)
+    assert f'alt="Segment 2: score {scored.result.segments[1]:.3f}, mover' in scored.draw(2)
     for number in (0, 4):
         with pytest.raises(InputError, match=f"segment {number}: there are 3"):
             scored.draw(number)

@@ -195,7 +195,8 @@ def test_words_and_heatmaps_of_a_metric(tiny_preset):
     [shown] = coloured(scorer, ["das haus ist klein"], [text])
     assert shown.replace("</mark>", "").split("<mark")[0] in "the house &lt;b&gt; small"
     assert "<b>" not in shown
-    assert 'src="data:image/png;base64,' in heatmap(scorer, "das haus", "the house", "Segment 1")
+    result = scorer.score(["das haus"], ["the house"])
+    assert 'src="data:image/png;base64,' in heatmap(scorer, "das haus", "the house", result, 0)
     whole = load_scorer("chrf")
     assert coloured(whole, ["a"], ["b"]) == []
-    assert "no words are matched" in heatmap(whole, "a", "b", "Segment 1")
+    assert "no words are matched" in heatmap(whole, "a", "b", result, 0)

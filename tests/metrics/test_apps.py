@@ -199,6 +199,13 @@ def test_the_script_serves_its_page(name, monkeypatch):
     assert served == ["mtmetrics: compare" if name == COMPARE else metric_app(name).title, "blocked"]
 
 
+def test_the_page_needs_what_all_metrics_and_the_baselines_need():
+    def needed(name):
+        return set((metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").splitlines())
+
+    assert needed(COMPARE) == set().union(*map(needed, metric_names())) | {"sacrebleu >= 2.4"}
+
+
 def test_a_port_that_is_taken():
     with gradio.Blocks(analytics_enabled=False) as app:
         gradio.Markdown("page")

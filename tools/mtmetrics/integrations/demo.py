@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.evaluation.significance import Interval, bootstrap_interval
 from mtmetrics.inputs import check
-from mtmetrics.integrations.page.explaining import heatmap, title
+from mtmetrics.integrations.page.explaining import heatmap
 from mtmetrics.integrations.page.offers import Offer, about, offers
 from mtmetrics.layout import metric_path
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
@@ -49,7 +49,7 @@ class ScoredRows:
         """The heatmap of a segment, numbered from 1 up, as HTML."""
         if not 1 <= number <= len(self.rows):
             raise InputError(f"segment {number}: there are {len(self.rows)}")
-        return heatmap(self.scorer, *self.rows[number - 1], title(number - 1, self.result))
+        return heatmap(self.scorer, *self.rows[number - 1], self.result, number - 1)
 
 
 class DemoBackend:

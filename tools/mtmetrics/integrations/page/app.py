@@ -1,5 +1,6 @@
 """The page that compares systems, as one gradio app."""
 
+import collections
 import html
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
@@ -10,7 +11,7 @@ from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.integrations.page import views
 from mtmetrics.integrations.page.comparing import Bench, Compared, Progress
 from mtmetrics.integrations.page.downloads import FILES, command, write_files
-from mtmetrics.integrations.page.explaining import coloured, heatmap, title
+from mtmetrics.integrations.page.explaining import coloured, heatmap
 from mtmetrics.integrations.page.offers import chosen, offers
 from mtmetrics.integrations.page.texts import Given, Texts, example, read
 from mtmetrics.scorers.registry import Column
@@ -66,6 +67,8 @@ class _Page:
 
         self.gr = gradio
         self.bench = Bench()
+        # Files that were shown lately; gradio makes a copy when it shows them.
+        self.folders: collections.deque[tempfile.TemporaryDirectory[str]] = collections.deque(maxlen=4)
         # One model, one request at a time.
         self.queue: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model", "api_visibility": "private"}
         self.quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -164,7 +167,7 @@ class _Page:
         gr.on(changes, self._look, **given, **self.quick)
         self.more.click(self._add, self.count, [self.count, *self.boxes], **self.quick)
         filled = [self.source_language, self.target_language, self.source_file, self.reference_file, self.system_files]
-        self.example.click(_example_files, None, filled, **self.quick)
+        self.example.click(lambda: _example_files(self._folder()), None, filled, **self.quick)
 
         results = [self.overview, self.metric, self.order, self.page, self.details, self.compared, self.opened]
         results += self.files
@@ -235,8 +238,7 @@ class _Page:
 
     def _shown(self, compared: Compared) -> list[Any]:
         gr = self.gr
-        folder = Path(tempfile.mkdtemp(prefix="mtmetrics-page-"))
-        files = write_files(compared, folder)
+        files = write_files(compared, self._folder())
         titles = [(metric.offer.title, number) for number, metric in enumerate(compared.metrics)]
         orders = compared.orders()
         signatures = "".join(
@@ -252,6 +254,10 @@ class _Page:
             None,
             *(gr.DownloadButton(value=str(path)) for path in files),
         ]
+
+    def _folder(self) -> Path:
+        self.folders.append(tempfile.TemporaryDirectory(prefix="mtmetrics-page-"))
+        return Path(self.folders[-1].name)
 
     def _stopped(self) -> tuple[Any, ...]:
         return "Stopped.", self.gr.Button(interactive=True), self.gr.Button(visible=False)
@@ -277,7 +283,7 @@ class _Page:
         names = list(compared.texts.systems)
         other = compared.texts.others[scored.offer.column][segment]
         result, text = scored.results[names[system]], compared.texts.systems[names[system]][segment]
-        return views.Opened(segment, system, heatmap(scored.scorer, other, text, title(segment, result)))
+        return views.Opened(segment, system, heatmap(scored.scorer, other, text, result, segment))
 
 
 def build_page() -> "gradio.Blocks":
@@ -336,10 +342,9 @@ def _facts_of(texts: Texts | None) -> str:
     return f"<b>{texts.segments:,}</b> segments with {given}, <b>{many}</b>: {names}."
 
 
-def _example_files() -> list[Any]:
+def _example_files(folder: Path) -> list[Any]:
     """The bundled example, as a visitor would upload it."""
     known = example()
-    folder = Path(tempfile.mkdtemp(prefix="mtmetrics-example-"))
     paths = {}
     for name, column in {"source.de": known.sources, "reference.en": known.references, **known.systems}.items():
         paths[name] = folder / (name if "." in name else f"{name}.en")

@@ -6,38 +6,42 @@ import io
 from collections.abc import Sequence
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.heatmap import draw_alignment
+from mtmetrics.evaluation.figures import label_fonts
+from mtmetrics.evaluation.heatmap import draw_alignment, segment_title
 from mtmetrics.matching.faults import Fault, level
 from mtmetrics.scorers.base import MetricResult, Scorer
 
+# Pixels of the picture for one of the page.
+_DENSITY = 1.5
 _SEEMS = ("right", "doubtful", "wrong")
 
 
-def heatmap(scorer: Scorer, other: str, prediction: str, title: str) -> str:
+def heatmap(scorer: Scorer, other: str, prediction: str, result: MetricResult, number: int) -> str:
     """The alignment of a segment as a picture in HTML; a sentence where the metric, as it is set up, matches no words.
 
     Args:
         scorer: of the metric.
         other: source or reference.
         prediction: the translation.
-        title: over the picture.
+        result: of the system.
+        number: of the segment, from 0 up.
     """
     if cells(scorer) is None:
         return '<div class="mt-picture"><p>This metric compares whole texts, so no words are matched.</p></div>'
+    parts = {name: float(values[number]) for name, values in result.parts.items()}
+    title = segment_title(number + 1, float(result.segments[number]), parts)
     [alignment] = scorer.align([other], [prediction])
-    names = (scorer.compares.removesuffix("s"), "translation")
-    figure = draw_alignment(alignment, title, names=names)
+    figure = draw_alignment(alignment, title, names=(scorer.compares.removesuffix("s"), "translation"))
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi="figure")
-    width = round(figure.get_size_inches()[0] * figure.dpi / 1.5)
+    width = round(figure.get_size_inches()[0] * figure.dpi / _DENSITY)
     data = base64.b64encode(stream.getvalue()).decode()
-    alternative = html.escape(f"{title}: what was matched with what")
-    return f'<div class="mt-picture"><img width="{width}" alt="{alternative}" src="data:image/png;base64,{data}"></div>'
-
-
-def title(number: int, result: MetricResult) -> str:
-    """Of the heatmap of a segment, numbered from 0 up."""
-    return f"Segment {number + 1}: score {result.segments[number]:.4f}"
+    advice = html.escape(label_fonts([other, prediction]).advice)
+    return (
+        f'<div class="mt-picture"><img width="{width}" alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
+        + (f"<p>{advice}</p>" if advice else "")
+        + "</div>"
+    )
 
 
 def cells(scorer: Scorer) -> str | None:
