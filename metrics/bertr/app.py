@@ -2,20 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import build_demo, serve
+from mtmetrics.integrations.demo import build_demo
+from mtmetrics.integrations.page.theme import serve
 
 if TYPE_CHECKING:
     import gradio
 
-_DESCRIPTION = """
-Scores translations against references: for every word piece of the reference, how similar is the most similar piece of
-the translation? Higher is better, 1 is the most.
-"""
-
 _EXAMPLES = [
-    ["The house is small.", "The home is little.", "de-en"],
-    ["The house is small.", "The weather was very good yesterday.", "de-en"],
+    ["Das Haus ist klein.", "The house is small.", "The home is little.", "de-en"],
+    ["Das Haus ist klein.", "The house is small.", "The weather was very good yesterday.", "de-en"],
     [
+        "Вчера мы ходили в кино.\nФильм был скучный.",
         "We went to the cinema yesterday.\nThe film was boring.",
         "Yesterday we went to the movies.\nThe film was not boring.",
         "ru-en",
@@ -25,8 +22,7 @@ _EXAMPLES = [
 
 def build() -> "gradio.Blocks":
     """The app."""
-    fields = ("reference", "translation")
-    return build_demo("bertr", title="BERTR", description=_DESCRIPTION, examples=_EXAMPLES, fields=fields)
+    return build_demo("bertr", examples=_EXAMPLES)
 
 
 if __name__ == "__main__":

@@ -44,12 +44,16 @@ Args of `compute`:
     maps (`str`): a map file, a folder of maps, or the name of a map artifact.
     special_tokens (`bool`): count special tokens as word pieces.
     workers (`int`): threads that share the pairs; one per core by default, at most 4.
+    return_alignments (`bool`): also return which word pieces were matched, and with what cosine.
     return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
     return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
 
 Returns:
     mean_score (`float`): mean of the segment scores, which is the system score.
     scores (`list` of `float`): one score per segment, at most 1.
+    alignments (`list` of `dict`): with `return_alignments=True`, one per segment: the pieces of `source` (the
+        reference, or the source) and `prediction`, their cosines (`values`), the `mass` of each match, and their
+        `total`, which is the score.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
     report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the
@@ -101,6 +105,7 @@ class BERTR(mtmetrics.MetricModule):
         maps=None,
         special_tokens=None,
         workers=None,
+        return_alignments=False,
         return_ci=False,
         return_scores=True,
     ):

@@ -2,27 +2,27 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import build_demo, serve
+from mtmetrics.integrations.demo import build_demo
+from mtmetrics.integrations.page.theme import serve
 
 if TYPE_CHECKING:
     import gradio
 
-_DESCRIPTION = """
-Scores translations against their sources, without a reference: the cosine of two sentence vectors. Higher is better, 1
-is the most.
-"""
-
 _EXAMPLES = [
-    ["Das Haus ist klein.", "The house is small.", "de-en"],
-    ["Das Haus ist klein.", "The weather was very good yesterday.", "de-en"],
-    ["Вчера мы ходили в кино.\nФильм был скучный.", "Yesterday we went to the cinema.\nThe film was boring.", "ru-en"],
+    ["Das Haus ist klein.", "The house is small.", "The home is little.", "de-en"],
+    ["Das Haus ist klein.", "The house is small.", "The weather was very good yesterday.", "de-en"],
+    [
+        "Вчера мы ходили в кино.\nФильм был скучный.",
+        "We went to the cinema yesterday.\nThe film was boring.",
+        "Yesterday we went to the movies.\nThe film was not boring.",
+        "ru-en",
+    ],
 ]
 
 
 def build() -> "gradio.Blocks":
     """The app."""
-    options = {"against": "source"}
-    return build_demo("distilscore", title="DistilScore", description=_DESCRIPTION, examples=_EXAMPLES, options=options)
+    return build_demo("distilscore", examples=_EXAMPLES)
 
 
 if __name__ == "__main__":

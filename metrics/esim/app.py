@@ -2,20 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import build_demo, serve
+from mtmetrics.integrations.demo import build_demo
+from mtmetrics.integrations.page.theme import serve
 
 if TYPE_CHECKING:
     import gradio
 
-_DESCRIPTION = """
-Predicts from references how people would judge translations. Higher is better; 0 is about the mean of the judgements
-that the network was trained on. The preset `esim-mini-qe`, which reads sources, is not for this page.
-"""
-
 _EXAMPLES = [
-    ["The house is small.", "The home is little.", "de-en"],
-    ["The house is small.", "The weather was very good yesterday.", "de-en"],
+    ["Das Haus ist klein.", "The house is small.", "The home is little.", "de-en"],
+    ["Das Haus ist klein.", "The house is small.", "The weather was very good yesterday.", "de-en"],
     [
+        "Вчера мы ходили в кино.\nФильм был скучный.",
         "We went to the cinema yesterday.\nThe film was boring.",
         "Yesterday we went to the movies.\nThe film was not boring.",
         "ru-en",
@@ -25,15 +22,7 @@ _EXAMPLES = [
 
 def build() -> "gradio.Blocks":
     """The app."""
-    return build_demo(
-        "esim",
-        title="ESIM",
-        description=_DESCRIPTION,
-        examples=_EXAMPLES,
-        fields=("reference", "translation"),
-        preset="esim-minilm",
-        options={"against": "reference"},
-    )
+    return build_demo("esim", examples=_EXAMPLES)
 
 
 if __name__ == "__main__":

@@ -44,12 +44,16 @@ Args of `compute`:
     encoder (`str`): where the encoder lies that the network was trained on, if not under the name that the network
         records.
     workers (`int`): threads that share the computation of features; one per core by default, at most 4.
+    return_alignments (`bool`): also return how much the word pieces of each side attend to those of the other.
     return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
     return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
 
 Returns:
     mean_score (`float`): mean of the segment scores, which is the system score.
     scores (`list` of `float`): one score per segment, on the scale of the judgements that the network was trained on.
+    alignments (`list` of `dict`): with `return_alignments=True`, one per segment: the pieces of `source` (the
+        reference, or the source) and `prediction`, their attention (`values`), and `mass`, which is the same scaled
+        to the sum 1.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
     report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the
@@ -100,6 +104,7 @@ class ESIM(mtmetrics.MetricModule):
         regressor=None,
         encoder=None,
         workers=None,
+        return_alignments=False,
         return_ci=False,
         return_scores=True,
     ):

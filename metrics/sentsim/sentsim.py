@@ -51,6 +51,7 @@ Args of `compute`:
     workers (`int`): processes that solve transport where that pays, or threads that match tokens; by
         default one per core, at most 4.
     return_parts (`bool`): also return the parts that a score is combined from.
+    return_alignments (`bool`): also return which word pieces were matched, and with what cosine or cost.
     return_ci (`bool`): also return a 95 % bootstrap interval of the mean.
     return_scores (`bool`): return the scores of the segments; without them the result is small enough to be logged.
 
@@ -59,6 +60,9 @@ Returns:
     scores (`list` of `float`): one score per segment, from 1 to e (times `w1 + w2`).
     parts (`dict` of `list` of `float`): with `return_parts=True`: `sss` and `bertscore`, or what else was combined,
         before they are scaled.
+    alignments (`list` of `dict`): with `return_alignments=True`, one per segment: the pieces of `source` (or the
+        reference) and `prediction`, the `mass` of each match, its cosine or cost (`values`, as `cells` says), and
+        their `total`: of cosines the mean of precision and recall, of costs the distance.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
     report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical to the
@@ -114,6 +118,7 @@ class SentSim(mtmetrics.MetricModule):
         normalize_vectors=None,
         workers=None,
         return_parts=False,
+        return_alignments=False,
         return_ci=False,
         return_scores=True,
     ):

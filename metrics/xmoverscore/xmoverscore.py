@@ -60,7 +60,7 @@ Returns:
     parts (`dict` of `list` of `float`): with `return_parts=True`: `mover` or `cosine`, and `lm`, the mean
         log-likelihood per token.
     alignments (`list` of `dict`): with `return_alignments=True`, one per segment: the words of `source` and
-        `prediction`, the `flow` of mass between them, its `cost`, and their `distance`.
+        `prediction`, the `mass` that moves between them, its costs (`values`), and their `total`, the distance.
     ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.
     signature (`str`): one line that pins everything that the scores depend on.
     report (`dict` of `int`): segments in all, blank ones, truncated ones, and ones identical to the source.

@@ -8,7 +8,7 @@ import yaml
 from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.errors import ArtifactError
-from mtmetrics.layout import bundled_artifacts, metric_names, metric_scripts
+from mtmetrics.layout import COMPARE, bundled_artifacts, metric_names, metric_scripts
 
 RESULT = {"task": {"type": "t"}, "dataset": {"type": "d", "name": "D"}, "metrics": [{"type": "pearsonr", "value": 0.5}]}
 WHOLE = {
@@ -37,7 +37,7 @@ def test_all_cards_of_this_package_are_complete() -> None:
         if entry.bundled:
             data = check_model_card(bundled_artifacts() / name)
             assert data["model-index"][0]["name"] == name
-    for name in metric_names():
+    for name in (*metric_names(), COMPARE):
         check_space_card(metric_scripts() / name)
 
 

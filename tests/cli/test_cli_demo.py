@@ -1,7 +1,6 @@
 """``mtmetrics demo`` without a server."""
 
 import importlib.util
-import types
 
 import pytest
 
@@ -14,11 +13,12 @@ def test_the_app_is_served_until_it_ends(mtmetrics, monkeypatch):
 
     def serve(app, port):
         calls.append((app.title, port))
-        return types.SimpleNamespace(local_url="http://127.0.0.1:7000/", block_thread=lambda: calls.append("blocked"))
+        app.local_url, app.block_thread = "http://127.0.0.1:7000/", lambda: calls.append("blocked")
 
-    monkeypatch.setattr("mtmetrics.integrations.demo.serve", serve)
+    monkeypatch.setattr("mtmetrics.integrations.page.theme.serve", serve)
     assert mtmetrics("demo", "xmoverscore", "--port", "7000") == (0, "http://127.0.0.1:7000/\n", "")
-    assert calls == [("XMoverScore", 7000), "blocked"]
+    assert mtmetrics("demo") == (0, "http://127.0.0.1:7000/\n", "")
+    assert calls == [("XMoverScore", 7000), "blocked", ("mtmetrics: compare", None), "blocked"]
 
 
 def test_what_cannot_be_served(mtmetrics, monkeypatch):
@@ -26,5 +26,6 @@ def test_what_cannot_be_served(mtmetrics, monkeypatch):
     assert (code, "unknown metric 'bleu'; there are: bertr" in err) == (2, True)
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "gradio" else real(name))
-    code, _, err = mtmetrics("demo", "xmoverscore")
-    assert (code, install_command("app") in err) == (1, True)
+    for name in ([], ["xmoverscore"]):
+        code, _, err = mtmetrics("demo", *name)
+        assert (code, install_command("app") in err) == (1, True)

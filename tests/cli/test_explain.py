@@ -10,7 +10,7 @@ import pytest
 from helpers import write
 
 from mtmetrics.errors import install_command
-from mtmetrics.scorers.base import Scorer
+from mtmetrics.matching.faults import faults_as_dicts
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", " ", "der Hund schläft"]
@@ -35,6 +35,7 @@ def expected(tiny_preset: Path) -> list[dict]:
     scorer = XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en")
     with pytest.warns(UserWarning, match="1 blank"):
         result = scorer.score(SOURCES, PREDICTIONS)
+    alignments = scorer.align(SOURCES, PREDICTIONS)
     return [
         {
             "segment": index + 1,
@@ -43,8 +44,11 @@ def expected(tiny_preset: Path) -> list[dict]:
             "score": result.segments[index],
             "parts": {name: values[index] for name, values in result.parts.items()},
             "alignment": alignment.as_dict(),
+            "faults": faults_as_dicts(PREDICTIONS[index], faults),
         }
-        for index, alignment in enumerate(scorer.align(SOURCES, PREDICTIONS))
+        for index, (alignment, faults) in enumerate(
+            zip(alignments, scorer.faults(PREDICTIONS, alignments), strict=True)
+        )
     ]
 
 
@@ -55,9 +59,11 @@ def assert_same(segment: dict, wanted: dict) -> None:
         assert segment[name] == wanted[name]
     for name in ("score", "parts"):
         assert segment[name] == pytest.approx(wanted[name], abs=1e-5)
-    for name in ("source", "prediction"):
+    for name in ("cells", "source", "prediction"):
         assert segment["alignment"][name] == wanted["alignment"][name]
-    for name in ("flow", "cost"):
+    for fault, expected in zip(segment["faults"], wanted["faults"], strict=True):
+        assert fault == pytest.approx(expected, abs=1e-5)
+    for name in ("mass", "values"):
         np.testing.assert_allclose(segment["alignment"][name], wanted["alignment"][name], atol=1e-5)
 
 
@@ -69,11 +75,11 @@ def test_json_holds_what_the_scorer_says(call, expected):
         assert_same(segment, wanted)
     assert document["signature"].startswith("xmoverscore|lp:de-en|")
     assert document["report"] == {"segments": 4, "blank": 1, "truncated": 0, "identical": 0}
-    nothing = {name: [] for name in ("source", "prediction", "flow", "cost")}
-    assert document["segments"][2]["alignment"] == nothing | {"distance": 0.0}
+    nothing = {name: [] for name in ("source", "prediction", "mass", "values")}
+    assert document["segments"][2]["alignment"] == nothing | {"cells": "cost", "total": 0.0}
     # The distance is what the score was made of.
     first = document["segments"][0]
-    assert first["parts"]["mover"] == pytest.approx(1 - first["alignment"]["distance"], abs=1e-6)
+    assert first["parts"]["mover"] == pytest.approx(1 - first["alignment"]["total"], abs=1e-5)
     assert err.count("warning") == 1
     # A segment per line, for people to read.
     assert out.count("\n") < 20
@@ -166,8 +172,48 @@ def test_without_matplotlib(call, tmp_path, monkeypatch):
     assert err == f"mtmetrics: --plot needs matplotlib; {install_command('plot')}\n"
 
 
-def test_a_metric_without_alignments(call, monkeypatch):
-    monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._align", Scorer._align)
-    code, out, err = call("ROWS", "--segments", "1")
+def test_a_metric_without_alignments_leaves_nothing_behind(mtmetrics, rows, tiny_encoder, tmp_path):
+    given = ("--metric", "distilscore", "--against", "source", "--encoder", tiny_encoder)
+    code, out, err = mtmetrics("explain", *given, "--plot", tmp_path / "plots", rows)
     assert (code, out) == (2, "")
-    assert "alignments" in err
+    assert "alignments: this metric compares whole texts" in err
+    assert not (tmp_path / "plots").exists()
+
+
+def test_the_worst_come_first(call, expected, tmp_path):
+    code, out, _ = call("--worst", "2", "--format", "jsonl", "--plot", tmp_path / "plots", "ROWS")
+    *segments, last = map(json.loads, out.splitlines())
+    order = sorted(expected, key=lambda segment: segment["score"])[:2]
+    assert (code, last["report"]["segments"]) == (0, 4)
+    assert [segment["segment"] for segment in segments] == [segment["segment"] for segment in order]
+    drawn = {f"segment-{segment['segment']:04d}.png" for segment in order}
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == drawn
+    with pytest.raises(SystemExit, match="2"):
+        call("--worst", "2", "--segments", "1", "ROWS")
+
+
+@pytest.mark.parametrize(
+    ("segments", "drawn"), [("2", ["map.svg"]), ("1-2", ["map-0001.svg", "map-0002.svg"])], ids=["one", "several"]
+)
+def test_the_ending_of_a_file_is_its_format(call, tmp_path, segments, drawn):
+    folder = tmp_path / "new"
+    assert call("--plot", folder / "map.svg", "--segments", segments, "ROWS")[0] == 0
+    assert sorted(path.name for path in folder.iterdir()) == drawn
+    assert all("<svg" in path.read_text(encoding="utf-8") for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(("no_color", "mark"), [(False, "\x1b[97;41mcat\x1b[0m"), (True, "[[cat]]")])
+def test_text_marks_the_words_at_fault(call, monkeypatch, no_color, mark):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("mtmetrics.matching.faults.level", lambda severity: 2)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    code, out, _ = call("--segments", "2", "ROWS")
+    assert code == 0
+    assert out.startswith("Segment 2: score ")
+    assert "source         ich sehe die Katze\n" in out
+    assert mark in out
+    assert ("\x1b" in out) is not no_color
+    assert "\nmost at fault  " in out
+    assert "xmoverscore|lp:de-en|" in out

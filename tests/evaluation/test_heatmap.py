@@ -12,47 +12,87 @@ import pytest
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.evaluation import figures
 from mtmetrics.evaluation.figures import save_figure
-from mtmetrics.evaluation.heatmap import draw_alignment
+from mtmetrics.evaluation.heatmap import draw_alignment, segment_title
 from mtmetrics.matching.plan import Alignment
+from mtmetrics.models.words import spans_of
 
-SHORT = Alignment(
+
+def aligned(source, prediction, mass, values, cells="cost", unrelated=2.0):
+    """Special tokens are in brackets."""
+    spans = [
+        spans_of([(0, 0) if word.startswith("[") else (0, len(word)) for word in words])
+        for words in (source, prediction)
+    ]
+    return Alignment(source, prediction, np.array(mass), np.array(values), cells, *spans, unrelated)
+
+
+SHORT = aligned(
     ["[CLS]", "Haus", "klein"],
     ["[CLS]", "the", "house", "small"],
-    np.array([[0.3, 0.03, 0.0, 0.0], [0.0, 0.17, 0.17, 0.0], [0.0, 0.0, 0.0, 0.33]]),
-    np.array([[0.11, 0.12, 0.13, 0.14], [0.21, 0.22, 0.23, 0.24], [0.31, 0.32, 0.33, -1e-9]]),
+    [[0.3, 0.03, 0.0, 0.0], [0.0, 0.08, 0.25, 0.0], [0.0, 0.0, 0.0, 0.34]],
+    [[0.11, 0.12, 0.13, 0.14], [0.21, 0.22, 0.23, 0.24], [0.31, 0.32, 0.33, -1e-9]],
 )
 
 
 def straight(words: int) -> Alignment:
     """Words moved to themselves."""
     labels = [f"word{number}" for number in range(words)]
-    return Alignment(labels, labels, np.eye(words) / words, np.full((words, words), 0.5))
+    return aligned(labels, labels, np.eye(words) / words, np.full((words, words), 0.5))
 
 
-def test_labels_are_the_words_and_noticeable_cells_show_their_cost():
+def squares(figure):
+    """(column, row) of each drawn square -> its side, and its colour."""
+    [drawn] = figure.axes[0].collections
+    found = {}
+    for path, colour in zip(drawn.get_paths(), drawn.get_facecolors(), strict=True):
+        box = path.get_extents()
+        found[round((box.x0 + box.x1) / 2), round((box.y0 + box.y1) / 2)] = (box.width, colour)
+    return found
+
+
+def test_special_tokens_are_left_out_unless_asked_for():
     axes = draw_alignment(SHORT).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == SHORT.source[1:]
+    assert [label.get_text() for label in axes.get_xticklabels()] == SHORT.prediction[1:]
+    axes = draw_alignment(SHORT, special_tokens=True).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == SHORT.source
     assert [label.get_text() for label in axes.get_xticklabels()] == SHORT.prediction
     assert [label.get_color() for label in axes.get_yticklabels()] == ["#7b8794", "#1f2933", "#1f2933"]
-    costs = {tuple(map(int, text.get_position())): text.get_text() for text in axes.texts[1:]}
-    # Column, row; the share 0.03 / 0.33 is too small.
-    assert costs == {(0, 0): "0.11", (1, 1): "0.22", (2, 1): "0.23", (3, 2): "0.00"}
 
 
-def test_colours_are_shares_of_the_rows():
-    image = draw_alignment(SHORT).axes[0].images[0]
-    np.testing.assert_allclose(image.get_array(), SHORT.flow / SHORT.flow.sum(1, keepdims=True))
-    assert image.get_clim() == (0.0, 1.0)
-    # Partial transport may leave a row without mass.
-    flow = np.array([[0.5, 0.0], [0.0, 0.0]])
-    image = draw_alignment(Alignment(["a", "b"], ["c", "d"], flow, np.ones((2, 2)))).axes[0].images[0]
-    assert image.get_array().tolist() == [[1.0, 0.0], [0.0, 0.0]]
+def test_area_is_mass_and_colour_is_cost():
+    found = squares(draw_alignment(SHORT))
+    assert set(found) == {(0, 0), (1, 0), (2, 1)}  # where mass moves
+    areas = {place: side**2 / found[2, 1][0] ** 2 for place, (side, _) in found.items()}
+    assert areas == pytest.approx({(0, 0): 0.08 / 0.34, (1, 0): 0.25 / 0.34, (2, 1): 1.0})
+    scale = matplotlib.colormaps["RdYlBu_r"]
+    for (column, row), (_, colour) in found.items():
+        value = max(SHORT.values[row + 1, column + 1], 0.0) / SHORT.unrelated
+        assert colour == pytest.approx(scale(value), abs=0.01)
 
 
-def test_most_of_a_column_is_noticeable_however_long_the_row():
-    words = [str(number) for number in range(20)]
-    axes = draw_alignment(Alignment(["ja"], words, np.full((1, 20), 0.05), np.full((1, 20), 0.25))).axes[0]
-    assert [text.get_text() for text in axes.texts[1:]] == ["0.25"] * 20
+@pytest.mark.parametrize(
+    ("cells", "colours", "name"), [("cosine", "RdYlBu", "cosine"), ("attention", "Blues", "attention")]
+)
+def test_colours_of_other_values(cells, colours, name):
+    figure = draw_alignment(aligned(["a"], ["b"], [[1.0]], [[0.75]], cells, 1.0))
+    assert squares(figure)[0, 0][1] == pytest.approx(matplotlib.colormaps[colours](0.75), abs=0.01)
+    assert figure.axes[1].get_ylabel() == name
+    assert ("0.750" in figure.texts[-1].get_text()) == (cells == "cosine")  # a sum of attention says nothing
+
+
+def test_numbers_stand_where_they_fit_else_in_a_table():
+    figure = draw_alignment(SHORT)
+    numbers = {tuple(map(int, text.get_position())): text.get_text() for text in figure.axes[0].texts[1:]}
+    assert numbers == {(1, 0): "0.23", (2, 1): "0.00"}
+    long = draw_alignment(straight(60))
+    assert long.axes[0].texts[1:] == []
+    _, *blocks, _ = long.texts
+    lines = [line for block in blocks for line in block.get_text().split("\n")]
+    assert lines == [f"word{number} ← word{number} 0.50" for number in range(60)]
+    # What partial transport left without mass.
+    dropped = aligned(["a"] * 60, ["b", "c"], [[1 / 60, 0.0]] * 60, np.ones((60, 2)))
+    assert [text.get_text() for text in draw_alignment(dropped).texts[1:-1]] == ["b ← a 1.00\nc ← –"]
 
 
 @pytest.mark.parametrize("words", [5, 30, 90])
@@ -70,30 +110,32 @@ def test_size_follows_the_number_of_words(words):
     assert min(whole.xmin, whole.ymin) >= 0
     assert (whole.max <= figure.bbox.max).all()
     assert bool(axes.texts[1:]) == (words < 60)
+    boxes = [text.get_window_extent() for text in (*figure.texts, axes.xaxis.label) if text.get_text()]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
 
 
 def test_very_long_texts_stay_within_bounds():
     words = [str(number) for number in range(300)]
-    figure = draw_alignment(Alignment(["a"], words, np.full((1, 300), 1 / 300), np.ones((1, 300))))
+    figure = draw_alignment(aligned(["a"], words, np.full((1, 300), 1 / 300), np.ones((1, 300))))
     assert 36 < figure.get_size_inches()[0] < 40
 
 
 def test_long_words_are_cut_and_slanted():
     word = "Donaudampfschifffahrtsgesellschaft"
-    axes = draw_alignment(Alignment(["a"], [word], np.ones((1, 1)), np.ones((1, 1)))).axes[0]
+    axes = draw_alignment(aligned(["a"], [word], np.ones((1, 1)), np.ones((1, 1)))).axes[0]
     [label] = axes.get_xticklabels()
     assert label.get_text() == "Donaudampfsc…esellschaft"
     assert axes.xaxis.get_major_ticks()[0].label2.get_rotation() == 45
 
 
 def test_dollars_are_no_formula():
-    figure = draw_alignment(Alignment(["$a$", "$"], ["a_b", "^"], np.eye(2) / 2, np.ones((2, 2))), "costs $5 or $6_")
+    figure = draw_alignment(aligned(["$a$", "$"], ["a_b", "^"], np.eye(2) / 2, np.ones((2, 2))), "costs $5 or $6_")
     figure.canvas.draw()
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["$a$", "$"]
 
 
 def test_nothing_to_align():
-    figure = draw_alignment(Alignment([], ["a"], np.zeros((0, 1)), np.zeros((0, 1))), "Segment 2")
+    figure = draw_alignment(Alignment.nothing("cosine"), "Segment 2")
     assert [text.get_text() for text in figure.texts] == ["Segment 2", "Nothing to align: one side has no words."]
     figure.canvas.draw()
 
@@ -101,15 +143,17 @@ def test_nothing_to_align():
 def test_title_names_and_distance():
     figure = draw_alignment(SHORT, "Segment 1", names=("reference", "output"))
     assert figure.texts[0].get_text() == "Segment 1"
-    assert figure.texts[1].get_text().startswith(f"Distance in all: {SHORT.distance:.3f}\n")
+    assert figure.texts[1].get_text() == f"Distance in all: {SHORT.total:.3f}. Colour: distance; size: mass"
     assert figure.axes[0].texts[0].get_text() == "output →\nreference ↓"
-    assert figure.axes[1].get_ylabel() == "share of the row's mass"
+    assert figure.axes[1].get_ylabel() == "distance"
+    title = segment_title(3, -0.12345, {"mover": 0.5, "lm": -0.0001})
+    assert title == "Segment 3: score -0.123, mover 0.500, lm 0.000"
 
 
 def test_missing_glyphs_are_named_once_and_replaced(monkeypatch):
     monkeypatch.setattr(figures, "_fallbacks", lambda wanted: (("DejaVu Sans",), wanted & {"中"}))
     monkeypatch.setattr(figures, "_named", set())
-    alignment = Alignment(["中"], ["中a"], np.ones((1, 1)), np.ones((1, 1)))
+    alignment = aligned(["中"], ["中a"], np.ones((1, 1)), np.ones((1, 1)))
     with pytest.warns(UserWarning, match=r"no font here has the characters 中 \(U\+4E2D\)") as caught:
         draw_alignment(alignment)
     assert [warning.filename for warning in caught] == [__file__]

@@ -8,7 +8,7 @@ import pytest
 from hub_client import Client
 from loopback import LoopbackHub, serving
 
-from mtmetrics.layout import metric_names
+from mtmetrics.layout import COMPARE, metric_names
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def published(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Iterator
     """A Hub with every bundled artifact and every Space, pushed by the command line after a dry run."""
     folder = tmp_path_factory.mktemp("published")
     artifacts = ["artifacts", "push", "--all", "--namespace", "org", "--catalog", folder / "catalog.toml"]
-    spaces = ["space", "push", *metric_names(), "--namespace", "org", "--wheel", wheel]
+    spaces = ["space", "push", *metric_names(), COMPARE, "--namespace", "org", "--wheel", wheel]
     with serving() as server:
         server.catalog = folder / "catalog.toml"
         user = Client(server, folder / "home")

@@ -14,7 +14,7 @@ from loopback import LoopbackHub
 
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.files import sha256_file
-from mtmetrics.layout import bundled_artifacts, metric_names, metric_scripts
+from mtmetrics.layout import COMPARE, bundled_artifacts, metric_names, metric_scripts
 
 WRITES = ("POST", "PUT", "DELETE")
 
@@ -43,12 +43,12 @@ def test_every_artifact_and_every_space_is_pushed(published):
         assert there == files | {".gitattributes": there[".gitattributes"]}
         assert (recorded[name]["repository"], recorded[name]["revision"]) == (f"org/{name}", "v1.1.0")
         assert recorded[name]["files"] == catalog()[name].files
-    for name in metric_names():
+    for name in (*metric_names(), COMPARE):
         files = published[f"spaces/org/{name}"].files("v1.1.0")
-        assert files[f"{name}.py"] == (metric_scripts() / name / f"{name}.py").read_bytes()
         own = [path.name for path in (metric_scripts() / name).iterdir() if path.is_file()]
         assert set(files) == {*own, "mtmetrics/__init__.py", ".gitattributes"}
-        assert files["requirements.txt"] == (metric_scripts() / name / "requirements.txt").read_bytes()
+        for file in ("app.py", "requirements.txt"):
+            assert files[file] == (metric_scripts() / name / file).read_bytes()
 
 
 @pytest.fixture

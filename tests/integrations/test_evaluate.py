@@ -74,7 +74,7 @@ def test_alignments_and_interval(metric, tiny_preset):
     plain = expected(tiny_preset)
     assert result["ci"] == bootstrap_interval(plain.segments)._asdict()
     assert json.loads(json.dumps(result)) == result
-    distances = [alignment["distance"] for alignment in result["alignments"]]
+    distances = [alignment["total"] for alignment in result["alignments"]]
     assert distances == pytest.approx((1 - plain.parts["mover"]).tolist())
     assert result["alignments"][1]["source"] == ["[CLS]", "Der", "Hund", "schläft", "nicht", "[SEP]"]
     cosine = metric.compute(**CALL, similarity="cosine", map="none")

@@ -1,6 +1,5 @@
 """The demo apps answer over HTTP, on loopback."""
 
-import io
 import json
 import runpy
 import socket
@@ -10,19 +9,21 @@ import urllib.parse
 import urllib.request
 import uuid
 
-import numpy as np
 import pytest
 
 import mtmetrics.scorers.base
-from mtmetrics.artifacts.presets import preset_names
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.integrations.demo import MAX_BYTES, DemoBackend, metric_app, serve
-from mtmetrics.layout import metric_names, metric_scripts
+from mtmetrics.evaluation.run import MetricSpec
+from mtmetrics.integrations.demo import DemoBackend, metric_app
+from mtmetrics.integrations.page.offers import Offer, offers
+from mtmetrics.integrations.page.theme import MAX_FILE, serve
+from mtmetrics.layout import COMPARE, metric_names, metric_scripts
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 
 SOURCES = ["Das Haus", "ich sehe die Katze"]
 PREDICTIONS = ["the house", "i see the cat"]
+MINI = "xmoverscore:mini"
 
 
 class Client:
@@ -72,7 +73,8 @@ def client(tmp_path_factory, tiny_preset):
 @pytest.fixture(scope="module")
 def scored(tiny_preset):
     rows = [list(row) for row in zip(SOURCES, PREDICTIONS, strict=True)]
-    return DemoBackend("xmoverscore").score(rows, "de-en", str(tiny_preset))
+    offer = Offer(MetricSpec("xmoverscore", str(tiny_preset)), "", "", "sources", "", "", True, ())
+    return DemoBackend().score(rows, "de-en", offer)
 
 
 def assert_is(answer, scored) -> None:
@@ -90,42 +92,36 @@ def assert_is(answer, scored) -> None:
 
 
 def test_text(client, scored):
-    event, answer = client.ask("score", "\n".join(SOURCES), "\n".join(PREDICTIONS), "de-en", "mini")
+    event, answer = client.ask("score", "\n".join(SOURCES), "", "\n".join(PREDICTIONS), "de-en", MINI)
     assert event == "complete"
     assert_is(answer, scored)
 
 
 def test_file(client, scored):
     file = client.upload("rows.tsv", "".join(f"{s}\t{p}\n" for s, p in zip(SOURCES, PREDICTIONS, strict=True)).encode())
-    event, answer = client.ask("score_file", file, "de-en", "mini")
+    event, answer = client.ask("score_file", file, "de-en", MINI)
     assert event == "complete"
     assert_is(answer, scored)
 
 
-def test_heatmap_of_a_row(client, scored, tiny_preset):
-    from PIL import Image
-
-    client.ask("score", "\n".join(SOURCES), "\n".join(PREDICTIONS), "de-en", "mini")
-    event, [image, _] = client.ask("heatmap", 2)
-    assert event == "complete"
-    shown = np.asarray(Image.open(io.BytesIO(client.open(f"gradio_api/file={image['path']}"))).convert("RGB"))
-    backend = DemoBackend("xmoverscore")
-    assert np.array_equal(shown, backend.draw(scored, 2)[0])
+def test_heatmap_of_a_row(client, scored):
+    client.ask("score", "\n".join(SOURCES), "", "\n".join(PREDICTIONS), "de-en", MINI)
+    assert client.ask("heatmap", 2) == ("complete", [scored.draw(2)])
+    assert 'alt="Segment 2: score' in scored.draw(2)
     event, error = client.ask("heatmap", 3)
     assert (event, error["error"]) == ("error", "segment 3: there are 2")
-    event, [image, _] = Client(client.url).ask("heatmap", 1)
-    assert (event, image) == ("complete", None)
+    assert Client(client.url).ask("heatmap", 1) == ("complete", [""])
 
 
 @pytest.mark.parametrize(
     ("endpoint", "data", "message"),
     [
-        ("score", ["a", "b", "deen", "mini"], "language pair 'deen': two ISO 639 codes"),
-        ("score", ["a", "b", "<b>", "mini"], "language pair '&lt;b&gt;'"),
-        ("score", ["a\nb", "c", "de-en", "mini"], "translation has 1 segments but source has 2"),
-        ("score", ["a", "b", "et-en", "mini"], "no clp map for language pair et-en"),
-        ("score", ["a", "b", "de-en", "/etc"], "not in the list of choices"),
-        ("score_file", [None, "de-en", "mini"], "no file: choose one first"),
+        ("score", ["a", "", "b", "deen", MINI], "language pair 'deen': two ISO 639 codes"),
+        ("score", ["a", "", "b", "<b>", MINI], "language pair '&lt;b&gt;'"),
+        ("score", ["a\nb", "", "c", "de-en", MINI], "translation has 1 segments but source has 2"),
+        ("score", ["a", "", "b", "et-en", MINI], "no clp map for language pair et-en"),
+        ("score", ["a", "", "b", "de-en", "/etc"], "not in the list of choices"),
+        ("score_file", [None, "de-en", MINI], "no file: choose one first"),
     ],
 )
 def test_errors_are_messages(client, endpoint, data, message):
@@ -140,15 +136,15 @@ def test_files_that_cannot_be_used(client):
         ("rows.tsv", b"a\tb\n" * 2001, "more than 2,000 rows or 4 MB"),
         ("rows.png", b"a\tb\n", "Invalid file type"),
     ]:
-        event, error = client.ask("score_file", client.upload(name, content), "de-en", "mini")
+        event, error = client.ask("score_file", client.upload(name, content), "de-en", MINI)
         assert event == "error"
         assert message in error["error"]
 
 
 def test_uploads_are_limited(client):
-    client.upload("rows.tsv", b"a\tb\n" * (MAX_BYTES // 5))
+    client.upload("rows.tsv", b"a\tb\n" * (MAX_FILE // 5))
     with pytest.raises(urllib.error.HTTPError, match="413"):
-        client.upload("rows.tsv", b"a\tb\n" * (MAX_BYTES // 4 + 1))
+        client.upload("rows.tsv", b"a\tb\n" * (MAX_FILE // 4 + 1))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +157,7 @@ def test_files_that_were_not_uploaded_are_out_of_reach(client, path):
             client.open(f"gradio_api/file={quoted}")
     for field in ("path", "url"):
         event, error = client.ask(
-            "score_file", {"path": "rows.tsv", field: path, "meta": {"_type": "gradio.FileData"}}, "de-en", "mini"
+            "score_file", {"path": "rows.tsv", field: path, "meta": {"_type": "gradio.FileData"}}, "de-en", MINI
         )
         assert event == "error"
         assert "root:" not in json.dumps(error)
@@ -178,15 +174,19 @@ def test_page_loads_nothing_from_elsewhere(client):
 
 
 @pytest.mark.parametrize("name", metric_names())
-def test_the_page_begins_with_a_preset_that_needs_no_download(name):
-    [preset] = [
-        part["props"] for part in metric_app(name).config["components"] if part["props"].get("label") == "Preset"
+def test_a_demo_lists_what_works_here_and_asks_for_what_it_needs(name):
+    parts = {part["props"].get("label"): part["props"] for part in metric_app(name).config["components"]}
+    here = [offer for offer in offers() if offer.spec.metric == name]
+    assert [value for _, value in parts["Preset"]["choices"]] == [offer.key for offer in here]
+    assert parts["Preset"]["value"] == here[0].key
+    assert not any("paper" in offer.key for offer in here)
+    assert [parts[side]["visible"] for side in ("Source", "Reference")] == [
+        here[0].column == "sources",
+        here[0].column == "references",
     ]
-    assert [value for _, value in preset["choices"]] == preset_names(name)
-    assert preset["value"] in set(preset_names(name)) - {"paper"}
 
 
-@pytest.mark.parametrize("name", metric_names())
+@pytest.mark.parametrize("name", [*metric_names(), COMPARE])
 def test_the_script_serves_its_page(name, monkeypatch):
     served = []
 
@@ -194,9 +194,16 @@ def test_the_script_serves_its_page(name, monkeypatch):
         def block_thread(self):
             served.append("blocked")
 
-    monkeypatch.setattr("mtmetrics.integrations.demo.serve", lambda app: served.append(app.title) or Served())
+    monkeypatch.setattr("mtmetrics.integrations.page.theme.serve", lambda app: served.append(app.title) or Served())
     runpy.run_path(str(metric_scripts() / name / "app.py"), run_name="__main__")
-    assert served == [metric_app(name).title, "blocked"]
+    assert served == ["mtmetrics: compare" if name == COMPARE else metric_app(name).title, "blocked"]
+
+
+def test_the_page_needs_what_all_metrics_and_the_baselines_need():
+    def needed(name):
+        return set((metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").splitlines())
+
+    assert needed(COMPARE) == set().union(*map(needed, metric_names())) | {"sacrebleu >= 2.4"}
 
 
 def test_a_port_that_is_taken():

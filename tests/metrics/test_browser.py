@@ -1,5 +1,6 @@
-"""The demo apps in a real browser: Debian's Chromium, which reaches nothing but loopback."""
+"""The pages in a real browser: Debian's Chromium, which reaches nothing but loopback."""
 
+import csv
 import json
 import shutil
 import urllib.parse
@@ -9,18 +10,24 @@ from typing import Any
 
 import pytest
 
-from mtmetrics.integrations.demo import MAX_BYTES, metric_app, serve
-from mtmetrics.layout import metric_names
-from mtmetrics.scorers.base import MetricResult, Scorer
+from mtmetrics.integrations.demo import metric_app
+from mtmetrics.integrations.page.app import build_page
+from mtmetrics.integrations.page.texts import example
+from mtmetrics.integrations.page.theme import MAX_FILE, serve
+from mtmetrics.integrations.page.views import shown
+from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import load_scorer
 
 pytest.importorskip("gradio", reason="needs the extra 'app'")
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium, of the extra 'test'")
 
-PATIENCE = 300
+PATIENCE = 240
 PHONE = 390
+COMPARE = "//button[normalize-space()='Compare']"
 SCORE = "//button[normalize-space()='Score']"
-HEATMAP = "//img[contains(@src, '/gradio_api/file=')]"
-NUMBER = "//*[normalize-space(text())='Heatmap of segment']"
+PICTURE = "//div[@class='mt-picture']/img"
+TABLE = "//table[contains(@class, 'mt-systems')]"
+OUTPUT = "//button[contains(@class, 'mt-output')]"
 FLAGS = (
     "headless",
     "no-sandbox",
@@ -55,7 +62,7 @@ def driver(tmp_path_factory):
 
 
 class Page:
-    """The app of a metric, as a visitor sees it."""
+    """An app, as a visitor sees it."""
 
     def __init__(self, driver, url: str) -> None:
         self.driver = driver
@@ -67,7 +74,7 @@ class Page:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self.driver.get_log("browser")
         self.driver.get(self.url)
-        self.one(SCORE)
+        self.one(f"{COMPARE} | {SCORE}")
 
     def all(self, path: str) -> list:
         """The visible elements of an XPath."""
@@ -86,19 +93,20 @@ class Page:
             lambda _: condition()
         )
 
+    def click(self, path: str) -> None:
+        """Clicks on an element, wherever the page has been scrolled to."""
+        self.driver.execute_script("arguments[0].click()", self.one(path))
+
     def type(self, label: str, text: str) -> None:
-        """Types into an empty field."""
-        self.one(f"//label[span[normalize-space()='{label}']]//textarea").send_keys(text)
+        """Types into an empty field, and leaves it."""
+        self.one(f"//label[span[normalize-space()='{label}']]//textarea").send_keys(text + "\t")
 
-    def upload(self, path: Path) -> None:
-        """Chooses a file on the tab of files."""
-        self.one("//button[normalize-space()='File']").click()
-        self.one("//button[contains(., 'Click to Upload')]")
-        self.driver.find_element("css selector", "input[type=file]").send_keys(str(path))
-
-    def message(self, text: str) -> None:
-        """Waits for a message that holds the text."""
-        self.one(f"//*[@data-testid='toast-text'][contains(., '{text}')]")
+    def upload(self, paths: dict[str, list[Path]]) -> None:
+        """Chooses files by the label of their field; of a label its beginning is enough."""
+        for label, files in paths.items():
+            block = f"//div[contains(@class, 'block')][.//label[contains(normalize-space(), '{label}')]]"
+            self.wait(lambda block=block: self.driver.find_elements("xpath", f"{block}//input[@type='file']"))
+            self.driver.find_element("xpath", f"{block}//input[@type='file']").send_keys("\n".join(map(str, files)))
 
     def assert_sound(self) -> None:
         """Nothing reaches beyond the right edge, and nothing was asked of another host."""
@@ -107,83 +115,136 @@ class Page:
         sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
         asked = [urllib.parse.urlsplit(url) for url in sent if not url.startswith(("data:", "chrome:"))]
         assert {url.hostname for url in asked} == {"127.0.0.1"}
-
-
-@pytest.fixture(scope="module", params=metric_names())
-def name(request) -> str:
-    return request.param
+        assert [entry for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 @pytest.fixture(scope="module")
-def page(name, driver, tmp_path_factory) -> Iterator[Page]:
+def served(driver, tmp_path_factory) -> Iterator[Callable[[Any], Page]]:
+    """Serves apps until the tests end."""
+    apps = []
+
+    def start(app: Any) -> Page:
+        apps.append(serve(app))
+        return Page(driver, app.local_url)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("gradio")))
         patch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
-        app = serve(metric_app(name))
-        yield Page(driver, app.local_url)
-        app.close()
+        yield start
+        for app in apps:
+            app.close()
 
 
-@pytest.fixture
-def scored(monkeypatch) -> list[tuple[Scorer, MetricResult]]:
-    """The scorers behind the page, and what they computed."""
-    seen: list[tuple[Scorer, MetricResult]] = []
-    real = Scorer.score_stream
-
-    def recorded(self, chunks):
-        results = real(self, chunks)
-        seen.append((self, results[0]))
-        return results
-
-    monkeypatch.setattr(Scorer, "score_stream", recorded)
-    return seen
+@pytest.fixture(scope="module")
+def page(served) -> Page:
+    return served(build_page())
 
 
-@pytest.mark.parametrize("width", [1280, PHONE])
-def test_a_pair_is_scored(page, scored, width):
-    """With the preset that the page begins with."""
-    page.open(width)
-    sources = bool(page.all("//label[span[normalize-space()='Source']]"))
-    page.type("Source" if sources else "Reference", "Das Haus ist klein." if sources else "The house is small.")
+@pytest.fixture(scope="module")
+def scored() -> dict[str, dict[str, Any]]:
+    """What the scorers say of the example: metric -> system -> result."""
+    known, pool = example(), ModelPool()
+    found = {}
+    for title, column, options in (
+        ("XMoverScore mini", known.sources, {"metric": "xmoverscore", "preset": "mini"}),
+        ("SentSim mini (source)", known.sources, {"metric": "sentsim", "preset": "mini", "setting": "src-mt"}),
+        ("chrF", known.references, {"metric": "chrf"}),
+    ):
+        found[title] = load_scorer(**options, lang_pair="de-en", pool=pool).score_systems(column, known.systems)
+    return found
+
+
+def files(folder: Path) -> dict[str, list[Path]]:
+    known = example()
+    columns = {"source.de": known.sources, "reference.en": known.references}
+    columns |= {f"{name}.en": texts for name, texts in known.systems.items()}
+    for name, texts in columns.items():
+        (folder / name).write_text("\n".join(texts) + "\n", encoding="utf-8")
+    systems = [folder / f"{name}.en" for name in known.systems]
+    return {"Source": [folder / "source.de"], "References": [folder / "reference.en"], "Systems": systems}
+
+
+def cell(system: str, metric: str) -> str:
+    return f"{TABLE}/tbody/tr[normalize-space(th)='{system}']/td[@data-metric='{metric}']"
+
+
+def test_upload_table_download(page, scored, tmp_path):
+    """What is shown and what is downloaded are the scorers' values; a click draws what was matched."""
+    page.open(1280)
+    page.upload(files(tmp_path))
+    page.one("//*[contains(@class, 'mt-facts')][contains(., '12 segments with sources and references, 3 systems')]")
+    page.one("//*[normalize-space()='Against references']")
+    page.click(COMPARE)
+    page.one(TABLE)
+    for metric, systems in scored.items():
+        for name, result in systems.items():
+            assert page.one(f"{cell(name, metric)}/span[contains(@class, 'mt-mean')]").text == shown(result.system)
+    assert "careful" in page.one("//p[@class='mt-verdict']").text
+    assert len(page.all("//div[@class='mt-figures']/figure/*[name()='svg']")) == 6
+    # The segment on which the systems disagree most stands first; its scores and words are those of the scorer.
+    page.one(OUTPUT)
+    by_segment = [result.segments for result in scored["XMoverScore mini"].values()]
+    first = max(range(12), key=lambda row: max(column[row] for column in by_segment) - min(c[row] for c in by_segment))
+    assert page.one("//span[@class='mt-number']").text == str(first + 1)
+    assert page.all(f"{OUTPUT}//span[@class='mt-chosen']/b")[1].text == shown(by_segment[1][first])
+    assert page.all(f"{OUTPUT}//mark")
+    page.click(f"({OUTPUT})[2]")
+    assert int(page.one(PICTURE).get_attribute("naturalWidth")) > 300
+    place = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", place)
+    page.click("//*[normalize-space()='Segments, CSV'][self::button or self::a]")
+    page.wait((tmp_path / "segments.csv").is_file)
+    rows = list(csv.DictReader((tmp_path / "segments.csv").open(encoding="utf-8")))
+    for metric, key in (("XMoverScore mini", "xmoverscore:mini"), ("chrF", "chrf")):
+        found = [float(row[f"hasty {key}"]) for row in rows]
+        assert found == pytest.approx(scored[metric]["hasty"].segments.tolist(), abs=1e-5)
+    page.assert_sound()
+
+
+def test_texts_are_pasted_on_a_phone(page):
+    """The result stands below the input, within the width; a wrong input is a message that stays."""
+    page.open(PHONE)
+    page.click("//button[normalize-space()='Paste']")
+    page.type("References, if there are any", "The house is small.\nThe dog sleeps.")
+    page.type("Translations of system 1", "The home is small.\nA dog sleeps.")
+    page.type("Translations of system 2", "The weather is good.")
+    wrong = "system-2 has 1 segments but reference has 2; they must be parallel"
+    page.one(f"//*[@role='alert'][contains(., '{wrong}')]")
+    page.click(COMPARE)
+    page.one(f"//*[@id='mt-status']//*[@role='alert'][contains(., '{wrong}')]")
+    page.assert_sound()
+    page.type("Translations of system 2", "\nThe cat eats.")
+    page.one("//*[contains(@class, 'mt-facts')][contains(., '2 segments with references, 2 systems')]")
+    assert not page.all("//*[normalize-space()='Against the source, without references']")
+    page.click(COMPARE)
+    table = page.one(TABLE)
+    page.one(OUTPUT)
+    assert not page.all("//*[@role='alert']")
+    assert 0 < table.location["y"] - page.one(COMPARE).location["y"] < 844
+    assert 300 < table.size["width"] <= PHONE
+    page.assert_sound()
+
+
+def test_a_file_that_is_too_large_is_refused(page, tmp_path):
+    (tmp_path / "large.en").write_text("a\n" * (MAX_FILE // 2 + 1))
+    page.open(PHONE)
+    page.upload({"Source": [tmp_path / "large.en"]})
+    page.one("//*[@data-testid='toast-text'][contains(., 'exceed the maximum allowed size')]")
+
+
+def test_the_demo_of_a_metric(served):
+    """BERTR asks for a reference, or for a source where that is chosen, and draws its matches."""
+    page = served(metric_app("bertr"))
+    page.open(PHONE)
+    page.type("Source", "Das Haus ist klein.")
     page.type("Translation", "The home is little.")
-    page.one(SCORE).click()
-    shown = page.one("//h3[starts-with(., 'System score:')]").text
-    [(scorer, result)] = scored
-    assert shown == f"System score: {result.system:.4f}"
-    if type(scorer)._align is Scorer._align:
-        page.wait(lambda: not page.all(NUMBER))
-    else:
-        heatmap = page.one(HEATMAP)
-        page.wait(lambda: int(heatmap.get_attribute("naturalWidth")) > 300)
-        assert 100 < heatmap.size["width"] <= width
-        assert page.all(NUMBER)
+    page.click(SCORE)
+    told = page.one("//h3[starts-with(., 'System score:')]").text
+    expected = load_scorer("bertr", preset="mini", lang_pair="de-en", against="source")
+    assert told == f"System score: {expected.score(['Das Haus ist klein.'], ['The home is little.']).system:.4f}"
+    assert int(page.one(PICTURE).get_attribute("naturalWidth")) > 300
+    page.one("//input[@aria-label='Preset']").click()
+    page.one("//*[@role='option'][contains(., 'BERTR minilm')]").click()
+    page.one("//label[span[normalize-space()='Reference']]//textarea")
+    page.wait(lambda: not page.all("//label[span[normalize-space()='Source']]//textarea"))
     page.assert_sound()
-    assert [entry for entry in page.driver.get_log("browser") if entry["level"] == "SEVERE"] == []
-
-
-def test_an_error_is_a_message(page):
-    page.open(PHONE)
-    page.type("Translation", "a line without another side")
-    page.one(SCORE).click()
-    page.message("empty; there is nothing to score")
-    page.assert_sound()
-
-
-@pytest.mark.parametrize("name", ["xmoverscore"], indirect=True)
-def test_a_file_is_scored(page, scored, tmp_path):
-    (tmp_path / "rows.tsv").write_text("one\tone\ntwo\ttwo\n")
-    page.open(PHONE)
-    page.upload(tmp_path / "rows.tsv")
-    page.one("//*[contains(@class, 'stem')][normalize-space()='rows']")
-    page.one(SCORE).click()
-    page.one("//*[contains(text(), 'mean of 2 segments')]")
-    assert len(scored[0][1].segments) == 2
-    page.assert_sound()
-
-
-@pytest.mark.parametrize("name", ["xmoverscore"], indirect=True)
-def test_a_large_file_is_refused(page, tmp_path):
-    (tmp_path / "large.tsv").write_text("a\tb\n" * (MAX_BYTES // 4 + 1))
-    page.open(PHONE)
-    page.upload(tmp_path / "large.tsv")
-    page.message("exceed the maximum allowed size")

@@ -98,6 +98,19 @@ def test_a_text_that_comes_again_is_not_scored_again(tiny_lm: Path, monkeypatch:
         assert after[:-1].tolist() == before[::-1].tolist()
 
 
+@pytest.mark.parametrize("start_token", ["short", "always"])
+@pytest.mark.parametrize("end_token", [False, True])
+def test_losses_of_tokens_add_up(tiny_lm: Path, start_token: str, end_token: bool) -> None:
+    model = LanguageModel(tiny_lm, start_token=start_token, batch_tokens=64)
+    means, lengths, _ = model.score(TEXTS)
+    ends = LanguageModel(tiny_lm, start_token=start_token, end_token=end_token, batch_tokens=64)
+    for text, mean, length, (spans, losses) in zip(TEXTS, means, lengths, ends.token_losses(TEXTS), strict=True):
+        assert "".join(text[begin:end] for begin, end in spans) == text[:128]
+        # At the limit a start token leaves no room for the last token.
+        scored = min(length, 127) - (start_token == "short" and 1 < length < 128)
+        assert losses.sum() == pytest.approx(-mean * scored if length else 0, abs=1e-3)
+
+
 def test_length_normalised_form() -> None:
     values = length_normalised(np.array([-8.0, -8.0, -3.0]), np.array([2, 8, 1]))
     assert values == pytest.approx([np.exp(-4), np.exp(-1), 0])

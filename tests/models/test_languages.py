@@ -39,7 +39,10 @@ def test_a_word_is_read_by_the_language_of_its_text(folder: Path, tiny_encoder: 
     assert both.lengths.tolist() == [3, 7]  # with the special tokens
     assert both.vectors[both.rows(0)] == pytest.approx(usual.encode(["house"], "en").vectors, abs=1e-6)
     assert encoder.encode(["house"], "fr").vectors == pytest.approx(both.vectors[both.rows(1)], abs=1e-6)
-    assert encoder.text_words("the house", "en")[1].tolist() == [0, 1, 2, 3]
+    words, spans, positions = encoder.text_words("the house", "en")
+    assert (words, positions.tolist()) == (["[CLS]", "the", "house", "[SEP]"], [0, 1, 2, 3])
+    assert spans.tolist() == [[0, 0], [0, 3], [4, 9], [0, 0]]
+    assert encoder.text_words("house", "de", pieces=True).words == ["[CLS]", *"house", "[SEP]"]
     words = encoder.encode_words([["the", "house"]], "en")
     assert words.words.tolist() == [-1, 0, 1, -1]
 

@@ -41,8 +41,9 @@ def test_lookup(tmp_path: Path) -> None:
         " ": [],
     }
     for text, expected in found.items():
-        names, positions = table.text_words(text)
+        names, spans, positions = table.text_words(text)
         assert names == expected, text
+        assert [text[slice(*span)] for span in spans] == expected
         packed = table.encode([text])
         assert packed.offsets.tolist() == [0, len(expected)]
         assert len(positions) == len(expected)

@@ -121,3 +121,26 @@ def test_a_damaged_artifact_is_one_message(tmp_path: Path, tiny_encoder: Path) -
     (folder / "config.json").write_text('{"architecture": "esim"}')
     with pytest.raises(ArtifactError, match=r"config\.json is not that of a regressor"):
         load_scorer("esim", regressor=str(folder))
+
+
+@pytest.mark.parametrize("architecture", ["esim", "bilstm_attention"])
+def test_attention_does_not_depend_on_the_batch(tmp_path: Path, tiny_encoder: Path, architecture: str) -> None:
+    folder = artifact(tmp_path / "made", tiny_encoder, architecture=architecture)
+    scorer = load_scorer(architecture, regressor=str(folder))
+    together = scorer.align([*REFERENCES, " "], [*PREDICTIONS, "the house"])
+    assert (together[4].cells, together[4].source) == ("attention", [])
+    for reference, prediction, found in zip(REFERENCES, PREDICTIONS, together, strict=False):
+        [alone] = scorer.align([reference], [prediction])
+        assert found.values == pytest.approx(alone.values, abs=1e-6)
+        # Each piece shares 1 out in each direction, and the two are averaged.
+        assert found.values.sum() == pytest.approx(sum(found.values.shape) / 2, abs=1e-5)
+        assert found.mass == pytest.approx(found.values / found.values.sum())
+    assert together[0].source == ["the", "house", "is", "small"]
+    with pytest.raises(InputError, match="attention says where a network looks"):
+        scorer.faults(PREDICTIONS, together[:4])
+
+
+def test_a_network_without_attention_aligns_nothing(tmp_path: Path, tiny_encoder: Path) -> None:
+    folder = artifact(tmp_path / "made", tiny_encoder, architecture="bilstm")
+    with pytest.raises(InputError, match="BiLSTM reads each side by itself; use bilstm_attention or esim"):
+        load_scorer("bilstm", regressor=str(folder)).align(REFERENCES, PREDICTIONS)

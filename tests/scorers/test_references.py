@@ -7,6 +7,7 @@ import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.maps.remapping import Remapping
+from mtmetrics.matching.greedy import bertscore
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import Scorer
@@ -227,3 +228,38 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
         load_scorer("sentsim", preset=one, setting="src-mt")
     with pytest.raises(ArtifactError, match=r"neither a \[src-mt\] nor an \[mt-ref\] table"):
         load_scorer("sentsim", preset=write_preset(tmp_path, 'metric = "sentsim"\n'))
+
+
+@pytest.mark.parametrize("special_tokens", [False, True])
+def test_the_matches_of_bertr_add_up_to_its_score(encoder: TokenEncoder, special_tokens: bool) -> None:
+    scorer = BERTR(encoder, special_tokens=special_tokens)
+    alignments = scorer.align(REFERENCES, PREDICTIONS)
+    assert [alignment.total for alignment in alignments] == pytest.approx(
+        scorer.score(REFERENCES, PREDICTIONS).segments.tolist(), abs=1e-6
+    )
+    first = alignments[0]
+    assert (first.cells, first.source[-1]) == ("cosine", "[SEP]" if special_tokens else ".")
+    assert [PREDICTIONS[0][slice(*span)] or "[]" for span in first.spans] == (
+        ["[]", "the", "small", "house", "[]"] if special_tokens else ["the", "small", "house"]
+    )
+    assert alignments[3].source == []
+    assert [len(words) for words in scorer.faults(PREDICTIONS, alignments)] == [3, 4, 5, 0]
+
+
+def test_alignments_of_sentsim(encoder: TokenEncoder) -> None:
+    given = {"setting": "mt-ref"}
+    scorer = SentSim(encoder, MeanPooledEncoder(encoder), **given)
+    assert scorer.cells == "cosine"
+    units = [encoder.encode(texts).normalized() for texts in (PREDICTIONS[:3], REFERENCES[:3])]
+    precision, recall, _ = bertscore(*units)
+    found = scorer.align(REFERENCES[:3], PREDICTIONS[:3])
+    assert [alignment.total for alignment in found] == pytest.approx(((precision + recall) / 2).tolist(), abs=1e-6)
+    for unit in (False, True):
+        scorer = SentSim(encoder, MeanPooledEncoder(encoder), **given, combine="sss+wmd", normalize_vectors=unit)
+        found = scorer.align(REFERENCES[:3], PREDICTIONS[:3])
+        wmd = scorer.score(REFERENCES[:3], PREDICTIONS[:3]).parts["wmd"]
+        assert [alignment.total for alignment in found] == pytest.approx(wmd.tolist(), abs=1e-5)
+        assert (found[0].cells, found[0].source) == ("cost", ["the", "house", "is", "small", "."])
+        assert (found[0].unrelated == pytest.approx(2**0.5, abs=1e-6)) == unit
+    with pytest.raises(InputError, match="nothing to align"):
+        SentSim(encoder, MeanPooledEncoder(encoder), **given, combine="sss").align(REFERENCES, PREDICTIONS)

@@ -126,7 +126,7 @@ def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
     assert "|tenc:v.en.vec#" in result.signature
     [alignment] = scorer.align(["Das Haus: klein."], ["small house"])
     assert (alignment.source, alignment.prediction) == (["Haus", "klein"], ["small", "house"])
-    assert alignment.flow.tolist() == [[0, 0.5], [0.5, 0]]
+    assert alignment.mass.tolist() == [[0, 0.5], [0.5, 0]]
     with pytest.raises(InputError, match="no such table of word vectors: .*v.fr.vec"):
         XMoverScore.from_preset("mini", lang_pair="fr-en", **options)
     with pytest.raises(InputError, match="needs a vector per text"):
@@ -149,19 +149,34 @@ def test_alignments_add_up_to_the_score(encoder: TokenEncoder, variant: str, ngr
     result = scorer.score(SOURCES, PREDICTIONS)
     alignments = scorer.align(SOURCES, PREDICTIONS)
     to_score = {"acl20": lambda d: 1 - d, "release": lambda d: 1 / (1 + d)}[variant]
-    assert [to_score(alignment.distance) for alignment in alignments] == pytest.approx(
-        result.segments.tolist(), abs=2e-6
-    )
+    assert [to_score(alignment.total) for alignment in alignments] == pytest.approx(result.segments.tolist(), abs=2e-6)
     words = ["[CLS]", "der", "Hund", "schläft", "nicht", *(["!"] if variant == "release" else []), "[SEP]"]
     assert alignments[2].source == words
-    assert alignments[2].flow.sum() == pytest.approx(1, abs=1e-5)
-    assert alignments[2].flow.shape == alignments[2].cost.shape == (len(words), len(alignments[2].prediction))
+    assert alignments[2].mass.sum() == pytest.approx(1, abs=1e-5)
+    assert alignments[2].mass.shape == alignments[2].values.shape == (len(words), len(alignments[2].prediction))
 
 
 def test_alignments_of_blank_texts_and_of_sentences(encoder: TokenEncoder) -> None:
     [blank] = XMoverScore(encoder).align([" "], ["the house"])
-    assert (blank.source, blank.prediction, blank.flow.shape) == ([], [], (0, 0))
+    assert (blank.source, blank.prediction, blank.mass.shape) == ([], [], (0, 0))
     with pytest.raises(InputError, match="nothing to align"):
         XMoverScore(MeanPooledEncoder(encoder), similarity="cosine").align(SOURCES, PREDICTIONS)
     with pytest.raises(InputError, match="must be parallel"):
         XMoverScore(encoder).align(SOURCES, PREDICTIONS[:1])
+
+
+@pytest.mark.parametrize("variant", ["acl20", "release"])
+def test_faults_share_out_what_the_score_lacks(encoder: TokenEncoder, tiny_lm: Path, variant: str) -> None:
+    model = LanguageModel(tiny_lm, start_token="always")
+    scorer = XMoverScore(encoder, language_model=model, variant=variant, lm_weight=0.3)
+    result, alignments = scorer.score(SOURCES, PREDICTIONS), scorer.align(SOURCES, PREDICTIONS)
+    for number, (match, losses) in enumerate(scorer.evidence(PREDICTIONS, alignments)):
+        parts = {name: values[number] for name, values in result.parts.items()}
+        assert match.lack.sum() == pytest.approx(1 - parts["mover"], abs=1e-5)
+        assert losses.lack.sum() == pytest.approx(0.3 * ((variant == "release") - parts["lm"]), abs=1e-5)
+    for text, words in zip(PREDICTIONS, scorer.faults(PREDICTIONS, alignments), strict=True):
+        assert " ".join(text[word.start : word.end] for word in words) == text.replace("!", " !").replace(".", " .")
+        assert sum(word.share for word in words) == pytest.approx(1)
+        assert all(0 <= word.severity <= 1 for word in words)
+    with pytest.raises(InputError, match="3 predictions, but 1 alignments"):
+        scorer.faults(PREDICTIONS[:3], alignments[:1])

@@ -174,7 +174,11 @@ def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
     assert list(result.parts) == ["wmd", "lm", "wrd"]
     assert result.segments == pytest.approx((5 * result.parts["wmd"] + result.parts["lm"]) / 6)
     assert "|parts:wrd|weights:tuned|without:translation|" in result.signature
-    assert scorer.align(SOURCES, PREDICTIONS)[0].distance == pytest.approx(-result.parts["wmd"][0], abs=1e-6)
+    assert scorer.align(SOURCES, PREDICTIONS)[0].total == pytest.approx(-result.parts["wmd"][0], abs=1e-6)
+    alignments = scorer.align(SOURCES, PREDICTIONS)
+    for number, evidence in enumerate(scorer.evidence(PREDICTIONS, alignments)):
+        lacks = [-weight * result.parts[part][number] for part, weight in scorer.word_weights.items()]
+        assert [found.lack.sum() for found in evidence] == pytest.approx(lacks, abs=1e-5)
     with pytest.raises(InputError, match="nothing to align"):
         UScore(sentences=MeanPooledEncoder(encoder), combine="snt").align(SOURCES, PREDICTIONS)
 

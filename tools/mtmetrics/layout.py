@@ -5,6 +5,8 @@ from pathlib import Path
 from mtmetrics.errors import InputError
 
 _PACKAGE = Path(__file__).parent
+# The Space that is no metric.
+COMPARE = "compare"
 
 
 def _mapped(installed: str, in_tree: str) -> Path:
@@ -44,3 +46,12 @@ def metric_path(name: str) -> str:
     if name not in metric_names():
         raise InputError(f"unknown metric {name!r}; there are: {', '.join(metric_names())}")
     return str(metric_scripts() / name)
+
+
+def space_folder(name: str) -> Path:
+    """The folder of a Space: that of a metric, or of the page that compares systems.
+
+    Raises:
+        InputError: there is no such Space.
+    """
+    return metric_scripts() / COMPARE if name == COMPARE else Path(metric_path(name))

@@ -18,7 +18,7 @@ from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog, hub_errors
 from mtmetrics.artifacts.files import git_blob_file, sha256_unchanged
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.layout import bundled_artifacts, metric_path, source_tree
+from mtmetrics.layout import bundled_artifacts, source_tree, space_folder
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -255,11 +255,11 @@ def _tagged(api: "HfApi", publication: Publication, head: str) -> str:
 
 
 def space_publication(name: str, namespace: str, wheel: Path, scratch: Path) -> Publication:
-    """The Space of a metric: its folder, and beside the demo, where Python finds it, the package as a wheel holds it;
-    `scratch` must stay until it is pushed."""
+    """A Space (see `mtmetrics.layout.space_folder`): its folder, and beside the app, where Python finds it, the package
+    as a wheel holds it; `scratch` must stay until it is pushed."""
     if not (wheel.is_file() and wheel.name.startswith("mtmetrics-") and wheel.suffix == ".whl"):
         raise InputError(f"--wheel {wheel}: a wheel of this package, mtmetrics-VERSION-py3-none-any.whl, is needed")
-    folder = Path(metric_path(name))
+    folder = space_folder(name)
     check_space_card(folder)
     unpacked = scratch / wheel.stem
     if not unpacked.exists():

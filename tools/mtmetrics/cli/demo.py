@@ -1,4 +1,4 @@
-"""``mtmetrics demo``: a page in the browser that scores what is typed or uploaded."""
+"""``mtmetrics demo``: a page in the browser that compares systems, or the demo of one metric."""
 
 import argparse
 from typing import Any
@@ -8,19 +8,29 @@ def add_parser(subparsers: Any) -> None:
     """Adds the command to the parser."""
     parser = subparsers.add_parser(
         "demo",
-        help="serve the demo page of a metric",
-        description="Serves a page on this machine that scores text or a file and draws what was matched, until "
-        "Ctrl-C. The page loads nothing from elsewhere, and offers all presets of the metric.",
+        help="compare systems in the browser, or try a metric there",
+        description="Serves a page on this machine until Ctrl-C. Without a name it compares the translations of "
+        "several systems: scores with intervals, significant differences, segments with the words at fault. With the "
+        "name of a metric it is the small demo of that metric. The pages offer what works here, and ask nothing of the "
+        "network.",
     )
-    parser.add_argument("name", metavar="NAME", help="metric")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="metric (default: the page that compares systems)")
     parser.add_argument("--port", type=int, help="TCP port (default: the first free one from 7860 up)")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    from mtmetrics.integrations.demo import metric_app, serve
+    from mtmetrics.integrations.page.theme import serve
 
-    app = serve(metric_app(args.name), args.port)
+    if args.name is None:
+        from mtmetrics.integrations.page.app import build_page
+
+        app = build_page()
+    else:
+        from mtmetrics.integrations.demo import metric_app
+
+        app = metric_app(args.name)
+    serve(app, args.port)
     print(app.local_url, flush=True)
     app.block_thread()
     return 0

@@ -1,24 +1,43 @@
-"""``mtmetrics explain``: which words a score comes from, as JSON and as heatmaps."""
+"""``mtmetrics explain``: which words a score comes from, as text, JSON and heatmaps."""
 
 import argparse
 import itertools
 import json
+import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.cli.io import input_rows
-from mtmetrics.cli.options import add_metric_options, add_row_options, metric_options, model_pool, progress, scoring
+from mtmetrics.cli.options import (
+    add_metric_options,
+    add_output_options,
+    add_row_options,
+    metric_options,
+    model_pool,
+    progress,
+    scoring,
+)
+from mtmetrics.cli.results import rounded
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.inputs import positive
 
 if TYPE_CHECKING:
+    from mtmetrics.matching.faults import Fault
+    from mtmetrics.matching.plan import Alignment
     from mtmetrics.scorers.base import MetricResult, Scorer
 
 _ALL = range(1, sys.maxsize)
 _UNASKED_PLOTS = 100
 _ALIGNED_AT_ONCE = 64
+_PLOTS = (".png", ".svg", ".pdf")
+# What stands before and behind a word that seems right, doubtful, wrong: without and with colour (yellow, red).
+_PLAIN = (("", ""), ("[", "]"), ("[[", "]]"))
+_COLOURED = (("", ""), ("\x1b[30;43m", "\x1b[0m"), ("\x1b[97;41m", "\x1b[0m"))
+_WORST_WORDS = 5
 
 
 class Segment(NamedTuple):
@@ -29,28 +48,44 @@ class Segment(NamedTuple):
     prediction: str
 
 
+class Explained(NamedTuple):
+    """A segment, what it scored, what was matched, and its words at fault, None where the metric blames none."""
+
+    segment: Segment
+    score: float
+    parts: dict[str, float]
+    alignment: "Alignment"
+    faults: "list[Fault] | None"
+
+
 def add_parser(subparsers: Any) -> None:
     """Adds the command to the parser."""
     parser = subparsers.add_parser(
         "explain",
-        help="show which words were matched with which",
-        description="Prints, for every segment, its score, the parts of the score, and the alignment behind it: the "
-        "words of both sides, how much of the mass moves from word to word (flow), and how far (cost). Only the chosen "
-        "segments are scored.",
+        help="show which words were matched with which, and which are at fault",
+        description="Shows, for every segment, its score, the parts of the score, the words of the translation that it "
+        "suffers from, and the alignment behind it: what was matched with what, at which cost, cosine or attention, "
+        "and with how much of the mass. Words at fault have a severity from 0 to 1 and their share of all that the "
+        "words take away from the score. Only the chosen segments are scored, with --worst all.",
     )
     add_row_options(parser)
     add_metric_options(parser)
-    output = parser.add_argument_group("output")
+    text = "text, JSON, or a line of JSON per segment and one at the end (default: text on a terminal, else json)"
+    output = add_output_options(parser, ("text", "json", "jsonl"), text=text)
+    chosen = output.add_mutually_exclusive_group()
     text = "numbers and ranges, counted from 1, such as 1,4-6 (default: all)"
-    output.add_argument("--segments", metavar="LIST", help=text)
-    text = "json, or a line per segment and one at the end (default: %(default)s)"
-    output.add_argument("--format", choices=("json", "jsonl"), default="json", help=text)
+    chosen.add_argument("--segments", metavar="LIST", help=text)
+    text = "the N lowest-scored segments of the input, the lowest first"
+    chosen.add_argument("--worst", type=int, metavar="N", help=text)
     output.add_argument(
         "--plot",
-        metavar="DIR",
-        help=f"also draw heatmaps, DIR/segment-0001.png and so on; more than {_UNASKED_PLOTS} only where --segments "
-        "asks for them",
+        metavar="PATH",
+        help="also draw heatmaps: PATH/segment-0001.png and so on; or, where PATH ends in .png, .svg or .pdf, that "
+        "file, with the number of the segment before the ending if there are several; more than "
+        f"{_UNASKED_PLOTS} only where --segments or --worst asks for them",
     )
+    text = "such as [CLS] in the heatmaps too"
+    output.add_argument("--plot-special-tokens", action="store_true", help=text)
     output.add_argument("--overwrite", action="store_true", help="replace heatmaps that exist already")
     parser.set_defaults(run=run)
 
@@ -62,27 +97,28 @@ def run(args: argparse.Namespace) -> int:
         if given and len(given) > 1:
             raise InputError(f"{one}, got {len(given)} files")
     ranges = _ranges(args.segments)
+    if args.worst is not None:
+        positive("--worst", args.worst)
     [name], rows, compared = input_rows(args)
     segments = list(_choose(rows, ranges, name))
-    plots = _plots(args, segments)
+    plots = [] if args.worst else _plots(args, segments)
     from mtmetrics.scorers.registry import load_scorer
 
     options = metric_options(args) | compared
     scorer = load_scorer(options.pop("metric"), pool=model_pool(args), **options)
+    _ = scorer.cells  # says that nothing is aligned, before anything is scored or made
+    _make_folder(plots)
     with scoring(len(segments)):
         result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
-    explained = _explain(scorer, segments, result, plots)
-    explained = progress(explained, total=len(segments), desc="explaining", unit=" segments")
-    lines = (json.dumps(segment, ensure_ascii=False) for segment in explained)
-    about = {"signature": result.signature, "report": result.report.as_dict()}
-    if args.format == "jsonl":
-        for line in lines:
-            print(line)
-        print(json.dumps(about, ensure_ascii=False))
-    else:
-        # A segment per line: spread out, the matrices would take a line per number.
-        head = json.dumps(about, ensure_ascii=False, indent=1).removesuffix("\n}")
-        print(f'{head},\n "segments": [\n  ' + ",\n  ".join(lines) + "\n ]\n}")
+    places = result.segments.argsort(kind="stable")[: args.worst].tolist() if args.worst else range(len(segments))
+    if args.worst:
+        plots = _plots(args, [segments[place] for place in places])
+        _make_folder(plots)
+    found = _explain(scorer, segments, result, places)
+    found = progress(found, total=len(places), desc="explaining", unit=" segments")
+    if plots:
+        found = _drawn(found, plots, scorer, special_tokens=args.plot_special_tokens)
+    _print(found, scorer, result, args)
     return 0
 
 
@@ -118,40 +154,124 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
     from mtmetrics.errors import require_extra
 
     require_extra("plot", "--plot")
-    if args.segments is None and len(segments) > _UNASKED_PLOTS:
-        advice = f"choose some with --segments, such as 1-{_UNASKED_PLOTS}"
+    if args.segments is None and args.worst is None and len(segments) > _UNASKED_PLOTS:
+        advice = f"choose some with --segments, such as 1-{_UNASKED_PLOTS}, or with --worst"
         raise InputError(f"--plot: {len(segments)} segments are many heatmaps; {advice}")
-    folder = Path(args.plot)
-    paths = [folder / f"segment-{segment.number:04d}.png" for segment in segments]
+    path = Path(args.plot)
+    if path.suffix.lower() not in _PLOTS:
+        paths = [path / f"segment-{segment.number:04d}.png" for segment in segments]
+    elif len(segments) == 1:
+        paths = [path]
+    else:
+        paths = [path.with_stem(f"{path.stem}-{segment.number:04d}") for segment in segments]
     existing = next((path for path in paths if path.exists()), None)
     if existing is not None and not args.overwrite:
-        raise InputError(f"{existing} exists already; pass --overwrite or another --plot folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MTMetricsError(f"cannot write {folder}: {error.strerror or error}") from error
+        raise InputError(f"{existing} exists already; pass --overwrite or another --plot")
     return paths
 
 
+def _make_folder(plots: Sequence[Path]) -> None:
+    for folder in {path.parent for path in plots}:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MTMetricsError(f"cannot write {folder}: {error.strerror or error}") from error
+
+
 def _explain(
-    scorer: "Scorer", segments: Sequence[Segment], result: "MetricResult", plots: Sequence[Path]
-) -> Iterator[dict[str, Any]]:
-    from mtmetrics.scorers.base import chunked
+    scorer: "Scorer", segments: Sequence[Segment], result: "MetricResult", places: Sequence[int]
+) -> Iterator[Explained]:
+    """Those of the segments that stand at some places, a block at a time."""
+    for block in (places[first : first + _ALIGNED_AT_ONCE] for first in range(0, len(places), _ALIGNED_AT_ONCE)):
+        others, predictions = zip(*(segments[place][1:] for place in block), strict=True)
+        alignments = scorer.align(others, predictions)
+        faults: Sequence[Any] = [None] * len(block)
+        if scorer.cells != "attention":
+            faults = scorer.faults(predictions, alignments)
+        for place, alignment, words in zip(block, alignments, faults, strict=True):
+            parts = {name: values[place].item() for name, values in result.parts.items()}
+            yield Explained(segments[place], result.segments[place].item(), parts, alignment, words)
 
-    blocks = chunked((segment[1:] for segment in segments), _ALIGNED_AT_ONCE)
-    alignments = (alignment for others, predictions in blocks for alignment in scorer.align(others, predictions))
-    for index, (segment, alignment) in enumerate(zip(segments, alignments, strict=True)):
-        score = result.segments[index].item()
-        if plots:
-            from mtmetrics.evaluation.figures import save_figure
-            from mtmetrics.evaluation.heatmap import draw_alignment
 
-            save_figure(draw_alignment(alignment, f"Segment {segment.number}: score {score:.4f}"), plots[index])
-        yield {
-            "segment": segment.number,
-            scorer.compares.removesuffix("s"): segment.other,
-            "prediction": segment.prediction,
-            "score": score,
-            "parts": {name: values[index].item() for name, values in result.parts.items()},
-            "alignment": alignment.as_dict(),
-        }
+def _drawn(
+    explained: Iterator[Explained], plots: Sequence[Path], scorer: "Scorer", *, special_tokens: bool
+) -> Iterator[Explained]:
+    """Draws each on its way."""
+    from mtmetrics.evaluation.figures import save_figure
+    from mtmetrics.evaluation.heatmap import draw_alignment, segment_title
+
+    names = _singular(scorer), "translation"
+    for found, path in zip(explained, plots, strict=True):
+        title = segment_title(found.segment.number, found.score, found.parts)
+        save_figure(draw_alignment(found.alignment, title, names=names, special_tokens=special_tokens), path)
+        yield found
+
+
+def _print(explained: Iterator[Explained], scorer: "Scorer", result: "MetricResult", args: argparse.Namespace) -> None:
+    form = args.format or ("text" if sys.stdout.isatty() else "json")
+    if form == "text":
+        for found in explained:
+            print(_text(found, _singular(scorer)) + "\n")
+        print(result.signature)
+        return
+    documents = (rounded(_document(found, _singular(scorer)), full=args.full_precision) for found in explained)
+    lines = (json.dumps(document, ensure_ascii=False) for document in documents)
+    about = {"signature": result.signature, "report": result.report.as_dict()}
+    if form == "jsonl":
+        for line in lines:
+            print(line)
+        print(json.dumps(about, ensure_ascii=False))
+    else:
+        # A segment per line: spread out, the matrices would take a line per number.
+        head = json.dumps(about, ensure_ascii=False, indent=1).removesuffix("\n}")
+        print(f'{head},\n "segments": [\n  ' + ",\n  ".join(lines) + "\n ]\n}")
+
+
+def _document(found: Explained, other: str) -> dict[str, Any]:
+    from mtmetrics.matching.faults import faults_as_dicts
+
+    document = {
+        "segment": found.segment.number,
+        other: found.segment.other,
+        "prediction": found.segment.prediction,
+        "score": found.score,
+        "parts": found.parts,
+        "alignment": found.alignment.as_dict(),
+    }
+    if found.faults is not None:
+        document["faults"] = faults_as_dicts(found.segment.prediction, found.faults)
+    return document
+
+
+def _text(found: Explained, other: str) -> str:
+    """For a terminal: both texts, the words at fault marked, and the worst of them."""
+    from mtmetrics.evaluation.heatmap import segment_title
+
+    lines = [segment_title(found.segment.number, found.score, found.parts)]
+    indent = " " * 15
+    for name, text in ((other, found.segment.other), ("translation", _marked(found))):
+        lines += textwrap.wrap(text, 100, initial_indent=f"{name:<15}", subsequent_indent=indent) or [name]
+    worst = sorted(found.faults or (), key=lambda fault: -fault.share)[:_WORST_WORDS]
+    if worst:
+        words = (
+            f"{found.segment.prediction[fault.start : fault.end]} {fault.severity:.2f} ({fault.share:.0%})"
+            for fault in worst
+        )
+        lines.append(f"{'most at fault':<15}" + ", ".join(words))
+    return "\n".join(lines)
+
+
+def _marked(found: Explained) -> str:
+    from mtmetrics.matching.faults import level
+
+    text, end, parts = found.segment.prediction, 0, []
+    marks = _COLOURED if sys.stdout.isatty() and "NO_COLOR" not in os.environ else _PLAIN
+    for fault in found.faults or ():
+        before, behind = marks[level(fault.severity)]
+        parts += [text[end : fault.start], before, text[fault.start : fault.end], behind]
+        end = fault.end
+    return "".join(parts) + text[end:]
+
+
+def _singular(scorer: "Scorer") -> str:
+    return scorer.compares.removesuffix("s")

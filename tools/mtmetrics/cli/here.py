@@ -4,19 +4,19 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import mtmetrics
 from mtmetrics.artifacts.catalog import catalog, verify
-from mtmetrics.artifacts.models import model_folder
-from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
+from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.cli.options import add_options, add_output_options
 from mtmetrics.cli.results import pick_format, print_json
-from mtmetrics.errors import ArtifactError, InputError, MissingExtraError, MTMetricsError, install_command
+from mtmetrics.errors import InputError, MissingExtraError, MTMetricsError, install_command
 from mtmetrics.integrations.install import install, registered
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.registry import METRICS, Metric, find_metric, has_presets, load_scorer
+from mtmetrics.scorers.available import artifacts_of, listed
+from mtmetrics.scorers.registry import METRICS, find_metric, load_scorer
 
 # A line of the doctor's report: ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``, and what was found.
 _Finding = tuple[str, str]
@@ -63,52 +63,16 @@ def add_doctor(subparsers: Any) -> None:
 def _list(args: argparse.Namespace) -> None:
     from mtmetrics.evaluation.table_styles import STYLES
 
-    rows = [row for name in args.names or METRICS for row in _rows(find_metric(name))]
+    rows = [row for name in args.names or METRICS for row in listed(find_metric(name))]
     form = pick_format(args.format)
     if form == "json":
-        print_json({"metrics": rows})
+        print_json({"metrics": [row._asdict() for row in rows]})
         return
     table = [["metric", "preset", "compares with", "languages", "offline"]]
     for row in rows:
-        compared = " or ".join(row["compares_with"])
-        table.append([row["metric"], row["preset"], compared, _in_words(row["languages"]), row["offline"]])
+        compared = " or ".join(row.compares_with)
+        table.append([row.metric, row.preset, compared, _in_words(row.languages), row.offline])
     print(STYLES[form](table, ()))
-
-
-def _rows(metric: Metric) -> Iterator[dict[str, Any]]:
-    columns = [column.removesuffix("s") for column in metric.values]
-    about = {"metric": metric.name, "preset": "", "compares_with": columns, "languages": ["any"], "offline": "yes"}
-    if not has_presets(metric.name):
-        try:
-            metric.made_by()()
-        except MTMetricsError as error:
-            about["offline"] = f"no: {error}"
-        yield about
-        return
-    fluency = metric.name == "fluency"  # the language models of another metric's presets
-    owner = "xmoverscore" if fluency else metric.name
-    for name in preset_names(owner):
-        bundle = load_preset(owner, name)
-        settings = bundle.settings
-        if fluency:
-            settings = {"language_models": settings["language_models"], "languages": [*settings["language_models"]]}
-        only = metric.only(settings)
-        compared = columns if only is None else [only.removesuffix("s")]
-        known = {"languages": _languages(bundle, settings), "offline": _offline(bundle, settings)}
-        yield about | {"preset": name, "compares_with": compared} | known
-
-
-def _languages(bundle: Preset, settings: Mapping[str, Any]) -> list[str]:
-    """The directions that have maps or that a preset was made for, else its languages; none where it does not say."""
-    from mtmetrics.maps.files import mapped_pairs
-
-    if "lang_pair" in settings:
-        return [settings["lang_pair"]]
-    maps = settings.get("maps", {})
-    kind = maps.get("kind", "none")
-    pairs = mapped_pairs(bundle.path(maps.get("artifact", ".")), kind) if kind != "none" else []
-    english = any("minilm" in name.lower() for _, name in _artifacts_of(settings))
-    return pairs or settings.get("languages") or (["en"] if english else [])
 
 
 def _in_words(languages: Sequence[str]) -> str:
@@ -119,33 +83,6 @@ def _in_words(languages: Sequence[str]) -> str:
     for source, _, target in (pair.partition("-") for pair in languages):
         sources.setdefault(target, []).append(source)
     return "; ".join(f"{' '.join(found)} \N{RIGHTWARDS ARROW} {target}" for target, found in sources.items())
-
-
-def _offline(bundle: Preset, settings: Mapping[str, Any]) -> str:
-    """``yes``, or what is missing on this machine."""
-    from mtmetrics.maps.files import is_local
-
-    named = list(_artifacts_of(settings))
-    for key, name in named:
-        try:
-            if key != "artifact":
-                model_folder(bundle.path(name), local_files_only=True)
-            elif not is_local(bundle.path(name)):
-                return f"no: lacks {name}"
-        except MissingExtraError as error:
-            return f"no: {error}"
-        except ArtifactError:
-            return f"no: lacks {name}"
-    return "yes" if named else "no: names no model; train one"
-
-
-def _artifacts_of(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The models and maps that the tables of a preset name, with the key that names each."""
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _artifacts_of(value)
-        elif key in ("model", "words", "sentences", "artifact"):
-            yield key, value
 
 
 def _install(args: argparse.Namespace) -> None:
@@ -278,7 +215,7 @@ def _is_bundled(metric: str, name: str) -> bool:
         bundle = load_preset(metric, name)
     except MTMetricsError:
         return True
-    named = [name for _, name in _artifacts_of(bundle.settings)]
+    named = [name for _, name in artifacts_of(bundle.settings)]
     return bool(named) and all(name in shipped or bundle.path(name) != name for name in named)
 
 

@@ -77,14 +77,14 @@ mtmetrics artifacts verify
 mtmetrics artifacts pull xmoverscore-published --lp de-en ru-en
 mtmetrics artifacts convert facebook/mbart-large-cc25 --out models/mbart-large-cc25
 mtmetrics space push xmoverscore --namespace org
-mtmetrics space push xmoverscore bertr --namespace org --execute
+mtmetrics space push compare bertr --namespace org --execute
 mtmetrics space push xmoverscore --namespace org --format json
 mtmetrics install
 mtmetrics install xmoverscore
 mtmetrics install sentsim bertr
+mtmetrics demo
+mtmetrics demo --port 8000
 mtmetrics demo xmoverscore
-mtmetrics demo sentsim
-mtmetrics demo xmoverscore --port 8000
 mtmetrics doctor
 """
 

@@ -22,10 +22,11 @@ def add_parser(subparsers: Any) -> None:
     push = actions.add_parser(
         "push",
         help="publish Spaces",
-        description="Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them. The Space "
-        "holds a copy of this package, taken from a wheel. Without --execute it prints what would be done.",
+        description="Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them, and the "
+        "page of mtmetrics demo as compare. A Space holds a copy of this package, taken from a wheel. Without "
+        "--execute it prints what would be done.",
     )
-    push.add_argument("names", nargs="+", metavar="NAME", help="metrics")
+    push.add_argument("names", nargs="+", metavar="NAME", help="metrics, or compare")
     push.add_argument("--wheel", metavar="FILE", help="wheel of mtmetrics (default: built from the checkout)")
     add_push_options(push)
     push.set_defaults(run=run_push)

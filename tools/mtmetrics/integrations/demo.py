@@ -5,22 +5,18 @@ import dataclasses
 import functools
 import html
 import runpy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mtmetrics.artifacts.presets import preset_names
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.evaluation.figures import label_fonts
-from mtmetrics.evaluation.heatmap import draw_alignment
 from mtmetrics.evaluation.significance import Interval, bootstrap_interval
 from mtmetrics.inputs import check
+from mtmetrics.integrations.page.explaining import heatmap
+from mtmetrics.integrations.page.offers import Offer, about, offers
 from mtmetrics.layout import metric_path
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
 from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.textio import iter_table
 
 if TYPE_CHECKING:
@@ -32,6 +28,7 @@ _CHUNK = 32
 _HOUR = 3600
 _WIDTHS = ["80px", "90px", "400px", "400px", *["110px"] * 8]
 _NOTHING_YET = "Results appear here."
+_SIDES = ("source", "reference")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,47 +36,34 @@ class ScoredRows:
     """What one press of a button gave, with the 95 % bootstrap interval of the system score."""
 
     rows: list[list[str]]
-    lang_pair: str
-    preset: str
+    scorer: Scorer
     result: MetricResult
     interval: Interval
 
+    @property
+    def fields(self) -> tuple[str, str]:
+        """What the texts of a row are."""
+        return self.scorer.compares.removesuffix("s"), "translation"
+
+    def draw(self, number: int) -> str:
+        """The heatmap of a segment, numbered from 1 up, as HTML."""
+        if not 1 <= number <= len(self.rows):
+            raise InputError(f"segment {number}: there are {len(self.rows)}")
+        return heatmap(self.scorer, *self.rows[number - 1], self.result, number - 1)
+
 
 class DemoBackend:
-    """What the buttons of a demo do; arguments as `build_demo`. Models are loaded when first needed, and kept."""
+    """What the buttons of a demo do. Models are loaded when first needed, and kept; no network is asked."""
 
-    def __init__(
-        self, metric: str, fields: tuple[str, str] = ("source", "translation"), options: Mapping[str, Any] | None = None
-    ) -> None:
-        self.fields = fields
-        self._metric = metric
-        self._options = dict(options or {})
-        self._pool = ModelPool()
-        self._scorer: Callable[[str, str], Scorer] = functools.lru_cache(maxsize=32)(self._load)
-
-    def rows_of_text(self, first: str, second: str) -> list[list[str]]:
-        """Rows of two texts with a segment per line; empty lines at the end do not count."""
-        columns = [text.rstrip("\r\n").split("\n") if text.strip() else [] for text in (first, second)]
-        check(**dict(zip(self.fields, columns, strict=True)))
-        return _bounded([line.removesuffix("\r") for line in row] for row in zip(*columns, strict=True))
-
-    def rows_of_file(self, path: str | None) -> list[list[str]]:
-        """Rows of an uploaded file, read as the command line reads it."""
-        if path is None:
-            raise InputError("no file: choose one first")
-        try:
-            rows = _bounded(iter_table(path, self.fields))
-        except InputError as error:
-            raise InputError(str(error).replace(path, Path(path).name)) from None
-        if not rows:
-            raise InputError(f"{Path(path).name}: empty; there is nothing to score")
-        return rows
+    def __init__(self) -> None:
+        self._pool = ModelPool(local_files_only=True)
+        self._scorer: Callable[[Offer, str], Scorer] = functools.lru_cache(maxsize=32)(self._load)
 
     def score(
-        self, rows: list[list[str]], lang_pair: str, preset: str, report: Callable[[int, int], Any] | None = None
+        self, rows: list[list[str]], lang_pair: str, offer: Offer, report: Callable[[int, int], Any] | None = None
     ) -> ScoredRows:
         """Scores rows; `report` is called with the number of rows that were scored, and of all."""
-        scorer = self._scorer(lang_pair.strip(), preset)
+        scorer = self._scorer(offer, lang_pair.strip())
 
         def reported() -> Iterator[list[list[str]]]:
             for number, chunk in enumerate(chunked(rows, _CHUNK)):
@@ -88,91 +72,93 @@ class DemoBackend:
                 yield chunk
 
         [result] = scorer.score_stream(reported())
-        return ScoredRows(rows, lang_pair.strip(), preset, result, bootstrap_interval(result.segments))
+        return ScoredRows(rows, scorer, result, bootstrap_interval(result.segments))
 
-    def draw(self, scored: ScoredRows, number: int) -> tuple[np.ndarray, str] | None:
-        """The heatmap of a segment, numbered from 1 up, (height, width, 3) uint8, and what fonts lack; None where the
-        metric, as it is set up, matches no words."""
-        if not 1 <= number <= len(scored.rows):
-            raise InputError(f"segment {number}: there are {len(scored.rows)}")
-        first, second = scored.rows[number - 1]
-        try:
-            [alignment] = self._scorer(scored.lang_pair, scored.preset).align([first], [second])
-        except InputError:
-            # The texts were scored, so this says that there is nothing to align.
-            return None
-        title = f"Segment {number}: score {scored.result.segments[number - 1]:.4f}"
-        figure = draw_alignment(alignment, title, names=self.fields)
-        figure.canvas.draw()
-        fonts = label_fonts([*alignment.source, *alignment.prediction])
-        return np.asarray(figure.canvas.buffer_rgba())[..., :3], fonts.advice
-
-    def _load(self, lang_pair: str, preset: str) -> Scorer:
-        return load_scorer(self._metric, preset=preset, lang_pair=lang_pair, pool=self._pool, **self._options)
+    def _load(self, offer: Offer, lang_pair: str) -> Scorer:
+        return offer.spec.load(self._pool, lang_pair)
 
 
-def build_demo(
-    metric: str,
-    *,
-    title: str,
-    description: str,
-    examples: Sequence[Sequence[str]],
-    fields: tuple[str, str] = ("source", "translation"),
-    preset: str = "mini",
-    options: Mapping[str, Any] | None = None,
-) -> "gradio.Blocks":
-    """The app of a metric; `launch` starts it. It asks nothing of the network once the models are there.
+def rows_of_text(fields: Sequence[str], texts: Sequence[str]) -> list[list[str]]:
+    """Rows of texts with a segment per line; empty lines at the end do not count."""
+    columns = [text.rstrip("\r\n").split("\n") if text.strip() else [] for text in texts]
+    check(**dict(zip(fields, columns, strict=True)))
+    return _bounded([line.removesuffix("\r") for line in row] for row in zip(*columns, strict=True))
+
+
+def rows_of_file(fields: Sequence[str], path: str | None) -> list[list[str]]:
+    """Rows of an uploaded file, read as the command line reads it."""
+    if path is None:
+        raise InputError("no file: choose one first")
+    try:
+        rows = _bounded(iter_table(path, fields))
+    except InputError as error:
+        raise InputError(str(error).replace(path, Path(path).name)) from None
+    if not rows:
+        raise InputError(f"{Path(path).name}: empty; there is nothing to score")
+    return rows
+
+
+def build_demo(metric: str, *, examples: Sequence[Sequence[str]]) -> "gradio.Blocks":
+    """The app of a metric; `mtmetrics.integrations.page.theme.serve` starts it. It lists the presets that work where it
+    runs, and asks nothing of the network.
 
     Args:
         metric: name of the metric.
-        title: of the page.
-        description: Markdown under the title.
-        examples: rows of both texts and the language pair, for the visitor to choose from.
-        fields: what the two texts of a row are: labels of the page, and keys of JSON Lines.
-        preset: the one that is chosen at first.
-        options: of the metric, the same for all requests, such as ``{"setting": "src-mt"}``.
+        examples: rows of a source, a reference, a translation and the language pair, for the visitor to choose from.
+
+    Raises:
+        MTMetricsError: none of its presets works here.
     """
     import gradio
 
-    backend = DemoBackend(metric, fields, options)
+    backend = DemoBackend()
+    here = {offer.key: offer for offer in offers() if offer.spec.metric == metric}
+    if not here:
+        raise MTMetricsError(f"{metric}: none of its presets works here; mtmetrics list {metric} says what they lack")
+    told = about(metric)
     # One model, one request at a time.
     queue: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
     bar = gradio.Progress()
 
     def score(
-        rows: Callable[[], list[list[str]]], lang_pair: str, preset: str, progress: gradio.Progress
+        rows: Callable[[Offer], list[list[str]]], lang_pair: str, key: str, progress: gradio.Progress
     ) -> tuple[Any, ...]:
         def report(done: int, total: int) -> None:
             progress((done, total), desc="Scoring", unit="segments")
 
         with _messages():
-            read = rows()
+            read = rows(here[key])
             progress(0, desc="Loading models")
-            scored = backend.score(read, lang_pair, preset, report)
-        return _table(scored, fields), _summary(scored), scored.result.signature, 1, gradio.Column(visible=True), scored
+            scored = backend.score(read, lang_pair, here[key], report)
+        return _table(scored), _summary(scored), scored.result.signature, 1, gradio.Column(visible=True), scored
 
     def score_text(
-        first: str, second: str, lang_pair: str, preset: str, progress: gradio.Progress = bar
+        source: str, reference: str, translation: str, lang_pair: str, key: str, progress: gradio.Progress = bar
     ) -> tuple[Any, ...]:
         """Scores text with a segment per line."""
-        return score(lambda: backend.rows_of_text(first, second), lang_pair, preset, progress)
+        texts = {"source": source, "reference": reference, "translation": translation}
 
-    def score_file(path: str | None, lang_pair: str, preset: str, progress: gradio.Progress = bar) -> tuple[Any, ...]:
+        def rows(offer: Offer) -> list[list[str]]:
+            fields = _fields(offer)
+            return rows_of_text(fields, [texts[field] for field in fields])
+
+        return score(rows, lang_pair, key, progress)
+
+    def score_file(path: str | None, lang_pair: str, key: str, progress: gradio.Progress = bar) -> tuple[Any, ...]:
         """Scores the rows of a file."""
-        return score(lambda: backend.rows_of_file(path), lang_pair, preset, progress)
+        return score(lambda offer: rows_of_file(_fields(offer), path), lang_pair, key, progress)
 
-    def heatmap(scored: ScoredRows | None, number: float | None) -> tuple[np.ndarray | None, Any]:
+    def draw(scored: ScoredRows | None, number: float | None) -> str:
         """The alignment of a segment of what was scored last."""
         if scored is None or number is None:
-            return None, gradio.Column(visible=True)
+            return ""
         with _messages():
-            drawn = backend.draw(scored, int(number))
-        if drawn is None:
-            return None, gradio.Column(visible=False)
-        image, advice = drawn
-        if advice:
-            gradio.Warning(html.escape(advice, quote=False))
-        return image, gradio.Column(visible=True)
+            return scored.draw(int(number))
+
+    def sides(key: str) -> tuple[Any, ...]:
+        """The box that a preset needs, and how a file for it looks."""
+        side = _fields(here[key])[0]
+        return *(gradio.Textbox(visible=side == one) for one in _SIDES), gradio.File(label=_layout(here[key]))
 
     def cleared() -> tuple[str, Any]:
         return _NOTHING_YET, gradio.Column(visible=False)
@@ -181,42 +167,45 @@ def build_demo(
         """The number in the row that was clicked, wherever sorting has put it."""
         return int(event.row_value[0])
 
-    with gradio.Blocks(title=title, analytics_enabled=False, delete_cache=(_HOUR, _HOUR)) as app:
-        gradio.Markdown(f"# {title}\n{description}")
+    first = next(iter(here.values()))
+    with gradio.Blocks(title=told["title"], analytics_enabled=False, delete_cache=(_HOUR, _HOUR)) as app:
+        text = f"{told['about']} Higher is better; a segment's score is {told['range']}."
+        gradio.HTML(f'<div class="mt-head"><h1>{told["title"]}</h1><p>{text}</p></div>')
         with gradio.Row():
-            lang_pair = gradio.Textbox(examples[0][2], label="Languages", info="two codes and a hyphen", min_width=280)
-            presets = {"choices": preset_names(metric), "value": preset, "info": "the models behind the metric"}
+            lang_pair = gradio.Textbox(examples[0][3], label="Languages", info="two codes and a hyphen", min_width=280)
+            choices = [(offer.title, key) for key, offer in here.items()]
+            presets = {"choices": choices, "value": first.key, "info": "those that work here"}
             chosen = gradio.Dropdown(label="Preset", min_width=280, **presets)
         with gradio.Tab("Text"):
             with gradio.Row():
-                first, second = (
-                    gradio.Textbox(label=field.capitalize(), info="one segment per line", lines=4, min_width=280)
-                    for field in fields
-                )
+                look = {"info": "one segment per line", "lines": 4, "min_width": 280}
+                boxes = [
+                    gradio.Textbox(label=side.capitalize(), visible=side == _fields(first)[0], **look)
+                    for side in _SIDES
+                ]
+                boxes.append(gradio.Textbox(label="Translation", **look))
             text_button = gradio.Button("Score", variant="primary")
-            gradio.Examples([list(example) for example in examples], [first, second, lang_pair])
+            gradio.Examples([list(example) for example in examples], [*boxes, lang_pair])
         with gradio.Tab("File"):
-            layout = f"Rows of {fields[0]} TAB {fields[1]} without a header, or .jsonl with these keys"
-            file = gradio.File(label=f"{layout}; at most {MAX_ROWS:,} rows", file_types=[".tsv", ".txt", ".jsonl"])
+            file = gradio.File(label=_layout(first), file_types=[".tsv", ".txt", ".jsonl"])
             file_button = gradio.Button("Score", variant="primary")
         summary = gradio.Markdown(_NOTHING_YET, container=True, min_height=110)
         scored = gradio.State()
         with gradio.Column(visible=False) as results:
             shown = {"label": "Segments", "wrap": True, "max_height": 360, "column_widths": _WIDTHS}
             table = gradio.Dataframe(interactive=False, **shown)
-            with gradio.Column() as picture:
-                info = "a number and Enter, or a click in the table; long segments are best read as a download"
-                number = gradio.Number(1, label="Heatmap of segment", info=info, precision=0, minimum=1)
-                shown = {"label": "Heatmap", "show_label": False, "buttons": ["download", "fullscreen"]}
-                image = gradio.Image(format="png", interactive=False, **shown)
+            info = "a number and Enter, or a click in the table"
+            number = gradio.Number(1, label="Heatmap of segment", info=info, precision=0, minimum=1)
+            picture = gradio.HTML("")
             signature = gradio.Textbox(label="Signature", info="pins the scores", interactive=False, buttons=["copy"])
         outputs = [table, summary, signature, number, results, scored]
         pressed = {"outputs": outputs, "show_progress_on": summary, **queue}
         runs = [
-            text_button.click(score_text, [first, second, lang_pair, chosen], api_name="score", **pressed),
+            text_button.click(score_text, [*boxes, lang_pair, chosen], api_name="score", **pressed),
             file_button.click(score_file, [file, lang_pair, chosen], api_name="score_file", **pressed),
         ]
-        drawn = {"fn": heatmap, "inputs": [scored, number], "outputs": [image, picture], **queue}
+        chosen.change(sides, chosen, [*boxes[:2], file], api_visibility="private", show_progress="hidden")
+        drawn = {"fn": draw, "inputs": [scored, number], "outputs": picture, **queue}
         for run in runs:
             run.success(api_visibility="private", **drawn)
             run.failure(cleared, None, [summary, results], api_visibility="private")
@@ -230,37 +219,20 @@ def metric_app(name: str) -> "gradio.Blocks":
 
     Raises:
         InputError: an unknown metric.
-        MTMetricsError: gradio is not installed.
+        MTMetricsError: gradio is not installed, or no preset works here.
     """
     path = Path(metric_path(name)) / "app.py"
     require_extra("app", "a demo")
     return runpy.run_path(str(path))["build"]()
 
 
-def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
-    """Starts a server for an app and returns at once; ``block_thread()`` of the app waits for Ctrl-C.
+def _fields(offer: Offer) -> tuple[str, str]:
+    return offer.side, "translation"
 
-    It listens on loopback, unless ``GRADIO_SERVER_NAME`` says otherwise, as it does in a Space. An upload has a limit,
-    and no file but the uploads and the pictures is given out.
 
-    Args:
-        app: what `build_demo` returned.
-        port: TCP port; None for the first free one from 7860 up.
-
-    Raises:
-        MTMetricsError: the port is taken.
-    """
-    import gradio
-
-    # The bold fonts that gradio brings lack most letters, so that a word would be set in two fonts.
-    theme = gradio.themes.Default(font=("system-ui", "sans-serif"), font_mono=("ui-monospace", "monospace"))
-    bounds = {"max_file_size": MAX_BYTES, "share": False}
-    try:
-        app.launch(server_port=port, theme=theme, quiet=True, prevent_thread_lock=True, **bounds)
-    except OSError as error:
-        taken = port or "7860 and those after it"
-        raise MTMetricsError(f"port {taken}: cannot be used ({error}); choose another one") from error
-    return app
+def _layout(offer: Offer) -> str:
+    first, second = _fields(offer)
+    return f"Rows of {first} TAB {second} without a header, or .jsonl with these keys; at most {MAX_ROWS:,} rows"
 
 
 @contextlib.contextmanager
@@ -287,13 +259,13 @@ def _bounded(rows: Iterable[list[str]]) -> list[list[str]]:
     return read
 
 
-def _table(scored: ScoredRows, fields: Sequence[str]) -> Any:
+def _table(scored: ScoredRows) -> Any:
     """The segments as a table that shows four decimals and holds all."""
     import pandas
 
     # The score stands before the texts, where a phone shows it.
     columns: dict[str, Any] = {"segment": range(1, len(scored.rows) + 1), "score": scored.result.segments}
-    columns |= dict(zip(fields, zip(*scored.rows, strict=True), strict=True))
+    columns |= dict(zip(scored.fields, zip(*scored.rows, strict=True), strict=True))
     columns |= scored.result.parts
     return pandas.DataFrame(columns).style.format(dict.fromkeys(["score", *scored.result.parts], "{:.4f}"))
 

@@ -1,53 +1,91 @@
-"""The transport plan between the words of two texts, for people to read."""
+"""What was matched with what, for people to read: transport plans, greedy matches, attention."""
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mtmetrics.models.words import TextUnits, spans_of
+
+Cells = Literal["cost", "cosine", "attention"]
+
 
 class Units(NamedTuple):
-    """k words of a text in reading order, and the (rows, k) share of each in the rows of its vectors; rows sum to 1."""
+    """k words of a text in reading order, the characters (k, 2) where they stand, and the (rows, k) share of each in
+    the rows of its vectors; rows sum to 1."""
 
     words: list[str]
+    spans: np.ndarray
     shares: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
 class Alignment:
-    """How the mass of a source was moved to its translation.
+    """What a metric matched: a cell for each word (or piece) of one side and each of the other.
+
+    What the values of the cells mean is said by `cells`:
+
+    * ``"cost"``: the distance that the mass moves; where none moves, the mean distance of the two words' vectors.
+    * ``"cosine"``: of the vectors of two pieces.
+    * ``"attention"``: how much a network that looks from one piece to all of the other side looks at that one, the mean
+      of both directions.
 
     Attributes:
-        source: n words of the source that hold mass, in reading order, special tokens among them.
+        source: n words of the source, or of the reference, in reading order, special tokens among them.
         prediction: m words of the translation.
-        flow: (n, m) float64 share of the mass that moves from word to word; it sums to 1 (to less after partial
-            transport).
-        cost: (n, m) float64 distance that it moves; where no mass moves, the mean distance of the two words' vectors.
+        mass: (n, m) float64, at least 0. Of transport the share of the mass that moves from word to word, which sums
+            to 1 (to less after partial transport); of greedy matching the share of the score that the match has, which
+            sums to 1; of attention the same as the values, scaled to the sum 1.
+        values: (n, m) float64.
+        cells: what the values are.
+        source_spans: (n, 2) first character of each word of the source and the one behind its last; both 0 for special
+            tokens.
+        spans: (m, 2) the same of the translation.
+        unrelated: of costs, the one between vectors that have nothing in common (at right angles).
     """
 
     source: list[str]
     prediction: list[str]
-    flow: np.ndarray
-    cost: np.ndarray
+    mass: np.ndarray
+    values: np.ndarray
+    cells: Cells
+    source_spans: np.ndarray
+    spans: np.ndarray
+    unrelated: float = 1.0
+
+    @classmethod
+    def nothing(cls, cells: Cells) -> "Alignment":
+        """That of a text without words."""
+        return cls([], [], np.zeros((0, 0)), np.zeros((0, 0)), cells, spans_of([]), spans_of([]))
+
+    def without_special_tokens(self) -> "Alignment":
+        """The words alone; the mass of what is left out is left out."""
+        rows, columns = (np.flatnonzero(spans[:, 1]) for spans in (self.source_spans, self.spans))
+        words = [self.source[row] for row in rows], [self.prediction[column] for column in columns]
+        matrices = (matrix[np.ix_(rows, columns)] for matrix in (self.mass, self.values))
+        spans = self.source_spans[rows], self.spans[columns]
+        return Alignment(*words, *matrices, self.cells, *spans, self.unrelated)
 
     @property
-    def distance(self) -> float:
-        """The Word Mover's Distance: the sum of flow times cost."""
-        return float((self.flow * self.cost).sum())
+    def total(self) -> float:
+        """The sum of mass times value: the Word Mover's Distance, or the score of greedy matching (of BERTScore the
+        mean of precision and recall)."""
+        return float((self.mass * self.values).sum())
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain lists ``source``, ``prediction``, ``flow`` and ``cost`` (one row per source word), and ``distance``."""
-        matrices = {"flow": self.flow.tolist(), "cost": self.cost.tolist()}
-        return {"source": self.source, "prediction": self.prediction, **matrices, "distance": self.distance}
+        """Plain data: ``cells``, ``source``, ``prediction``, ``mass`` and ``values`` (one row per word of the source),
+        and ``total``."""
+        matrices = {"mass": self.mass.tolist(), "values": self.values.tolist()}
+        words = {"cells": self.cells, "source": self.source, "prediction": self.prediction}
+        return words | matrices | {"total": self.total}
 
 
-def ngram_units(words: Sequence[str], positions: np.ndarray, weights: np.ndarray, n: int) -> Units:
+def ngram_units(text: TextUnits, positions: np.ndarray, weights: np.ndarray, n: int) -> Units:
     """Shares of words in the n-grams of a text, made as `mtmetrics.models.packed.PackedTokens.ngrams` makes them.
 
     Args:
-        words: all words of the text; those without a token are left out.
-        positions: (t,) for each token the number of its word.
+        text: all words of the text; those without a token are left out.
+        positions: (t,) for each token that is kept the number of its word.
         weights: (t,) weights of the tokens.
         n: tokens per n-gram.
     """
@@ -58,10 +96,12 @@ def ngram_units(words: Sequence[str], positions: np.ndarray, weights: np.ndarray
     for step in range(size):
         tokens = np.arange(count) + step
         np.add.at(shares, (np.arange(count), column[tokens]), weights[tokens])
-    return Units([words[number] for number in present], shares / shares.sum(1, keepdims=True))
+    return Units([text.words[number] for number in present], text.spans[present], shares / shares.sum(1, keepdims=True))
 
 
-def word_plan(source: Units, prediction: Units, flow: np.ndarray, cost: np.ndarray) -> Alignment:
+def word_plan(
+    source: Units, prediction: Units, flow: np.ndarray, cost: np.ndarray, unrelated: float = 1.0
+) -> Alignment:
     """Sums a plan between n and m n-grams, (n, m) flow and cost, up to one between words; the distance stays the
     same."""
     x, y = source.shares, prediction.shares
@@ -69,4 +109,32 @@ def word_plan(source: Units, prediction: Units, flow: np.ndarray, cost: np.ndarr
     with np.errstate(invalid="ignore", divide="ignore"):
         paid = (x.T @ (flow * cost) @ y) / moved
     idle = (x.T @ cost @ y) / np.outer(x.sum(0), y.sum(0))
-    return Alignment(source.words, prediction.words, moved, np.where(moved > 0, paid, idle))
+    values = np.where(moved > 0, paid, idle)
+    return Alignment(source.words, prediction.words, moved, values, "cost", source.spans, prediction.spans, unrelated)
+
+
+def greedy_plan(
+    source: TextUnits, prediction: TextUnits, cosines: np.ndarray, *directions: tuple[int, np.ndarray]
+) -> Alignment:
+    """Each piece is matched with the most similar one of the other side.
+
+    Args:
+        source: n pieces.
+        prediction: m pieces.
+        cosines: (n, m) between them.
+        *directions: 0 and the (n,) masses of the source's pieces, which look for a partner among the translation's
+            (recall), 1 and the (m,) masses of these (precision), or both; the directions count alike.
+    """
+    mass = np.zeros(cosines.shape)
+    for side, masses in directions:
+        own, best = np.arange(len(masses)), cosines.argmax(1 - side)
+        np.add.at(mass, (own, best) if side == 0 else (best, own), masses / masses.sum() / len(directions))
+    values = cosines.astype(np.float64)
+    return Alignment(source.words, prediction.words, mass, values, "cosine", source.spans, prediction.spans)
+
+
+def attention_plan(source: TextUnits, prediction: TextUnits, forth: np.ndarray, back: np.ndarray) -> Alignment:
+    """Attention of n pieces to m, (n, m) with rows of sum 1, and of m pieces to n, (m, n)."""
+    attention = (forth.astype(np.float64) + back.astype(np.float64).T) / 2.0
+    mass = attention / attention.sum()
+    return Alignment(source.words, prediction.words, mass, attention, "attention", source.spans, prediction.spans)

@@ -10,6 +10,7 @@ from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_la
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, positive
 from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, replicate, torch_dtype
+from mtmetrics.models.words import spans_of
 
 if TYPE_CHECKING:
     import torch
@@ -106,6 +107,29 @@ class LanguageModel:
         means, lengths, cut = zip(*found, strict=True) if found else ((), (), ())
         return np.array(means, dtype=np.float64), np.array(lengths, dtype=np.int64), np.array(cut, dtype=bool)
 
+    def token_losses(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each text the (k, 2) spans of its tokens, and their (k,) negative log-likelihoods in nats, 0 for a first
+        token that is not scored; without the end of the text."""
+        encoded = self.tokenizer(
+            list(texts),
+            add_special_tokens=False,
+            truncation=True,
+            max_length=self.max_length,
+            return_offsets_mapping=True,
+        )
+        ids = encoded["input_ids"]
+        rows = [self._framed(text) for text in ids]
+        found = [np.zeros(len(text)) for text in ids]
+
+        def compute(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+            for number, losses in zip(numbers, _token_losses(network, batch, mask).double().cpu().numpy(), strict=True):
+                own = found[number][0 if self._starts(ids[number]) else 1 :]
+                scored = min(len(own), len(rows[number]) - 1)  # at the limit a start token leaves no room for the last
+                own[:scored] = losses[:scored]
+
+        self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
+        return [(spans_of(spans), losses) for spans, losses in zip(encoded["offset_mapping"], found, strict=True)]
+
     def _score(self, texts: list[str]) -> list[tuple[float, int, bool]]:
         encoded = self.tokenizer(texts, add_special_tokens=False, truncation=True, max_length=self.max_length)
         ids = encoded["input_ids"]
@@ -122,9 +146,11 @@ class LanguageModel:
             for number, row in enumerate(ids)
         ]
 
+    def _starts(self, ids: list[int]) -> bool:
+        return self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
+
     def _framed(self, ids: list[int]) -> list[int]:
-        wanted = self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
-        row = [self._start, *ids] if wanted else ids
+        row = [self._start, *ids] if self._starts(ids) else ids
         return [*row, self._end] if self.end_token and ids and len(row) < self.max_length else row[: self.max_length]
 
 
@@ -134,12 +160,16 @@ def _inside(config: Any, number: int | None, other: int | None) -> int | None:
     return number if number is None or number < config.vocab_size else other
 
 
-def _log_likelihoods(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", power: float) -> np.ndarray:
+def _token_losses(network: Any, batch: "torch.Tensor", mask: "torch.Tensor") -> "torch.Tensor":
+    """(B, L - 1) of all tokens but the first."""
     import torch
 
     logits = network(input_ids=batch, attention_mask=mask).logits[:, :-1].float()
-    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch[:, 1:], reduction="none")
-    counted = mask[:, 1:]
+    return torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch[:, 1:], reduction="none")
+
+
+def _log_likelihoods(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", power: float) -> np.ndarray:
+    losses, counted = _token_losses(network, batch, mask), mask[:, 1:]
     return -((losses * counted).sum(1) / counted.sum(1) ** power).double().cpu().numpy()
 
 

@@ -2,9 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mtmetrics.models.words import TextUnits
 
 
 def distinct(texts: Sequence[Hashable]) -> tuple[list[Any], np.ndarray]:
@@ -174,7 +177,6 @@ class WordEncoder(Encoder, Protocol):
     vocabulary_size: int
     word_table: np.ndarray
 
-    def text_words(self, text: str, language: str | None = None) -> tuple[list[str], np.ndarray]:
-        """The words of a text in reading order, special tokens among them, and the number of its word for each row of
-        its vectors."""
+    def text_words(self, text: str, language: str | None = None) -> "TextUnits":
+        """The words of a text in reading order, special tokens among them; a token for each row of its vectors."""
         ...

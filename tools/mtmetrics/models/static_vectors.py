@@ -1,6 +1,7 @@
 """Static word vectors: one vector per word, whatever stands around it."""
 
 import itertools
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 from mtmetrics.artifacts.models import fingerprint, model_label
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.packed import Language, PackedTokens, distinct
-from mtmetrics.models.words import is_unspaced
+from mtmetrics.models.words import TextUnits, is_unspaced, spans_of
 from mtmetrics.textio import iter_lines
 
 
@@ -47,33 +48,38 @@ class StaticVectors:
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
         """Packed vectors of the distinct texts, one row per known word."""
         unique, index = distinct(texts)
-        ids = [np.array([number for _, number in self._lookup(text)], dtype=np.int64) for text in unique]
+        ids = [np.array([number for *_, number in self._lookup(text)], dtype=np.int64) for text in unique]
         vectors = self._vectors[np.concatenate([np.zeros(0, dtype=np.int64), *ids])].astype(np.float32)
         words = [np.arange(len(row)) for row in ids]
         return PackedTokens.of_tokens(vectors, ids, words, index, np.zeros(len(ids), dtype=bool))
 
-    def text_words(self, text: str, language: str | None = None) -> tuple[list[str], np.ndarray]:
-        """The known words of a text as they are written there, and 0, 1, 2, ... for their rows."""
-        words = [word for word, _ in self._lookup(text)]
-        return words, np.arange(len(words))
+    def text_words(self, text: str, language: str | None = None) -> TextUnits:
+        """The known words of a text as they are written there, each with a row of its own."""
+        spans = [(begin, begin + len(word)) for begin, word, _ in self._lookup(text)]
+        return TextUnits([text[slice(*span)] for span in spans], spans_of(spans), np.arange(len(spans)))
 
-    def _lookup(self, text: str) -> Iterator[tuple[str, int]]:
-        for chunk in text.split():
-            if (number := self._number(chunk)) is not None:
-                yield chunk, number
+    def _lookup(self, text: str) -> Iterator[tuple[int, str, int]]:
+        """Known words: first character, word, number."""
+        for chunk in re.finditer(r"\S+", text):
+            begin = chunk.start()
+            if (number := self._number(chunk[0])) is not None:
+                yield begin, chunk[0], number
                 continue
-            for _, run in itertools.groupby(chunk, lambda letter: (_is_punctuation(letter), is_unspaced(letter))):
-                yield from self._longest_words("".join(run))
+            groups = itertools.groupby(chunk[0], lambda letter: (_is_punctuation(letter), is_unspaced(letter)))
+            for _, letters in groups:
+                run = "".join(letters)
+                yield from self._longest_words(run, begin)
+                begin += len(run)
 
-    def _longest_words(self, run: str) -> Iterator[tuple[str, int]]:
+    def _longest_words(self, run: str, start: int) -> Iterator[tuple[int, str, int]]:
         if (number := self._number(run)) is not None:
-            yield run, number
+            yield start, run, number
             return
         begin = 0
         while begin < len(run) and is_unspaced(run[begin]):
             for end in range(min(len(run), begin + self._longest), begin, -1):
                 if (number := self._number(run[begin:end])) is not None:
-                    yield run[begin:end], number
+                    yield start + begin, run[begin:end], number
                     break
             begin = end
 

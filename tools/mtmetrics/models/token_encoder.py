@@ -27,7 +27,7 @@ from mtmetrics.models.runner import (
     replicate,
     torch_dtype,
 )
-from mtmetrics.models.words import is_unspaced, text_words
+from mtmetrics.models.words import TextUnits, is_unspaced, text_words
 
 if TYPE_CHECKING:
     import torch
@@ -134,9 +134,9 @@ class TokenEncoder:
             raise InputError(f"lang_pair is missing; {own}: pass one such as 'de-en' (lang_pair=, or --lp)")
         return self._readers.get(language or "", self.tokenizer)
 
-    def text_words(self, text: str, language: str | None = None) -> tuple[list[str], np.ndarray]:
-        """The words of a text, see `mtmetrics.models.words.text_words`."""
-        return text_words(self.tokenizer_for(language), text, self.max_length)
+    def text_words(self, text: str, language: str | None = None, *, pieces: bool = False) -> TextUnits:
+        """The words of a text, or its pieces, see `mtmetrics.models.words.text_words`."""
+        return text_words(self.tokenizer_for(language), text, self.max_length, pieces=pieces)
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
         """Packed vectors of the distinct ones of N texts in order of first appearance, special tokens included.
@@ -258,6 +258,7 @@ class LayerView:
         self.depth, self.dtype = tokens.depth, tokens.dtype
         self.dim = tokens.dim // len(layers)
         self._columns = slice(position * self.dim, (position + 1) * self.dim)
+        self.text_words = tokens.text_words
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
         """Packed vectors of the distinct texts."""

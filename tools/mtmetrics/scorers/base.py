@@ -14,11 +14,13 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import InputReport, as_texts, check, choice, language_pair, positive
 from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import KINDS, Level, Remapping
+from mtmetrics.matching.faults import Evidence, Fault, match_evidence, word_faults
 from mtmetrics.matching.pairs import cosines
-from mtmetrics.matching.plan import Alignment
+from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.matching.workers import Later
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.runner import tell
+from mtmetrics.models.words import TextUnits
 from mtmetrics.scorers.pool import ModelPool
 
 CHUNK_LINES = 1024
@@ -239,11 +241,46 @@ class Scorer(abc.ABC):
         Raises:
             InputError: as `score`; several references per segment; or the metric, as it is set up, matches no words.
         """
+        _ = self.cells
         texts, checked = check(**{self.compares: others}, predictions=predictions)
         return list(self._align(as_texts(self.compares, texts), checked))
 
-    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
+    def faults(self, predictions: Sequence[str], alignments: Sequence[Alignment]) -> list[list[Fault]]:
+        """Which words of the translations the scores suffer from.
+
+        Args:
+            predictions: n translations.
+            alignments: of these, from `align`.
+
+        Returns:
+            For each translation all its words in reading order, with their severity (0 to 1) and their share (sum 1) of
+            what its words take away from the score: the cost of what each was matched with and, where the metric has a
+            language model, the loss of that, weighted as in the score. The part of sentence vectors is no word's.
+
+        Raises:
+            InputError: the columns are of unequal length; or the metric, as it is set up, matches no words, or gives
+                attention, which says where a network looks, not what it finds wrong.
+        """
+        if self.cells == "attention":
+            raise InputError("faults: attention says where a network looks, not which words it finds wrong")
+        if len(alignments) != len(predictions):
+            raise InputError(f"faults: {len(predictions)} predictions, but {len(alignments)} alignments")
+        evidence = self.evidence(list(predictions), alignments)
+        return [word_faults(text, found) for text, found in zip(predictions, evidence, strict=True)]
+
+    @property
+    def cells(self) -> Cells:
+        """What the values of the alignments mean; an `InputError` where the metric, as it is set up, matches no
+        words."""
         raise InputError("alignments: this metric compares whole texts, so there is nothing to align")
+
+    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
+        """The alignments of checked texts; called only where there are `cells`."""
+        raise NotImplementedError
+
+    def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
+        """What speaks against the words of each translation."""
+        return [[match_evidence(alignment)] for alignment in alignments]
 
 
 def joined(results: Sequence[MetricResult]) -> MetricResult:
@@ -304,6 +341,16 @@ def text_languages(columns: Sequence[list[str]], languages: Sequence[str | None]
     """The language of each text of columns, laid end to end: the first column's, then that of all others."""
     first, rest = languages
     return [first] * len(columns[0]) + [rest] * sum(map(len, columns[1:]))
+
+
+def pieces(
+    encoder: Any, packed: PackedTokens, texts: Sequence[str], language: str | None, *, special_tokens: bool = False
+) -> Iterator[tuple[np.ndarray, TextUnits]]:
+    """The vectors of each text's tokens, and what they are; none of a blank text."""
+    for number, text in enumerate(texts):
+        tokens = packed.take(slice(number, number + 1))
+        kept = np.flatnonzero((tokens.words >= 0) | special_tokens if text.strip() else [])
+        yield tokens.vectors[kept], encoder.text_words(text, language, pieces=True).take(kept)
 
 
 def cut(*sides: PackedTokens) -> np.ndarray:

@@ -1,6 +1,7 @@
 """BERTR: how much of the reference is covered by the translation, in the space of a contextual encoder (Mathur et al.,
 2019)."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -9,6 +10,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.greedy import bertr
+from mtmetrics.matching.plan import Alignment, Cells, greedy_plan
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import (
     AGAINST,
@@ -19,6 +21,7 @@ from mtmetrics.scorers.base import (
     encoded_together,
     encoder_table,
     languages,
+    pieces,
     preset_map,
     worker_count,
 )
@@ -129,6 +132,24 @@ class BERTR(Scorer):
             recall = bertr(packed.normalized(), first, special_tokens=self.special_tokens, threads=self.workers)
             results.append(ChunkScores(recall, {}, cut(first, packed), np.isnan(recall)))
         return results
+
+    @property
+    def cells(self) -> Cells:
+        """Cosines."""
+        return "cosine"
+
+    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
+        first, packed = encoded_together(self.encoder, [others, predictions], self.column_languages)
+        if self.remapping is not None:
+            first = first.with_vectors(self.remapping.apply)
+        first, packed = first.normalized(), packed.normalized()
+        columns = zip((first, packed), (others, predictions), self.column_languages, strict=True)
+        sides = (pieces(self.encoder, *column, special_tokens=self.special_tokens) for column in columns)
+        for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
+            if x_pieces.words and y_pieces.words:
+                yield greedy_plan(x_pieces, y_pieces, x @ y.T, (0, np.ones(len(x))))
+            else:
+                yield Alignment.nothing("cosine")
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return 0.0, {}

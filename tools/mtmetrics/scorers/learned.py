@@ -1,7 +1,7 @@
 """BiLSTM, BiLSTM with attention, and ESIM: networks trained on human judgements (Mathur et al., 2019, Sec. 3.2)."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,10 +11,11 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
+from mtmetrics.matching.plan import Alignment, Cells, attention_plan
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, text_languages, worker_count
+from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, pieces, text_languages, worker_count
 from mtmetrics.scorers.pool import ModelPool, dtype_name, model_name, signature
 
 if TYPE_CHECKING:
@@ -208,14 +209,22 @@ class LearnedScore(Scorer):
 
         scores = np.empty(pairs.shape[1])
         features = self._features(pieces.tokens, pairs)
-        lengths = pieces.lengths[pairs]
         with torch.inference_mode():
-            for batch in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
-                sides = (pieces.padded(side[batch], self.network.width * len(self.network.members)) for side in pairs)
+            for batch, sides in self._batches(pieces, pairs):
                 given = torch.from_numpy(features[batch]).to(self.device) if self.network.features else None
-                sizes = tuple(torch.from_numpy(side[batch]).to(self.device) for side in lengths)
-                scores[batch] = self.network(*(side.to(self.device) for side in sides), sizes, given).cpu().numpy()
+                scores[batch] = self.network(*sides, given).cpu().numpy()
         return scores
+
+    def _batches(self, pieces: "Pieces", pairs: np.ndarray) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
+        """Numbers of pairs of like length, and what the network takes of them: both sides, padded, and their
+        lengths."""
+        import torch
+
+        lengths = pieces.lengths[pairs]
+        width = self.network.width * len(self.network.members)
+        for batch in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
+            sides = (pieces.padded(side[batch], width).to(self.device) for side in pairs)
+            yield batch, (*sides, tuple(torch.from_numpy(side[batch]).to(self.device) for side in lengths))
 
     def _features(self, tokens: PackedTokens, pairs: np.ndarray) -> np.ndarray:
         """(n, f) features of (2, n) pairs of texts."""
@@ -239,14 +248,50 @@ class BiLSTM(LearnedScore):
 
     metric = "bilstm"
 
+    @property
+    def cells(self) -> Cells:
+        """An `InputError`."""
+        raise InputError("alignments: BiLSTM reads each side by itself; use bilstm_attention or esim")
 
-class BiLSTMAttention(LearnedScore):
+
+class AttentiveScore(LearnedScore):
+    """A network in which the pieces of each side attend to those of the other."""
+
+    @property
+    def cells(self) -> Cells:
+        """Attention."""
+        return "attention"
+
+    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
+        import torch
+
+        columns = others, predictions
+        tokens = self.encoder.encode([*others, *predictions], text_languages(columns, self.column_languages))
+        read, pairs = Pieces(tokens), tokens.index.reshape(2, -1)
+        filled = np.flatnonzero((read.lengths[pairs] > 0).all(0))
+        found = {}
+        with torch.inference_mode():
+            for batch, sides in self._batches(read, pairs[:, filled]):
+                forth, back = (attention.cpu().numpy() for attention in self.network.attentions(*sides))
+                found |= {int(filled[number]): (forth[row], back[row]) for row, number in enumerate(batch)}
+        packed = zip(tokens.split(len(others)), columns, self.column_languages, strict=True)
+        units = (pieces(self.encoder, *column) for column in packed)
+        for number, ((_, x), (_, y)) in enumerate(zip(*units, strict=True)):
+            if x.words and y.words:
+                forth, back = found[number]
+                n, m = len(x.words), len(y.words)
+                yield attention_plan(x, y, forth[:n, :m], back[:m, :n])
+            else:
+                yield Alignment.nothing("attention")
+
+
+class BiLSTMAttention(AttentiveScore):
     """The words of each side attend to those of the other."""
 
     metric = "bilstm_attention"
 
 
-class ESIM(LearnedScore):
+class ESIM(AttentiveScore):
     """The Enhanced Sequential Inference Model."""
 
     metric = "esim"

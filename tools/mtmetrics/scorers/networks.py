@@ -90,11 +90,16 @@ def mask(lengths: torch.Tensor, width: int) -> torch.Tensor:
     return torch.arange(width, device=lengths.device) < lengths[:, None]
 
 
+def attention(queries: torch.Tensor, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """(B, n, m) how much each position attends to each of the other side: the softmax of the products of queries and
+    states, at `real` positions."""
+    return (queries @ states.transpose(1, 2)).masked_fill(~real[:, None, :], -torch.inf).softmax(-1)
+
+
 def attended(queries: torch.Tensor, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """(B, n, d) what each position attends to on the other side (Mathur et al., 2019, Eq. 7 to 9): means of its
-    (B, m, d) states at `real` positions, weighted by the softmax of their products with the queries."""
-    products = queries @ states.transpose(1, 2)
-    return products.masked_fill(~real[:, None, :], -torch.inf).softmax(-1) @ states
+    """(B, n, d) what each position attends to on the other side (Mathur et al., 2019, Eq. 7 to 9): the mean of its
+    (B, m, d) states, weighted by `attention`."""
+    return attention(queries, states, real) @ states
 
 
 def averages(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
@@ -283,6 +288,20 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
             own = slice(number * self.width, (number + 1) * self.width)
             scores.append(member(other[:, :, own], prediction[:, :, own], lengths, standard))
         return torch.stack(scores).mean(0)
+
+    def attentions(
+        self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """(B, n, m) and (B, m, n) attention between the sides, as `attention`, the mean over the networks; of networks
+        that have one, else as `forward`."""
+        found = []
+        for number, member in enumerate(self.members):
+            own = slice(number * self.width, (number + 1) * self.width)
+            sides = states_of_both(member.pairs.encoder, (other[:, :, own], prediction[:, :, own]), lengths)
+            masks = [mask(sizes, side.shape[1]) for side, sizes in zip(sides, lengths, strict=True)]
+            found.append((attention(*sides, masks[1]), attention(*sides[::-1], masks[0])))
+        forth, back = zip(*found, strict=True)
+        return torch.stack(forth).mean(0), torch.stack(back).mean(0)
 
     @classmethod
     def read(cls, folder: Path) -> "Regressor":

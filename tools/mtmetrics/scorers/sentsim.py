@@ -11,17 +11,21 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, number
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances
-from mtmetrics.matching.transport import euclidean_distances, word_mover_distances
+from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, word_plan
+from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
+from mtmetrics.models.words import TextUnits
 from mtmetrics.scorers.base import (
     ChunkScores,
     MetricResult,
     Scorer,
     cut,
+    encoded_together,
     joined,
     languages,
+    pieces,
     text_cosines,
     text_languages,
     worker_count,
@@ -282,11 +286,44 @@ class SentSim(Scorer):
             return word_mover_distances(x, y, euclidean_distances, workers=self.workers)
         return sentence_mover_distances(x, y)
 
+    @property
+    def cells(self) -> Cells:
+        """Cosines with the part ``bertscore``, costs with ``wmd``; an `InputError` without both."""
+        if "bertscore" in self.parts:
+            return "cosine"
+        return "cost" if "wmd" in self.parts else super().cells
+
+    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
+        cells, columns = self.cells, (others, predictions)
+        packed = encoded_together(self.words, columns, self.column_languages)
+        if cells == "cosine" or self.normalize_vectors:
+            packed = [side.normalized() for side in packed]
+        sides = (
+            pieces(self.words, *column, special_tokens=cells == "cosine")
+            for column in zip(packed, columns, self.column_languages, strict=True)
+        )
+        for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
+            # Special tokens may be partners, but look for none.
+            masses = [(units.spans[:, 1] > 0).astype(np.float64) for units in (x_pieces, y_pieces)]
+            if not all(mass.any() for mass in masses):
+                yield Alignment.nothing(cells)
+            elif cells == "cosine":
+                yield greedy_plan(x_pieces, y_pieces, x @ y.T, *enumerate(masses))
+            else:
+                cost = euclidean_distances(x, y)
+                flow, _ = optimal_flow(cost, *(mass / mass.sum() for mass in masses))
+                unrelated = float(np.sqrt(sum((side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y))))
+                yield word_plan(_each(x_pieces), _each(y_pieces), flow, cost, unrelated)
+
     def _floor(self) -> tuple[float, dict[str, float]]:
         if self.normalize == "batch":  # put right when the call is over
             return -np.inf, {name: _FLOORS.get(name, 0.0) for name in self.parts}
         worst = {name: self.bounds[name][1] if name in _DISTANCES else _FLOORS[name] for name in self.parts}
         return sum(self.weights), worst
+
+
+def _each(pieces: TextUnits) -> Units:
+    return Units(pieces.words, pieces.spans, np.eye(len(pieces.words)))
 
 
 def _models(bundle: Preset, setting: Any, pair: tuple[str, str] | None) -> tuple[Setting, str, dict[str, Any]]:

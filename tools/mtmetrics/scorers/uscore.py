@@ -1,7 +1,7 @@
 """UScore: word level and sentence level, both without supervision (Belouadi and Eger, 2023)."""
 
 import functools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +9,8 @@ import numpy as np
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
-from mtmetrics.matching.plan import Alignment
+from mtmetrics.matching.faults import Evidence
+from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.translator import Translator
@@ -199,7 +200,8 @@ class UScore(Scorer):
             encoder = pool.encoder(table["model"], layer=table.get("layer"), revision=table.get("revision"))
             remapping = preset_map(bundle, pool, encoder, lang_pair, kind=map, maps=maps)
             model = models.get("language_model")
-            words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, workers=workers)
+            shared = {"lang_pair": lang_pair, "workers": workers}
+            words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, **shared)
         options = {"combine": combine, "weights": weights, "without": gone, "lang_pair": lang_pair}
         return cls(words, models.get("translation"), models.get("sentences"), **options)
 
@@ -270,10 +272,17 @@ class UScore(Scorer):
         return packed
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
-        if self.words is None:
-            yield from super()._align(others, predictions)
-            return
-        yield from self.words.align(others, predictions)
+        """With the sources, not with the pseudo-references."""
+        return self.words._align(others, predictions)
+
+    @property
+    def cells(self) -> Cells:
+        """Costs; an `InputError` without the word level."""
+        return super().cells if self.words is None else self.words.cells
+
+    def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
+        weights = self.word_weights["wmd"], self.word_weights.get("lm", 0.0)
+        return self.words.weighted_evidence(predictions, alignments, *weights)
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         floors = {"snt": -1.0}

@@ -12,7 +12,8 @@ from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, number, positive
 from mtmetrics.maps.remapping import Remapping, Sides
-from mtmetrics.matching.plan import Alignment, Units, ngram_units, word_plan
+from mtmetrics.matching.faults import Evidence, loss_evidence, match_evidence
+from mtmetrics.matching.plan import Alignment, Cells, Units, ngram_units, word_plan
 from mtmetrics.matching.transport import (
     DISTANCES,
     Distance,
@@ -42,6 +43,8 @@ Side = Literal["source", "target"]
 Pieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
+# Of vectors at right angles.
+_UNRELATED: dict[Distance, float] = {"sqeuclidean": 2.0, "euclidean": 2.0**0.5, "cosine": 1.0}
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
 # What has no effect on the comparison of sentence vectors.
 _OF_WORDS = ("pieces", "ngram", "distance", "weights", "drop_rate")
@@ -300,27 +303,54 @@ class XMoverScore(Scorer):
         parts = {self.similarity: values, "lm": lm}
         return ChunkScores(self._combine(values, lm), parts, truncated, np.isnan(values))
 
-    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
+    @property
+    def cells(self) -> Cells:
+        """Costs; an `InputError` with ``similarity="cosine"``."""
         if self.similarity != "mover":
             why = "similarity='cosine' compares whole texts, so there is nothing to align"
             raise InputError(f"alignments: {why}; use similarity='mover'")
-        for source, prediction in zip(others, predictions, strict=True):
-            x, x_units = self._units(source, "source")
-            y, y_units = self._units(prediction, "target")
-            if not (source.strip() and prediction.strip() and len(x.vectors) and len(y.vectors)):
-                yield Alignment([], [], np.zeros((0, 0)), np.zeros((0, 0)))
+        return "cost"
+
+    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
+        sides = zip(self._units(others, "source"), self._units(predictions, "target"), strict=True)
+        for (x, x_units), (y, y_units) in sides:
+            if not (len(x.vectors) and len(y.vectors)):
+                yield Alignment.nothing("cost")
                 continue
             cost = cost_matrix(x.vectors, y.vectors, self.distance)
             flow, _ = self._transport(cost, x.weights / x.weights.sum(), y.weights / y.weights.sum())
-            yield word_plan(x_units, y_units, flow, cost)
+            yield word_plan(x_units, y_units, flow, cost, _UNRELATED[self.distance])
 
-    def _units(self, text: str, side: Side) -> tuple[PackedTokens, Units]:
-        """The n-grams of one text, and the words that they are made of."""
+    def _units(self, texts: list[str], side: Side) -> Iterator[tuple[PackedTokens, Units]]:
+        """The n-grams of each text, none of a blank one, and the words that they are made of."""
         encoder, language = self._words(side), self._language(side)
-        words, positions = encoder.text_words(text, language)
-        tokens = dataclasses.replace(encoder.encode([text], language), words=positions)
-        kept = self._filtered(tokens, side)
-        return self.ngrams_of(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
+        encoded = encoder.encode(texts, language)
+        for place, text in enumerate(texts):
+            words = encoder.text_words(text, language)
+            tokens = dataclasses.replace(encoded.take(slice(place, place + 1)), words=words.positions)
+            if not text.strip():
+                tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
+            kept = self._filtered(tokens, side)
+            yield self.ngrams_of(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
+
+    def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
+        return self.weighted_evidence(predictions, alignments, 1.0, self.lm_weight)
+
+    def weighted_evidence(
+        self, predictions: list[str], alignments: Sequence[Alignment], weight: float, lm_weight: float
+    ) -> list[list[Evidence]]:
+        """What speaks against the words of translations, of which the parts ``mover`` and ``lm`` have these weights."""
+        best, *similarities = self._form.similarity(np.array([0.0, *(alignment.total for alignment in alignments)]))
+        evidence = [
+            [match_evidence(alignment, weight * (best - similarity))]
+            for alignment, similarity in zip(alignments, similarities, strict=True)
+        ]
+        if self.language_model is not None and lm_weight > 0:
+            lacks = lm_weight * (float(self._form.normalise_lm) - self.fluency(predictions)[0])
+            losses = self.language_model.token_losses(predictions)
+            for found, of_text, lack in zip(evidence, losses, lacks, strict=True):
+                found.append(loss_evidence(*of_text, -self.language_model.floor, lack))
+        return evidence
 
     def _combine(self, similarity: np.ndarray, lm: np.ndarray) -> np.ndarray:
         return similarity + (self.lm_weight if self.language_model is not None else 0.0) * lm

@@ -1,0 +1,92 @@
+"""What there is to score with: each metric and preset, what it compares with, its languages, whether it works here."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from mtmetrics.artifacts.models import model_folder
+from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
+from mtmetrics.errors import ArtifactError, MissingExtraError, MTMetricsError
+from mtmetrics.maps.files import is_local, mapped_pairs
+from mtmetrics.scorers.registry import Column, Metric, has_presets
+
+
+class Listed(NamedTuple):
+    """A metric with one of its presets.
+
+    Attributes:
+        metric: its name.
+        preset: the preset's name, empty where the metric has none.
+        compares_with: ``source``, ``reference`` or both.
+        languages: directions such as ``de-en``, or languages; ``any``, or none where the preset does not say.
+        offline: ``yes``, or ``no:`` and what is missing on this machine.
+    """
+
+    metric: str
+    preset: str
+    compares_with: list[str]
+    languages: list[str]
+    offline: str
+
+
+def listed(metric: Metric) -> Iterator[Listed]:
+    """A metric with each of its presets; loads nothing but what says that an extra is missing."""
+    columns = [_side(column) for column in metric.values]
+    if not has_presets(metric.name):
+        offline = "yes"
+        try:
+            metric.made_by()()
+        except MTMetricsError as error:
+            offline = f"no: {error}"
+        yield Listed(metric.name, "", columns, ["any"], offline)
+        return
+    fluency = metric.name == "fluency"  # the language models of another metric's presets
+    for name in preset_names("xmoverscore" if fluency else metric.name):
+        bundle = load_preset("xmoverscore" if fluency else metric.name, name)
+        settings = bundle.settings
+        if fluency:
+            settings = {"language_models": settings["language_models"], "languages": [*settings["language_models"]]}
+        only = metric.only(settings)
+        compared = columns if only is None else [_side(only)]
+        yield Listed(metric.name, name, compared, _languages(bundle, settings), _offline(bundle, settings))
+
+
+def _side(column: Column) -> str:
+    return column.removesuffix("s")
+
+
+def _languages(bundle: Preset, settings: Mapping[str, Any]) -> list[str]:
+    """The directions that have maps or that a preset was made for, else its languages; none where it does not say."""
+    if "lang_pair" in settings:
+        return [settings["lang_pair"]]
+    maps = settings.get("maps", {})
+    kind = maps.get("kind", "none")
+    pairs = mapped_pairs(bundle.path(maps.get("artifact", ".")), kind) if kind != "none" else []
+    english = any("minilm" in name.lower() for _, name in artifacts_of(settings))
+    return pairs or settings.get("languages") or (["en"] if english else [])
+
+
+def _offline(bundle: Preset, settings: Mapping[str, Any]) -> str:
+    """``yes``, or what is missing on this machine."""
+    named = list(artifacts_of(settings))
+    if not named:
+        return "no: names no model; train one"
+    for key, name in named:
+        try:
+            if key != "artifact":
+                model_folder(bundle.path(name), local_files_only=True)
+            elif not is_local(bundle.path(name)):
+                return f"no: lacks {name}"
+        except MissingExtraError as error:
+            return f"no: {error}"
+        except ArtifactError:
+            return f"no: lacks {name}"
+    return "yes"
+
+
+def artifacts_of(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The models and maps that the tables of a preset name, with the key that names each."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from artifacts_of(value)
+        elif key in ("model", "words", "sentences", "artifact"):
+            yield key, value
