@@ -28,7 +28,7 @@ from mtmetrics.evaluation.significance import (
 def _all_signs(monkeypatch: pytest.MonkeyPatch, n: int) -> np.ndarray:
     """Makes tests draw each of the 2^n permutations once."""
     every = np.array(list(itertools.product([1.0, -1.0], repeat=n)))
-    monkeypatch.setattr(significance, "sign_flips", lambda resamples, n, seed: [every[:100], every[100:]])
+    monkeypatch.setattr(significance, "sign_flips", lambda resamples, n, seed: [every[:50], every[50:]])
     return every
 
 
@@ -95,12 +95,12 @@ def _metrics(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return 5 + human + generator.normal(size=n), 100 * (human + 1.3 * generator.normal(size=n)), human
 
 
-@pytest.mark.parametrize("groups", [None, [0, 0, 0, 1, 1, 1, 2, 2]])
+@pytest.mark.parametrize("groups", [None, [0, 0, 0, 1, 1, 2, 2]])
 @pytest.mark.parametrize("name", COEFFICIENTS)
 def test_perm_both_of_all_permutations(name: str, groups: list[int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b, human = _metrics(8, seed=3)
+    a, b, human = _metrics(7, seed=3)
     b[-1] = b[-2]  # in some permutations the last group is tied on one side
-    every = _all_signs(monkeypatch, 8)
+    every = _all_signs(monkeypatch, 7)
     found = perm_both(a, b, human, coefficient=name, groups=groups, resamples=len(every)).value
     a, b = stats.zscore(a), stats.zscore(b)
 
