@@ -84,10 +84,6 @@ def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> 
     keywords.
 
     The first row is read at once, so that a missing or empty file is reported before any model is loaded.
-
-    Raises:
-        InputError: the arguments name no or contradicting files, or not what a metric compares with; a file is missing,
-            empty, of another length, or its first row cannot be used.
     """
     known = [find_metric(options["metric"]) for options in metrics]
     _require_files(args)
@@ -105,10 +101,6 @@ def read_systems(args: argparse.Namespace) -> Systems:
 
     One FILE is JSON Lines here, with the keys ``source``, ``reference`` or both, and ``outputs``, an object with the
     translation of each system.
-
-    Raises:
-        InputError: the arguments name no or contradicting files; a file is missing, empty, damaged, or of another
-            length; a system is named twice.
     """
     _require_files(args)
     if args.file is not None:

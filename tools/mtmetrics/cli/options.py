@@ -75,7 +75,6 @@ _MODELS: Options = {
     "--embedding-cache DIR": "keep encoded texts in this folder, for later runs with the same encoder",
     "--local-files-only": "never ask the Hub",
 }
-_FORM = "NAME[:PRESET[:OPTION=VALUE,...]]"
 _OVERRIDDEN = [usage.split()[0].removeprefix("--").replace("-", "_") for usage in _OVERRIDES]
 # Keyword of Python -> option.
 _SAME = ("against", "setting", "metric", "preset", "device", "dtype", "batch_tokens", "resamples", "seed", "correction")
@@ -143,11 +142,13 @@ def add_output_options(
 
 def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """Adds the choice of a metric, or `several`, and preset, what overrides the preset, and how models are run."""
-    group = parser.add_argument_group("metric")
     repeatable = "; repeatable, each is run once" if several else ""
     text = f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: {USUAL_METRIC})"
-    preset = ("preset, or a folder with a preset.toml", "paper")
-    add_options(group, {f"--metric {_FORM}": (text, {"action": "append"}), "--preset NAME|DIR": preset, **_CHOICES})
+    metric: Options = {
+        "--metric NAME[:PRESET[:OPTION=VALUE,...]]": (text, {"action": "append"}),
+        "--preset NAME|DIR": ("preset, or a folder with a preset.toml", "paper"),
+    }
+    add_options(parser.add_argument_group("metric"), {**metric, **_CHOICES})
     add_options(parser.add_argument_group(OWN_OPTIONS), _OVERRIDES)
     add_model_options(parser)
 
