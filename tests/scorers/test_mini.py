@@ -62,7 +62,7 @@ def test_maps_into_english(pool: ModelPool, language: str) -> None:
         assert int(remapping.meta["sentences"]) == 2000
         assert int(remapping.meta["pairs"]) > 2000
         array = remapping.source[0].astype(np.float64)
-        assert array @ array.T == pytest.approx(np.eye(256) if kind == "clp" else 1.0, abs=1e-4)
+        assert np.abs(array @ array.T - (np.eye(256) if kind == "clp" else 1.0)).max() < 1e-4
 
 
 def test_what_it_does_not_know(pool: ModelPool) -> None:
