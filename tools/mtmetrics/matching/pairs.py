@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from mtmetrics.matching.workers import Later, pool_for, submitted
+from mtmetrics.matching.workers import CELLS_PER_TASK, Later, pool_for
 from mtmetrics.models.packed import PackedTokens
 
 _PAIRS_PER_TASK = 64
-# Of matrices that are solved together: they fit into the processor's cache, and a process is asked seldom enough.
-_CELLS_PER_TASK = 2**17
 
 
 def text_sums(tokens: PackedTokens, values: np.ndarray) -> np.ndarray:
@@ -78,7 +76,7 @@ def solved_pairs(
     x_mass, y_mass = masses(first), masses(second)
     values = np.full(len(wanted), np.nan)
 
-    def prepared() -> Iterator[tuple[list[int], tuple[Any, ...]]]:
+    def prepared() -> Iterator[tuple[list[int], np.ndarray, tuple[Any, ...]]]:
         for pairs in _tasks(_places(first, second, wanted)):
             numbers, *rows = map(list, zip(*pairs, strict=True))
             cells = [
@@ -87,15 +85,15 @@ def solved_pairs(
             shapes = [(x_end - x, y_end - y) for _, x, x_end, y, y_end in pairs]
             sides = ((x_mass, rows[0], rows[1]), (y_mass, rows[2], rows[3]))
             mass = [np.concatenate([side[a:b] for a, b in zip(*ends, strict=True)]) for side, *ends in sides]
-            yield numbers, (np.concatenate(cells), shapes, *mass)
+            yield numbers, np.concatenate(cells), (shapes, *mass)
 
     pool = pool_for(workers, int(wanted.sum()))
     with _linear_algebra().limit(limits=1, user_api="blas"):
         if pool is None:
-            for numbers, arguments in prepared():
-                values[numbers] = solve(*arguments)
+            for numbers, cells, arguments in prepared():
+                values[numbers] = solve(cells, *arguments)
             return Later(lambda: values, ready=True)
-        rest = submitted(pool, workers, solve, prepared())
+        rest = pool.solve(solve, prepared())
 
     def finish() -> np.ndarray:
         for numbers, found in rest():
@@ -119,7 +117,7 @@ def _tasks(pairs: list[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
     for pair in pairs:
         _, x, x_end, y, y_end = pair
         size = (x_end - x) * (y_end - y)
-        if task and cells + size > _CELLS_PER_TASK:
+        if task and cells + size > CELLS_PER_TASK:
             yield task
             task, cells = [], 0
         task.append(pair)
