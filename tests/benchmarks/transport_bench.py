@@ -103,12 +103,12 @@ def measure(report: Report, width: int, pairs: int, workers: int, repeats: int) 
     while processes.pool_for(workers, _CHUNK) is None:
         time.sleep(0.01)
     report.add(f"{width} wide: until the first worker is there", time.monotonic() - start, "s")
-    for _ in range(2):  # until all of them have mapped the shared memory
-        transport(sides, 8 * _CHUNK, workers)
     seconds: dict[str, list[tuple[float, float]]] = {alone: [], apart: [], ours: []}
     for _ in range(repeats):
         seconds[alone].append(together(sides, pairs // workers, 1))
         seconds[apart].append(separate(width, pairs, workers))
+        for _ in range(2):  # workers that ended for want of work start again
+            transport(sides, 8 * _CHUNK, workers)
         seconds[ours].append(together(sides, pairs, workers))
     rates = {}
     for name, found in seconds.items():
