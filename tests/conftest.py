@@ -269,6 +269,6 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def wait() -> None:
         workers.pool_for(2, 1)
-        workers._pools[os.getpid(), 2][1].result()
+        workers._pools[os.getpid(), 2].started.result()
 
     return wait

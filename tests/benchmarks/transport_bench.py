@@ -23,7 +23,7 @@ from measure import Report, machine, options
 
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.matching import workers as processes
-from mtmetrics.matching.transport import word_mover_distances
+from mtmetrics.matching.transport import begun_distances, optimal_flow
 from mtmetrics.models.packed import PackedTokens
 
 os.environ.update(processes._LEFT_OUT)  # for all processes alike: torch takes long to load beside the solver
@@ -46,7 +46,7 @@ def transport(sides: Sequence[PackedTokens], pairs: int, workers: int) -> float:
     for first in range(0, pairs, _CHUNK):
         some = min(_CHUNK, pairs - first)
         now = [dataclasses.replace(side, index=side.index[:some]) for side in sides]
-        begun = word_mover_distances(*now, workers=workers)
+        begun = begun_distances(*now, "sqeuclidean", optimal_flow, workers)
         total += before().sum() if before is not None else 0.0
         before = begun
     return total + before().sum()
@@ -78,16 +78,17 @@ def separate(width: int, pairs: int, workers: int) -> tuple[float, float]:
 
 def together(sides: Sequence[PackedTokens], pairs: int, workers: int) -> tuple[float, float]:
     """The same of this process and its workers."""
-    start, busy = time.monotonic(), _busy()
+    clock = time.process_time if workers == 1 else _busy
+    start, busy = time.monotonic(), clock()
     transport(sides, pairs, workers)
-    return time.monotonic() - start, _busy() - busy
+    return time.monotonic() - start, clock() - busy
 
 
 def _busy() -> float:
     """Processor seconds of this process and its workers so far."""
     ticks = 0
-    for pool, _ in processes._pools.values():
-        for number in list(pool._processes):
+    for pool in processes._pools.values():
+        for number in list(pool.executor._processes):
             with open(f"/proc/{number}/stat", encoding="ascii") as file:
                 ticks += sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
     return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
@@ -103,11 +104,12 @@ def measure(report: Report, width: int, pairs: int, workers: int, repeats: int) 
     while processes.pool_for(workers, _CHUNK) is None:
         time.sleep(0.01)
     report.add(f"{width} wide: until the first worker is there", time.monotonic() - start, "s")
-    transport(sides, 4 * _CHUNK, workers)
     seconds: dict[str, list[tuple[float, float]]] = {alone: [], apart: [], ours: []}
     for _ in range(repeats):
         seconds[alone].append(together(sides, pairs // workers, 1))
         seconds[apart].append(separate(width, pairs, workers))
+        for _ in range(2):  # workers that ended for want of work start again
+            transport(sides, 8 * _CHUNK, workers)
         seconds[ours].append(together(sides, pairs, workers))
     rates = {}
     for name, found in seconds.items():

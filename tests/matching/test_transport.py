@@ -111,7 +111,7 @@ def test_order_and_duplicates_change_nothing(distance: str) -> None:
 def test_worker_processes_change_nothing_and_a_killed_one_is_an_error_of_one_line(
     processes: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pairs, "_CELLS_PER_TASK", 500)  # so that more tasks wait than are given out ahead
+    monkeypatch.setattr(pairs, "CELLS_PER_TASK", 500)  # so that more tasks wait than are given out ahead
     sides = [pack(texts) for texts in random_texts(120, 4)]
     ways = [(distance, optimal_flow) for distance in (*DISTANCES, euclidean_distances)]
     ways.append(("euclidean", RoundedPartialTransport(0.3)))
@@ -122,7 +122,7 @@ def test_worker_processes_change_nothing_and_a_killed_one_is_an_error_of_one_lin
     assert all(np.array_equal(later(), values, equal_nan=True) for later, values in zip(begun, alone, strict=True))
     assert np.isnan(alone[0]).any()
     with pytest.raises(BrokenProcessPool):
-        workers.pool_for(2, 1).submit(os._exit, 1).result()
+        workers.pool_for(2, 1).executor.submit(os._exit, 1).result()
     with pytest.raises(MTMetricsError, match=r"worker process .* was killed .*--workers 1") as raised:
         word_mover_distances(*sides, workers=2)
     assert "\n" not in str(raised.value)

@@ -1,19 +1,18 @@
 """Pairs of texts: masses of their tokens, the loops over them, and what needs no matching."""
 
+import collections
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from mtmetrics.matching.workers import Later, pool_for, submitted
+from mtmetrics.matching.workers import CELLS_PER_TASK, Later, pool_for
 from mtmetrics.models.packed import PackedTokens
 
 _PAIRS_PER_TASK = 64
-# Of matrices that are solved together: they fit into the processor's cache, and a process is asked seldom enough.
-_CELLS_PER_TASK = 2**17
 
 
 def text_sums(tokens: PackedTokens, values: np.ndarray) -> np.ndarray:
@@ -78,24 +77,23 @@ def solved_pairs(
     x_mass, y_mass = masses(first), masses(second)
     values = np.full(len(wanted), np.nan)
 
-    def prepared() -> Iterator[tuple[list[int], tuple[Any, ...]]]:
-        for pairs in _tasks(_places(first, second, wanted)):
-            numbers, *rows = map(list, zip(*pairs, strict=True))
-            cells = [
-                product(first.vectors[x:x_end], second.vectors[y:y_end]).ravel() for _, x, x_end, y, y_end in pairs
-            ]
-            shapes = [(x_end - x, y_end - y) for _, x, x_end, y, y_end in pairs]
-            sides = ((x_mass, rows[0], rows[1]), (y_mass, rows[2], rows[3]))
-            mass = [np.concatenate([side[a:b] for a, b in zip(*ends, strict=True)]) for side, *ends in sides]
-            yield numbers, (np.concatenate(cells), shapes, *mass)
+    def prepared(pairs: list[tuple[int, ...]]) -> tuple[list[int], np.ndarray, tuple[Any, ...]]:
+        numbers, *rows = map(list, zip(*pairs, strict=True))
+        cells = [product(first.vectors[x:x_end], second.vectors[y:y_end]).ravel() for _, x, x_end, y, y_end in pairs]
+        shapes = [(x_end - x, y_end - y) for _, x, x_end, y, y_end in pairs]
+        sides = ((x_mass, rows[0], rows[1]), (y_mass, rows[2], rows[3]))
+        mass = [np.concatenate([side[a:b] for a, b in zip(*ends, strict=True)]) for side, *ends in sides]
+        return numbers, np.concatenate(cells), (shapes, *mass)
+
+    tasks = _tasks(_places(first, second, wanted))
 
     pool = pool_for(workers, int(wanted.sum()))
     with _linear_algebra().limit(limits=1, user_api="blas"):
         if pool is None:
-            for numbers, arguments in prepared():
-                values[numbers] = solve(*arguments)
+            for numbers, cells, arguments in map(prepared, tasks):
+                values[numbers] = solve(cells, *arguments)
             return Later(lambda: values, ready=True)
-        rest = submitted(pool, workers, solve, prepared())
+        rest = pool.solve(solve, _a_few_ahead(prepared, tasks, workers))
 
     def finish() -> np.ndarray:
         for numbers, found in rest():
@@ -103,6 +101,18 @@ def solved_pairs(
         return values
 
     return Later(finish, ready=False)
+
+
+def _a_few_ahead(function: Callable[[Any], Any], items: Iterable[Any], threads: int) -> Iterator[Any]:
+    """Like `map`, in threads, but takes only as many items as there are threads before their results are taken."""
+    waiting: collections.deque[Future[Any]] = collections.deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _places(first: PackedTokens, second: PackedTokens, wanted: np.ndarray) -> list[tuple[int, ...]]:
@@ -119,7 +129,7 @@ def _tasks(pairs: list[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
     for pair in pairs:
         _, x, x_end, y, y_end = pair
         size = (x_end - x) * (y_end - y)
-        if task and cells + size > _CELLS_PER_TASK:
+        if task and cells + size > CELLS_PER_TASK:
             yield task
             task, cells = [], 0
         task.append(pair)

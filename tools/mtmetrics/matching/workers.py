@@ -2,14 +2,19 @@
 
 import collections
 import contextlib
+import functools
 import importlib.util
 import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import types
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from mtmetrics.errors import MTMetricsError
 
@@ -17,11 +22,13 @@ from mtmetrics.errors import MTMetricsError
 # start costs as much as they do.
 _LEAST, _WORTH = 512, 16_384
 _IDLE_SECONDS = 30.0
-_TASKS_PER_WORKER = 4
-# The solver's package would import these, and they take seconds and hundreds of megabytes in each worker.
+# Tasks of a call that wait at each worker, and memory for those of two calls; it takes matrices of float64.
+_TASKS_PER_WORKER = 3
+CELLS_PER_TASK = 2**17
 _LEFT_OUT = {f"POT_BACKEND_DISABLE_{name}": "1" for name in ("PYTORCH", "JAX", "CUPY", "TENSORFLOW")}
+
 Result = TypeVar("Result")
-_pools: dict[tuple[int, int], Any] = {}
+_pools: dict[tuple[int, int], "Pool"] = {}
 _solved = 0
 
 
@@ -35,13 +42,13 @@ class Later(Generic[Result]):
         return self._finish()
 
 
-def pool_for(workers: int, pairs: int) -> Any:
-    """The executor of so many worker processes to solve this number of pairs, or None where they are better solved
-    here: with one worker, where they are few or there was not enough work so far, or in a process that may have no
-    children.
+def pool_for(workers: int, pairs: int) -> "Pool | None":
+    """So many worker processes to solve this number of pairs, or None where they are better solved here: with one
+    worker, where they are few or there was not enough work so far, while the first worker starts, or in a process that
+    may have no children.
 
-    The processes are started in the background, do not import the caller's main module, and end after a time without
-    work, or with the process that started them.
+    The processes do not import the caller's main module, and end after a time without work, or with the process that
+    started them.
     """
     global _solved
     if workers == 1 or pairs < _LEAST:
@@ -50,14 +57,96 @@ def pool_for(workers: int, pairs: int) -> Any:
     if _solved <= _WORTH or multiprocessing.current_process().daemon:
         return None
     key = os.getpid(), workers  # the pool of a forked process is its parent's
-    if key not in _pools:
+    pool = _pools[key] = _pools.get(key) or Pool(workers)
+    return pool if pool.started.done() else None
+
+
+class Pool:
+    """Worker processes, and memory that they share with this one, so that matrices need not go through pipes."""
+
+    def __init__(self, workers: int) -> None:
         from joblib.externals.loky import ProcessPoolExecutor
 
         options = {"env": {**_LEFT_OUT, "OMP_NUM_THREADS": "1"}, "timeout": _IDLE_SECONDS}
-        new = ProcessPoolExecutor(workers, initializer=_prepare_worker, **options)
-        _pools[key] = new, new.submit(os.getpid)
-    pool, started = _pools[key]
-    return pool if started.done() else None
+        self.executor = ProcessPoolExecutor(workers, initializer=_prepare_worker, **options)
+        self.started = self.executor.submit(os.getpid)
+        self._ahead = _TASKS_PER_WORKER * workers
+        self._free: list[int] = []
+        place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        with contextlib.suppress(OSError, AttributeError):  # too little memory there, or no such call: pipes will do
+            number, self._path = tempfile.mkstemp(prefix="mtmetrics-", dir=place)
+            weakref.finalize(self, _remove, self._path, os.getpid())
+            with os.fdopen(number, "wb") as file:
+                os.posix_fallocate(file.fileno(), 0, 2 * self._ahead * CELLS_PER_TASK * 8)
+            self._free = list(range(2 * self._ahead))
+
+    def solve(
+        self, function: Callable[..., Any], tasks: Iterable[tuple[Any, np.ndarray, tuple[Any, ...]]]
+    ) -> Callable[[], Iterator[tuple[Any, Any]]]:
+        """Has workers call ``function(array, *arguments)`` for each (name, array, arguments), a few ahead; what it
+        returns waits for the rest and yields each name with its result.
+
+        Raises:
+            MTMetricsError: what the function raised, also when what is returned is called; or a worker was killed.
+        """
+        waiting: collections.deque[tuple[Any, Any, int | None]] = collections.deque()
+        done = []
+        for name, array, arguments in tasks:
+            if len(waiting) >= self._ahead:
+                done.append(self._result(*waiting.popleft()))
+            slot = self._free.pop() if self._free and array.size <= CELLS_PER_TASK else None
+            given: Any = array
+            if slot is not None:
+                given = self._path, slot, array.dtype.str, array.size
+                _shared(*given)[:] = array
+            with self._told_of_death():
+                waiting.append((name, self.executor.submit(_call, function, given, *arguments), slot))
+
+        def finish() -> Iterator[tuple[Any, Any]]:
+            yield from done
+            while waiting:
+                yield self._result(*waiting.popleft())
+
+        return finish
+
+    def _result(self, name: Any, future: Any, slot: int | None) -> tuple[Any, Any]:
+        with self._told_of_death():
+            result = future.result()
+        if slot is not None:
+            self._free.append(slot)
+        return name, result
+
+    @contextlib.contextmanager
+    def _told_of_death(self) -> Iterator[None]:
+        from joblib.externals.loky import BrokenProcessPool
+
+        try:
+            yield
+        except BrokenProcessPool as error:
+            for key in [key for key, pool in _pools.items() if pool is self]:
+                del _pools[key]
+            what = "a worker process that solved transport problems was killed (often because memory ran out)"
+            raise MTMetricsError(f"{what}; run again, with --workers 1 to do without such processes") from error
+
+
+def _remove(path: str, owner: int) -> None:
+    if os.getpid() == owner:  # not where it was forked
+        os.unlink(path)
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(path: str) -> np.ndarray:
+    return np.memmap(path, dtype=np.uint8, mode="r+")
+
+
+def _shared(path: str, slot: int, dtype: str, size: int) -> np.ndarray:
+    """An array in shared memory."""
+    first = slot * CELLS_PER_TASK * 8
+    return _opened(path)[first : first + size * np.dtype(dtype).itemsize].view(dtype)
+
+
+def _call(function: Callable[..., Result], given: Any, *arguments: Any) -> Result:
+    return function(_shared(*given) if isinstance(given, tuple) else given, *arguments)
 
 
 def _prepare_worker() -> None:
@@ -69,43 +158,3 @@ def _prepare_worker() -> None:
         sys.modules[name] = package = types.ModuleType(name)
         package.__path__ = [place]
     importlib.import_module("ot.lp.emd_wrap")
-
-
-def submitted(
-    pool: Any, workers: int, function: Callable[..., Any], tasks: Iterable[tuple[Any, tuple[Any, ...]]]
-) -> Callable[[], Iterator[tuple[Any, Any]]]:
-    """Has a pool call ``function(*arguments)`` for each (name, arguments), a few per worker ahead; what it returns
-    waits for the rest and yields each name with its result.
-
-    Raises:
-        MTMetricsError: what the function raised, also when what is returned is called; or a worker was killed.
-    """
-    waiting: collections.deque[tuple[Any, Any]] = collections.deque()
-    done = []
-    with _told_of_death(workers):
-        for name, arguments in tasks:
-            if len(waiting) >= _TASKS_PER_WORKER * workers:
-                first, future = waiting.popleft()
-                done.append((first, future.result()))
-            waiting.append((name, pool.submit(function, *arguments)))
-
-    def finish() -> Iterator[tuple[Any, Any]]:
-        yield from done
-        for name, future in waiting:
-            with _told_of_death(workers):
-                result = future.result()
-            yield name, result
-
-    return finish
-
-
-@contextlib.contextmanager
-def _told_of_death(workers: int) -> Iterator[None]:
-    from joblib.externals.loky import BrokenProcessPool
-
-    try:
-        yield
-    except BrokenProcessPool as error:
-        _pools.pop((os.getpid(), workers), None)
-        what = "a worker process that solved transport problems was killed (often because memory ran out)"
-        raise MTMetricsError(f"{what}; run again, with workers=1 (--workers 1) to do without such processes") from error
