@@ -128,7 +128,7 @@ _LP = {"dest": "lang_pair", "required": True, "metavar": "XX-YY", "help": "langu
 _KINDS: list[tuple[str, str, str, list[Option], str, str]] = [
     (
         "encoder",
-        "encoder.train.train_encoder",
+        "encoder.train_encoder",
         "EncoderConfig",
         [*_DISTILLATION, _model("--teacher", _TEACHER)],
         "a multilingual encoder, from an English one and parallel text",
@@ -145,7 +145,7 @@ _KINDS: list[tuple[str, str, str, list[Option], str, str]] = [
     ),
     (
         "distil",
-        "distil.train_distil",
+        "sentence.train_distil",
         "DistilConfig",
         [
             *_DISTILLATION,
