@@ -119,11 +119,12 @@ def _here(
 ) -> "tuple[dict[str, Any], np.ndarray]":
     """Filters in this process: the report, and the scores of what is kept."""
     from mtmetrics.choosing.filter import scan
-    from mtmetrics.choosing.mixture import Mixture
+    from mtmetrics.choosing.mixture import Mixture, load_scorers
 
     with _rereadable(args) as (read, columns):
         _refuse_column(args.column, columns)
-        mixture = Mixture.load(specs, ["sources"], model_pool(args, dtype="auto"), args.lp, weights)
+        pool = model_pool(args, dtype="auto")
+        mixture = Mixture(load_scorers(specs, ["sources"], pool, args.lp), weights)
         pairs = ((row["source"], row[columns[1]]) for row in progress(read(), unit=" pairs", desc="scoring"))
         found = scan(pairs, checks, mixture, count_tokens=args.tokens is not None)
         mask = selection.mask(found.scores, found.tokens)
