@@ -19,7 +19,7 @@ import numpy as np
 from measure import Report, alternating, machine, options
 
 from mtmetrics.choosing.filter import CHECKS, Checks, scan
-from mtmetrics.choosing.mixture import Mixture
+from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.choosing.rerank import NBest, Reranker
 from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.evaluation.table_styles import STYLES
@@ -81,7 +81,7 @@ def measure_filter(root: Path, count: int, seed: int) -> Iterator[Table]:
         ways = {"length ratio": -np.abs(ratio - np.median(ratio))}
         nothing = Checks(None, skip=CHECKS)
         for name in ("fluency:mini", *_METRICS):
-            mixture = Mixture.load({name: MetricSpec.parse(name)}, ["sources"], pool, lang_pair)
+            mixture = Mixture(load_scorers({name: MetricSpec.parse(name)}, ["sources"], pool, lang_pair))
             ways[name] = scan(pairs, nothing, mixture).scores
         ways |= {
             f"checks, {name}": np.where(passed, ways[name], -np.inf)
@@ -144,7 +144,7 @@ def measure_rerank(root: Path, count: int) -> Iterator[Table]:
 
 
 def _choices(name: str, lists: list[NBest], pool: ModelPool, lang_pair: str, *, mbr: bool = False) -> list[int]:
-    reranker = Reranker.load({name: MetricSpec.parse(name)}, ["sources"], pool, lang_pair, mbr=mbr)
+    reranker = Reranker(load_scorers({name: MetricSpec.parse(name)}, ["sources"], pool, lang_pair, mbr), mbr=mbr)
     return [choice.index for choice in reranker.choose(lists)]
 
 

@@ -118,31 +118,29 @@ def test_tuning_on_references(tmp_path: Path) -> None:
     }
 
 
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as raised:
-        call()
-    return str(raised.value)
-
-
 def test_refusals() -> None:
     reranker = Reranker(SHORTEST, {"model": 1.0}, model_scores=["model"])
-    assert refusal(lambda: reranker([["a"]], ["x"])) == (
-        "list 1: no model score 'model', which has a weight; it has: []"
-    )
-    assert "list 1: no source, which length compares with" in refusal(lambda: Reranker(SHORTEST)([["a"]]))
-    assert "list 0: candidates: empty" in refusal(lambda: reranker([[]], ["x"]))
-    assert "list 0: candidates: a list of strings" in refusal(lambda: reranker(["text"], ["x"]))
-    assert "list 0: scores model: a list of 1 numbers" in refusal(
-        lambda: reranker([["a"]], ["x"], scores={"model": [[1, 2]]})
-    )
-    assert "scores model[0] nan: must be a finite" in refusal(
-        lambda: reranker([["a"]], ["x"], scores={"model": [[float("nan")]]})
-    )
-    assert "source: 2 rows, but there are 1 lists" in refusal(lambda: reranker([["a"]], ["x", "y"]))
-    assert "all weights are 0" in refusal(lambda: Reranker({}))
-    assert "xmoverscore compares with sources; expected utility (mbr) needs" in refusal(
-        lambda: package.rerank([["a"]], mbr=True)
-    )
+
+    def scored(*scores: float) -> object:
+        return reranker([["a"]], ["x"], scores={"model": [list(scores)]})
+
+    for call, message in (
+        (lambda: reranker([["a"]], ["x"]), "list 1: no model score 'model', which has a weight; it has: []"),
+        (lambda: Reranker(SHORTEST)([["a"]]), "list 1: no source, which length compares with"),
+        (lambda: reranker([[]], ["x"]), "list 0: candidates: empty"),
+        (lambda: reranker(["text"], ["x"]), "list 0: candidates: a list of strings"),
+        (lambda: scored(1, 2), "list 0: scores model: a list of 1 numbers"),
+        (lambda: scored(float("nan")), "scores model[0] nan: must be a finite"),
+        (lambda: reranker([["a"]], ["x", "y"]), "source: 2 rows, but there are 1 lists"),
+        (lambda: Reranker({}), "all weights are 0"),
+        (
+            lambda: package.rerank([["a"]], mbr=True),
+            "xmoverscore compares with sources; expected utility (mbr) needs",
+        ),
+    ):
+        with pytest.raises(InputError) as raised:
+            call()
+        assert message in str(raised.value)
 
 
 def test_from_python(tiny_preset: Path) -> None:

@@ -1,11 +1,19 @@
-"""Little invented texts, and an interruption of a training run."""
+"""Little invented texts and models, and a tiny training of every kind."""
 
+import dataclasses
+import functools
+import itertools
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from toys import rows_file
+from helpers import write, write_jsonl
+from toys import CONFIGS
+
+from mtmetrics.training import settings
+from mtmetrics.training.run import Run
 
 _ENGLISH = (
     "the house dog cat tree garden bread water book street river child mother evening winter bridge sees needs likes "
@@ -28,7 +36,15 @@ def toy_pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         words = rng.sample(sorted(WORDS), 5)
         translated = [WORDS[word] for word in rng.sample(words, 5)]
         rows.append({"source": " ".join(translated), "target": " ".join(words), "origin": "toy-news"})
-    return rows_file(tmp_path_factory.mktemp("text") / "de-en.jsonl", rows)
+    return write_jsonl(tmp_path_factory.mktemp("text") / "de-en.jsonl", rows)
+
+
+@pytest.fixture(scope="session")
+def two_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All sentences of two of five words and their translation word by word."""
+    pairs = itertools.permutations(["book", "bread", "cat", "child", "dog"], 2)
+    lines = [f"{WORDS[a]} {WORDS[b]}\t{a} {b}\n" for a, b in pairs]
+    return write(tmp_path_factory.mktemp("pairs") / "mined.tsv", "".join(lines))
 
 
 @pytest.fixture(scope="session")
@@ -36,14 +52,19 @@ def toy_lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some 400 sentences of one pattern: article, adjective, noun, verb, article, noun."""
     rng = random.Random(5)
     nouns = ["house", "dog", "cat", "tree", "garden", "book", "river", "child"]
-    lines = []
+    lines = {}
     for _ in range(900):
         first, second = rng.sample(nouns, 2)
         kind, verb = rng.choice(["small", "old", "new"]), rng.choice(["sees", "needs", "likes"])
-        lines.append(f"The {kind} {first} {verb} the {second}.")
-    path = tmp_path_factory.mktemp("text") / "en.txt"
-    path.write_text("\n".join(dict.fromkeys(lines)) + "\n", encoding="utf-8")
-    return path
+        lines[f"The {kind} {first} {verb} the {second}.\n"] = None
+    return write(tmp_path_factory.mktemp("text") / "en.txt", "".join(lines))
+
+
+@pytest.fixture(scope="session")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    texts = [("das haus", "the house"), ("hund mag brot", "dog likes bread"), ("alt", "old"), ("neu buch", "the river")]
+    rows = [{"lp": "de-en", "source": s, "translation": t, "human": 1.0 - n} for n, (s, t) in enumerate(texts)]
+    return write_jsonl(tmp_path_factory.mktemp("judged") / "de-en.jsonl", rows)
 
 
 @pytest.fixture(scope="session")
@@ -72,49 +93,52 @@ def toy_encoder() -> Callable[[Path, int, int], Path]:
 
 
 @pytest.fixture(scope="session")
-def sentence_folder(toy_encoder: Callable[[Path, int, int], Path]) -> Callable[..., Path]:
-    """Makes a sentence-transformers folder, of a width and a seed, whose vectors are means of such an encoder's."""
+def models(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two such encoders of width 16, ``teacher`` and ``student``, the first also as a
+    sentence-transformers model of width 12, ``sentences``, and a small MBart that learnt nothing yet, ``mbart``."""
+    import torch
+    from sentence_transformers import SentenceTransformer
 
-    def build(folder: Path, width: int, seed: int) -> Path:
-        from sentence_transformers import SentenceTransformer
+    from mtmetrics.training.translation import small_mbart
 
-        toy_encoder(folder / "plain", width, seed)
-        model = SentenceTransformer(str(folder / "plain"), device="cpu", local_files_only=True)
-        model.save_pretrained(str(folder), create_model_card=False)
-        return folder
-
-    return build
+    folder = tmp_path_factory.mktemp("models")
+    toy_encoder(folder / "teacher", 16, 1)
+    toy_encoder(folder / "student", 16, 2)
+    plain = str(toy_encoder(folder / "plain", 12, 1))
+    model = SentenceTransformer(plain, device="cpu", local_files_only=True)
+    model.save_pretrained(str(folder / "sentences"), create_model_card=False)
+    torch.manual_seed(0)
+    config = settings.DenoisingConfig(layers=1, heads=2, inner=64, dropout=0.0)
+    tokenizer, network = small_mbart(toy_encoder(folder / "wide", 32, 1), config)
+    network.save_pretrained(folder / "mbart")
+    tokenizer.save_pretrained(folder / "mbart")
+    return folder
 
 
 @pytest.fixture(scope="session")
-def student(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Such a folder of width 16."""
-    return toy_encoder(tmp_path_factory.mktemp("models") / "student", 16, 2)
+def train(toy_pairs: Path, two_words: Path, toy_lines: Path, models: Path, judged: Path) -> Callable[..., Path]:
+    """Trains something of a kind on a run with tiny settings, some of which may be changed."""
+    from mtmetrics.training import encoder, lm, sentence, translation
+
+    measured = {"judged": [judged]}
+    teachers = {name: models / name for name in ("teacher", "student", "sentences", "mbart")}
+    known: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
+        "encoder": (encoder.train_encoder, ([toy_pairs], teachers["teacher"]), measured),
+        "lm": (lm.train_lm, ([str(toy_lines)],), {}),
+        "distil": (sentence.train_distil, ([toy_pairs], teachers["sentences"], teachers["student"]), measured),
+        "contrastive": (sentence.train_contrastive, ([toy_pairs], teachers["student"]), {}),
+        "translation": (translation.train_translation, ([two_words], teachers["mbart"], "de-en"), {}),
+        "denoising": (translation.train_denoising, ([str(toy_lines)], teachers["student"]), {}),
+    }
+
+    def training(kind: str, run: Run, **changes: Any) -> Path:
+        function, given, options = known[kind]
+        return function(run, *given, **options, config=dataclasses.replace(CONFIGS[kind], **changes))
+
+    return training
 
 
-@pytest.fixture
-def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
-    """Makes trainings stop with KeyboardInterrupt after a step; None lets them run again."""
-    from transformers import TrainerCallback
-
-    from mtmetrics.training.run import Run
-
-    original = Run.train
-
-    class Stop(TrainerCallback):
-        def __init__(self, step: int) -> None:
-            self.step = step
-
-        def on_step_end(self, args: object, state: object, control: object, **_: object) -> None:
-            if state.global_step == self.step:
-                raise KeyboardInterrupt
-
-    def set_step(step: int | None) -> None:
-        def train(run: Run, trainer: object) -> list:
-            if step is not None:
-                trainer.add_callback(Stop(step))
-            return original(run, trainer)
-
-        monkeypatch.setattr(Run, "train", train)
-
-    return set_step
+@pytest.fixture(scope="session")
+def trained(train: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The artifact of a kind of training, which runs once."""
+    return functools.cache(lambda kind: train(kind, Run(tmp_path_factory.mktemp(kind) / "toy", seed=3)))

@@ -1,21 +1,15 @@
 """Reading training text: origins, caps, line ranges, held-back sentences, and what is refused."""
 
-import gzip
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import write, write_jsonl
 
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus
+from mtmetrics.training.run import Run
 from mtmetrics.training.settings import DistilConfig
-
-
-def write_rows(path: Path, rows: list[dict]) -> Path:
-    with gzip.open(path, "wt", encoding="utf-8") as stream:
-        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return path
 
 
 def row(number: int, origin: str) -> dict:
@@ -27,10 +21,8 @@ def row(number: int, origin: str) -> dict:
     [
         ("wmt-newstest2015", ["wmt-*"], True),
         ("wmt-newstest2015", ["wmt"], False),
-        ("multi30k-train", ["multi30k"], False),
-        ("multi30k", ["multi30k"], True),
+        ("multi30k", ["x", "multi30k"], True),
         ("a-multi30k", ["multi30k*"], False),
-        ("x", [], False),
     ],
 )
 def test_origin_matches_whole_names_or_prefixes(origin: str, patterns: list[str], expected: bool) -> None:
@@ -49,7 +41,7 @@ def test_pairs_are_filtered_capped_counted_and_not_repeated(tmp_path: Path) -> N
         + [row(i, "manual") for i in range(10, 20)]
         + [row(30, "closed-x"), row(0, "again")]
     )
-    path = write_rows(tmp_path / "de-en.jsonl.gz", rows)
+    path = write_jsonl(tmp_path / "de-en.jsonl.gz", rows)
     pairs, counts = corpus.read_pairs([path], exclude=["closed-*"], caps={"man*": 4})
     assert counts.as_dict()["used"] == {f"{tmp_path.name}/de-en.jsonl.gz": {"news": 5, "manual": 4}}
     assert counts.left_out == {"origin excluded": 1, "repeated": 1, "over the cap": 6}
@@ -59,9 +51,7 @@ def test_pairs_are_filtered_capped_counted_and_not_repeated(tmp_path: Path) -> N
 
 
 def test_word_lists_are_a_group_of_their_own(tmp_path: Path) -> None:
-    path = tmp_path / "de-en.tsv"
-    path.write_text("Haus\thouse\tlexicon\nHund\tdog\n", encoding="utf-8")
-    pairs, _ = corpus.read_pairs([path])
+    pairs, _ = corpus.read_pairs([write(tmp_path / "de-en.tsv", "Haus\thouse\tlexicon\nHund\tdog\n")])
     assert [(p.source, p.target, p.origin, p.group) for p in pairs] == [
         ("Haus", "house", "lexicon", "de-en.words"),
         ("Hund", "dog", corpus.UNNAMED, "de-en.words"),
@@ -71,23 +61,22 @@ def test_word_lists_are_a_group_of_their_own(tmp_path: Path) -> None:
 def test_pairs_with_a_judged_text_are_left_out(tmp_path: Path) -> None:
     rows = [row(n, "news") for n in range(40)]
     rows += [{"source": "Das Haus!", "target": "a house"}, {"source": "ein hund", "target": "The DOG"}]
-    path = write_rows(tmp_path / "de-en.jsonl.gz", rows)
-    judged = tmp_path / "judged.jsonl"
-    lines = [{"lp": "de-en", "source": "das haus", "translation": "x", "human": 1}]
-    lines += [{"lp": "de-en", "source": "y", "translation": "the dog", "human": 2}]
-    judged.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    config = DistilConfig(held_back_per_mille=100)
-    data = corpus.read_distillation([path], [judged], [], None, config, 1)
+    path = write_jsonl(tmp_path / "de-en.jsonl.gz", rows)
+    texts = enumerate([("das haus", "x"), ("y", "the dog")])
+    lines = [{"lp": "de-en", "source": s, "translation": t, "human": human} for human, (s, t) in texts]
+    judged = write_jsonl(tmp_path / "judged.jsonl", lines)
+    config = DistilConfig(held_back_per_mille=100, steps=3, pairs_per_step=4)
+    data = corpus.read_distillation([path], [judged], [], None, config, Run(tmp_path / "toy"))
     assert {pair.origin for pair in [*data.train, *data.held]} == {"news"}
     assert data.counts.left_out["judged"] == 2
     sizes = data.record()["pairs"]
     assert (sizes["words"], sizes["held_back"]) == (0, len(data.held))
     assert sizes["train"] == len(data.train) == 40 - len(data.held)
+    assert [len(rows) for rows in data.plan] == [4] * 3
 
 
 def test_line_ranges_carry_origins(tmp_path: Path) -> None:
-    path = tmp_path / "en.txt"
-    path.write_text("".join(f"line {i}\n" for i in range(1, 11)), encoding="utf-8")
+    path = write(tmp_path / "en.txt", "".join(f"line {i}\n" for i in range(1, 11)))
     lines, counts = corpus.read_lines([f"{path}:8-9=speech,2-3=news"])
     assert lines == [("line 2", "news"), ("line 3", "news"), ("line 8", "speech"), ("line 9", "speech")]
     assert counts.used == {f"{tmp_path.name}/en.txt": {"news": 2, "speech": 2}}
@@ -123,8 +112,7 @@ def test_bad_line_ranges_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_bad_pair_files_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "de-en.jsonl"
-    path.write_text(text, encoding="utf-8")
+    path = write(tmp_path / "de-en.jsonl", text)
     with pytest.raises(InputError, match=message) as caught:
         corpus.read_pairs([path])
     assert "de-en.jsonl" in str(caught.value)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from toys import equal_weights, record_of, rows_file
+from helpers import write_jsonl
+from toys import equal_weights, record_of
 
 from mtmetrics.cli.main import main
 from mtmetrics.errors import InputError
@@ -43,11 +44,15 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kept = rng.randint(0, 5)
         translation = reference[:kept] + rng.sample(["1", "2", "3", ".", "!", "stands"], 5 - kept)
         rows.append({"ref": " ".join(reference), "src": "x", "mt": " ".join(translation), "score": kept / 5})
-    return rows_file(tmp_path_factory.mktemp("judged") / "de-en.jsonl", rows)
+    return write_jsonl(tmp_path_factory.mktemp("judged") / "de-en.jsonl", rows)
 
 
 def prepared(output: Path, judged: Path, encoder: str, config: RegressorConfig) -> TrainingData:
-    return TrainingData(Run(output), [judged], encoder, [], [1], None, None, config)
+    return TrainingData(Run(output), config, encoder, [judged])
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 @pytest.mark.parametrize("architecture", ["bilstm", "bilstm_attention", "esim"])
@@ -75,8 +80,7 @@ def test_artifact_scores_as_it_was_validated(judged: Path, tiny_encoder: Path, t
     assert record["config"]["architecture"] == "esim"
     assert record["seeds"] == [4, 5]
     assert sum(record["rows"]["train"].values()) + sum(record["rows"]["validation"].values()) == 60
-    with open(folder / "training_log.csv", newline="") as stream:
-        log = list(csv.DictReader(stream))
+    log = table(folder / "training_log.csv")
     assert [row["seed"] + row["epoch"] for row in log] == ["41", "42", "43", "51", "52", "53"]
     best = [max(float(row["pearson"]) for row in log if row["seed"] == seed) for seed in "45"]
     assert list(record["result"]["seeds"].values()) == pytest.approx(best, abs=1e-5)
@@ -170,7 +174,7 @@ def test_ranking_loss_by_hand() -> None:
 def test_judgements_are_standardised_file_by_file(tmp_path: Path) -> None:
     scores = {"a": (1, 2, 3), "b": (100, 200, 300), "equal": (5, 5)}
     paths = [
-        rows_file(tmp_path / f"{name}.jsonl", ({"ref": "r", "mt": "t", "score": value} for value in values))
+        write_jsonl(tmp_path / f"{name}.jsonl", ({"ref": "r", "mt": "t", "score": value} for value in values))
         for name, values in scores.items()
     ]
     human = np.array([pair.human for pair in read_judged_pairs(paths[:2], "reference", standardise=True)])
@@ -182,10 +186,10 @@ def test_judgements_are_standardised_file_by_file(tmp_path: Path) -> None:
 
 def test_blank_rows_are_left_out_and_there_must_be_others(tmp_path: Path) -> None:
     rows = [{"ref": "r", "mt": " ", "score": 1}, {"ref": "", "mt": "t", "score": 1}]
-    blank = rows_file(tmp_path / "blank.jsonl", rows)
+    blank = write_jsonl(tmp_path / "blank.jsonl", rows)
     with pytest.raises(InputError, match=r"blank\.jsonl: holds no judged translation"):
         read_judged_pairs([blank], "reference")
-    some = rows_file(tmp_path / "some.jsonl", [*rows, {"ref": "r", "mt": "t", "score": 2}])
+    some = write_jsonl(tmp_path / "some.jsonl", [*rows, {"ref": "r", "mt": "t", "score": 2}])
     assert read_judged_pairs([some], "reference") == [JudgedPair("r", "t", 2.0, f"{tmp_path.name}/some.jsonl")]
     with pytest.raises(InputError, match="pass at least one file with --judged"):
         read_judged_pairs([], "reference")
@@ -195,13 +199,11 @@ def test_blank_rows_are_left_out_and_there_must_be_others(tmp_path: Path) -> Non
     ("row", "message"),
     [
         ({"mt": "t", "score": 1}, "no field 'reference' or 'ref'"),
-        ({"ref": 1, "mt": "t", "score": 1}, "field 'ref': a string is needed, got 1"),
-        ({"ref": "r", "mt": "t", "score": "good"}, "field 'score': a finite number is needed, got 'good'"),
         ({"ref": "r", "mt": "t", "score": float("nan")}, "field 'score': a finite number is needed, got nan"),
     ],
 )
 def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
-    path = rows_file(tmp_path / "bad.jsonl", [{"ref": "r", "mt": "t", "score": 1}, row])
+    path = write_jsonl(tmp_path / "bad.jsonl", [{"ref": "r", "mt": "t", "score": 1}, row])
     with pytest.raises(InputError, match=f"bad.jsonl, line 2.*{message}"):
         read_judged_pairs([path], "reference")
 
@@ -226,7 +228,8 @@ def test_bad_settings_are_named(setting: dict, message: str, judged: Path, tiny_
 
 
 def test_command(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    valid = rows_file(tmp_path / "valid.jsonl", ({"ref": f"a dog {n}", "mt": "a " * n, "score": n} for n in (1, 2, 3)))
+    rows = ({"ref": f"a dog {number}", "mt": "a " * number, "score": number} for number in (1, 2, 3))
+    valid = write_jsonl(tmp_path / "valid.jsonl", rows)
     arguments = f"train regressor --judged {judged} --encoder {tiny_encoder} --out {tmp_path / 'out'} --valid {valid}"
     arguments += f" --vectors {tmp_path / 'vectors'} --architecture bilstm --hidden 4 --epochs 1 --seeds 7"
     assert main(arguments.split()) == 0
@@ -246,15 +249,13 @@ def test_curve(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.
     assert "curve [12, 500]: pass numbers from 2 to" in capsys.readouterr().err
     assert main([*arguments.split(), "--restart", "--curve", "30,12"]) == 0
     folder = tmp_path / "out"
-    with open(folder / "curve.csv", newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = table(folder / "curve.csv")
     assert [(row["instances"], row["seed"]) for row in rows] == [("12", "1"), ("12", "2"), ("30", "1"), ("30", "2")]
     record = record_of(folder)
     assert record["curve"] == [12, 30]
     assert record["result"]["12"] == pytest.approx((float(rows[0]["pearson"]) + float(rows[1]["pearson"])) / 2)
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
-    with open(folder / "training_log.csv", newline="") as stream:
-        assert {row["instances"] for row in csv.DictReader(stream)} == {"12", "30"}
+    assert {row["instances"] for row in table(folder / "training_log.csv")} == {"12", "30"}
 
 
 def test_a_network_knows_nothing_of_judgements_that_it_was_not_given(

@@ -1,32 +1,76 @@
-"""What the tests of trainings make their files with, and read from artifacts."""
+"""Tiny settings for trainings, what their tests read from artifacts, and how they interrupt runs."""
 
+import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+import transformers
 from safetensors.torch import load_file
 
+from mtmetrics.training import settings
+from mtmetrics.training.run import Run
 
-def rows_file(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
-    """Writes JSON Lines."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+_STEPS = {"steps": 60, "warmup_steps": 3, "decay_steps": 20, "checkpoint_every": 30}
+_JUDGED = _STEPS | {"evaluate_every": 30, "pairs_per_step": 32, "held_back_per_mille": 150, "held_back_per_pair": 40}
+_PIECES = {"vocabulary": 120, "english_pieces": 40, "characters": 20_000, "max_pieces": 24}
+_LM = {"vocabulary": 320, "width": 16, "layers": 2, "heads": 2, "context": 48, "rows_per_step": 8, "held_back": 40}
+_SMALL = {"layers": 1, "heads": 2, "inner": 64, "rows_per_step": 16}
+CONFIGS = {
+    "encoder": settings.EncoderConfig(
+        vector_lr=1e-2, body_lr=1e-3, english=0.2, layer=1, candidates=16, **_PIECES, **_JUDGED
+    ),
+    "lm": settings.LMConfig(matrix_lr=1e-2, other_lr=1e-2, **_LM, **_STEPS),
+    "distil": settings.DistilConfig(learning_rate=1e-2, max_pieces=32, **_JUDGED),
+    "contrastive": settings.ContrastiveConfig(
+        epochs=4, pairs_per_step=32, learning_rate=1e-2, max_pieces=32, checkpoint_every=15
+    ),
+    "translation": settings.TranslationConfig(epochs=5, pairs_per_step=4, checkpoint_every=7),
+    "denoising": settings.DenoisingConfig(matrix_lr=1e-2, other_lr=1e-2, **_SMALL, **_STEPS),
+}
 
 
 def record_of(folder: Path) -> dict[str, Any]:
-    """The record of an artifact."""
     return json.loads((folder / "training.json").read_text(encoding="utf-8"))
 
 
-def equal_weights(first: Path, second: Path, name: str = "model.safetensors") -> bool:
+def equal_weights(first: Path, second: Path) -> bool:
     """Whether two artifacts hold the same tensors."""
-    one, other = load_file(first / name), load_file(second / name)
-    return one.keys() == other.keys() and all(bool((one[key] == other[key]).all()) for key in one)
+    for path in first.rglob("*.safetensors"):
+        one, other = load_file(path), load_file(second / path.relative_to(first))
+        if one.keys() != other.keys() or not all(bool((one[key] == other[key]).all()) for key in one):
+            return False
+    return True
 
 
-def precisions(folder: Path) -> set[str]:
-    """Of the tensors of an artifact, which hold no pooler."""
-    weights = load_file(folder / "model.safetensors")
-    assert not any(name.startswith("pooler") for name in weights)
-    return {str(tensor.dtype) for tensor in weights.values()}
+class AtStep(transformers.TrainerCallback):
+    """Calls a function after a step."""
+
+    def __init__(self, step: int, act: Any) -> None:
+        self.step, self.act = step, act
+
+    def on_step_end(self, args: object, state: transformers.TrainerState, *_: object, **__: object) -> None:
+        if state.global_step == self.step:
+            self.act()
+
+
+@contextlib.contextmanager
+def acting_at(step: int, act: Any) -> Iterator[None]:
+    """Trainings call a function after a step."""
+    train = Run.train
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Run, "train", lambda run, made: made.add_callback(AtStep(step, act)) or train(run, made))
+        yield
+
+
+@contextlib.contextmanager
+def interrupted(step: int) -> Iterator[None]:
+    """A training stops with KeyboardInterrupt after a step."""
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with acting_at(step, stop), pytest.raises(KeyboardInterrupt):
+        yield

@@ -1,7 +1,7 @@
 """Runs `mtmetrics uscore` in child processes, which are killed; started by a test, as a program of its own.
 
-The arguments are where to kill, joined by commas (`random`, or a training stage, after its third step), a seed, and
-those of the command. Trainings keep a checkpoint every other step.
+The arguments are a folder to make without kills, training stages to kill at, after their third steps, ``--``, and those
+of the command, which is killed at random first. Trainings keep a checkpoint every other step.
 """
 
 import functools
@@ -52,20 +52,25 @@ def finished_stages(log: Path) -> int:
     return len(log.read_text(encoding="utf-8").splitlines()) if log.exists() else 0
 
 
+def wait(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 if __name__ == "__main__":
-    places, seed, *arguments = sys.argv[1:]
-    generator = random.Random(seed)
-    log = Path(arguments[arguments.index("--out") + 1]) / "log.jsonl"
-    for place in filter(None, places.split(",")):
-        if place == "random":
-            enough = finished_stages(log) + generator.randint(1, 3)
-            child = start(arguments)
-            while finished_stages(log) < enough and os.waitpid(child, os.WNOHANG) == (0, 0):
-                time.sleep(0.005)
-            time.sleep(generator.random() / 4)
-            os.kill(child, signal.SIGKILL)
-        else:
-            child = start(arguments, kill_in=place)
-        status = os.waitpid(child, 0)[1]
-        print("killed at", place, "by signal", os.waitstatus_to_exitcode(status), file=sys.stderr)
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(start(arguments), 0)[1]))
+    whole, *places = sys.argv[1 : sys.argv.index("--")]
+    arguments = sys.argv[sys.argv.index("--") + 1 :]
+    place = arguments.index("--out") + 1
+    log = Path(arguments[place]) / "log.jsonl"
+    if failed := wait(start([*arguments[:place], whole, *arguments[place + 1 :]])):
+        sys.exit(failed)
+    generator = random.Random(7)
+    enough = generator.randint(1, 3)
+    child = start(arguments)
+    while finished_stages(log) < enough and os.waitpid(child, os.WNOHANG) == (0, 0):
+        time.sleep(0.005)
+    time.sleep(generator.random() / 4)
+    os.kill(child, signal.SIGKILL)
+    print("killed at random by signal", wait(child), file=sys.stderr)
+    for stage in places:
+        print("killed at", stage, "by signal", wait(start(arguments, kill_in=stage)), file=sys.stderr)
+    sys.exit(wait(start(arguments)))

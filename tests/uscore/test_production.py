@@ -13,13 +13,12 @@ from pathlib import Path
 import layouts
 import numpy as np
 import pytest
-from helpers import write
+from helpers import write, write_jsonl
 from huggingface_hub.errors import LocalEntryNotFoundError
 from transformers import AutoTokenizer
 
 from mtmetrics.artifacts.cards import check_model_card
 from mtmetrics.artifacts.convert import convert_model
-from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.maps.files import load_map
 from mtmetrics.mining.sides import encode_side
@@ -37,13 +36,12 @@ pytest.importorskip("accelerate", reason="needs the extra 'train'")
 
 NOUNS = {"haus": "house", "hund": "dog", "baum": "tree", "katze": "cat"}
 VERBS = {"schläft": "sleeps", "steht dort": "stands there", "ist klein": "is small", "ist groß": "is large"}
-CHANGED = {"contrastive_rounds": 2, "contrastive_batch": 4, "translation_share": 0.5, "translation_epochs": 1}
-CHANGED |= {"denoising_steps": 10, "remap_share": 0.5}
+CHANGED = {"contrastive_rounds": 1, "contrastive_batch": 4, "translation_share": 0.5, "translation_epochs": 1}
+CHANGED |= {"denoising_steps": 4, "remap_share": 0.5}
 SETTINGS = UScoreConfig(**CHANGED)
 MEASURED = {"held_back": "de-en.jsonl", "judged": ["judged.jsonl", "other/judged.jsonl"]}
 BOTH = ["sentences", "translation"]
 SWAPPED = {"lang_pair": "en-de", "without": ["sentences"], "judged": MEASURED["judged"]}
-TRAINED = ["sentences-1-model", "sentences-2-pairs", "sentences-2-model"]
 
 
 def sentences(count, seed):
@@ -56,10 +54,6 @@ def sentences(count, seed):
     return found
 
 
-def write_rows(path, rows):
-    write(path, "".join(json.dumps(row) + "\n" for row in rows))
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tiny_encoder, tiny_lm):
     """A preset to start from, and text."""
@@ -68,13 +62,13 @@ def folder(tmp_path_factory, tiny_encoder, tiny_lm):
     (folder / "de.txt").write_text("\n".join([*pairs, "", "kurz"]), encoding="utf-8")
     write(folder / "en.txt", "\n".join(random.Random(2).sample(sorted(pairs.values()), len(pairs))))
     held_back = [{"source": source, "target": target} for source, target in list(pairs.items())[:5]]
-    write_rows(folder / "de-en.jsonl", held_back)
+    write_jsonl(folder / "de-en.jsonl", held_back)
     rows = []
     for number, (source, target) in enumerate(list(pairs.items())[:8]):
         translation, human = target if number % 2 else "i see 1", number % 2 + number / 100
         rows.append({"lp": "de-en", "source": source, "translation": translation, "human": human})
-    write_rows(folder / "judged.jsonl", rows)
-    write_rows(folder / "other" / "judged.jsonl", [*rows[:6], {**rows[6], "human": None}])
+    write_jsonl(folder / "judged.jsonl", rows)
+    write_jsonl(folder / "other" / "judged.jsonl", [*rows[:6], {**rows[6], "human": None}])
     encoder = shutil.copytree(tiny_encoder, folder / "encoder")
     tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
     tokenizer.mask_token = "?"
@@ -106,7 +100,8 @@ def logged(out):
 @pytest.fixture(scope="module")
 def whole(folder):
     """A production with everything."""
-    return produce(folder, folder / "whole", **MEASURED)
+    settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 2})
+    return produce(folder, folder / "whole", settings, parallel="de-en.jsonl", **MEASURED)
 
 
 def test_the_folder_is_a_preset_that_can_be_moved(whole, folder, tmp_path):
@@ -117,7 +112,7 @@ def test_the_folder_is_a_preset_that_can_be_moved(whole, folder, tmp_path):
         scorer = load_scorer("uscore", preset=str(moved), lang_pair="de-en")
         result = scorer.score(["der hund schläft"], ["the dog sleeps"])
         assert set(result.parts) == {"wmd", "pseudo", "lm", "wrd", "snt"}
-        assert "map:umd#" in result.signature
+        assert "map:clp#" in result.signature
     finally:
         moved.rename(whole)
         (tmp_path / "work").rename(whole / "work")
@@ -143,7 +138,8 @@ def test_card_and_configuration_tell_what_was_made_and_can_be_published(whole):
     for row in ("words, start", "words, round 1", "sentences, round 2", "part pseudo", "wrd+snt, tuned", "wrd+snt, ++"):
         assert f"| {row} |" in card
     assert (whole / "precision.png").read_bytes().startswith(b"\x89PNG")
-    assert tomllib.loads((whole / "preset.toml").read_text())["lang_pair"] == "de-en"
+    preset = tomllib.loads((whole / "preset.toml").read_text())
+    assert (preset["lang_pair"], preset["maps"]["kind"]) == ("de-en", "clp")
 
 
 def test_each_round_mines_with_the_map_of_the_one_before(folder, tmp_path):
@@ -179,22 +175,10 @@ def test_another_language_model_is_recorded(whole, folder, tiny_lm, tmp_path):
 
 def test_a_second_call_repeats_nothing(whole, folder):
     before = logged(whole)
-    produce(folder, whole, **MEASURED)
+    assert {"parallel-maps", "parallel-sentences-model", "parallel-translation-model"} <= set(before)
+    settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 2})
+    produce(folder, whole, settings, parallel="de-en.jsonl", **MEASURED)
     assert logged(whole) == before
-
-
-@pytest.mark.parametrize(
-    ("without", "changed", "repeated"),
-    [
-        (["translation"], {"contrastive_learning_rate": 1e-3}, [*TRAINED, "preset", "card"]),
-        (BOTH, {"map": "clp"}, ["preset", "card"]),  # nothing was mined with a map
-    ],
-)
-def test_a_changed_setting_repeats_what_depends_on_it(folder, tmp_path, without, changed, repeated):
-    out = produce(folder, tmp_path / "out", without=without)
-    first = logged(out)
-    produce(folder, out, UScoreConfig(**CHANGED | changed), without=without)
-    assert logged(out)[len(first) :] == repeated
 
 
 def test_what_is_no_longer_part_of_the_preset_leaves_the_folder(folder, tmp_path, monkeypatch):
@@ -205,37 +189,42 @@ def test_what_is_no_longer_part_of_the_preset_leaves_the_folder(folder, tmp_path
     made = {"README.md", "config.json", "encoder", "language_model", "log.jsonl", "maps", "preset.toml", "work"}
     assert {path.name for path in out.iterdir()} == made | {"LICENSE"}
     preset = tomllib.loads((out / "preset.toml").read_text())
-    assert preset["score"]["without"] == BOTH
+    assert (preset["score"]["without"], preset["maps"]["kind"]) == (BOTH, "umd")
     scorer = load_scorer("uscore", preset=str(out), lang_pair="de-en")
     assert "without:sentences+translation" in scorer.signature
+    # Nothing was mined with a map, so another one changes the preset alone.
+    first = logged(out)
+    produce(folder, out, UScoreConfig(**CHANGED | {"map": "clp"}), without=BOTH)
+    assert logged(out)[len(first) :] == ["preset", "card"]
     monkeypatch.setattr("shutil.copytree", unittest.mock.Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(MTMetricsError, match="out: No space left on device; finished stages are kept"):
-        produce(folder, out, without=BOTH)
+        produce(folder, out, UScoreConfig(**CHANGED | {"map": "clp"}), without=BOTH)
     assert not (out / "preset.toml").exists()
 
 
-def test_parallel_text_is_learnt_from_at_the_end(folder, tmp_path):
-    out = produce(folder, tmp_path / "out", parallel="de-en.jsonl")
-    assert tomllib.loads((out / "preset.toml").read_text())["maps"]["kind"] == "clp"
-    assert {"parallel-maps", "parallel-sentences-model", "parallel-translation-model"} <= set(logged(out))
-
-
-def test_a_card_of_the_users_stays_and_trainings_run_where_models_do(folder, tmp_path, monkeypatch, caplog):
+def test_a_changed_setting_repeats_what_depends_on_it_and_a_card_of_the_users_stays(
+    folder, tmp_path, monkeypatch, caplog
+):
     devices = []
     monkeypatch.setattr(
         production, "Run", lambda *place, **options: devices.append(options["device"]) or Run(*place, **options)
     )
-    options = {"without": ["translation"], "pool": ModelPool(device="cpu")}
-    settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 1})
-    out = produce(folder, tmp_path / "out", settings, **options)
-    assert devices == ["cpu"]
-    card = out / "README.md"
+
+    def repeated(**changes):
+        before = logged(tmp_path / "out") if changes else []
+        settings = UScoreConfig(**CHANGED | changes)
+        produce(folder, tmp_path / "out", settings, without=["translation"], pool=ModelPool(device="cpu"))
+        return logged(tmp_path / "out")[len(before) :]
+
+    assert repeated()[-3:] == ["sentences-1-model", "preset", "card"]
+    assert devices == ["cpu"]  # trainings run where models do
+    card = tmp_path / "out" / "README.md"
     first = card.read_text()
-    settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 1, "remap_share": 0.1})
-    produce(folder, out, settings, **options)
+    assert repeated(remap_share=0.1) == ["words-1-pairs", "words-1-maps", "preset", "card"]
     assert card.read_text() != first  # our own is replaced
     card.write_text("mine")
-    produce(folder, out, settings, **options)
+    changes = {"remap_share": 0.1, "contrastive_learning_rate": 1e-3}
+    assert repeated(**changes) == ["sentences-1-model", "preset", "card"]
     assert card.read_text() == "mine"
     assert "README.md was changed, so it stays; the new card is" in caplog.text
 
@@ -327,10 +316,10 @@ def test_what_would_fail_later_is_refused_before_the_work(
         f'[start]\nsentences = {models["sentences"]}\ntranslation = "small"\n',
     )
     if "memory" in change:
-        monkeypatch.setattr("mtmetrics.uscore.needs._memory", lambda: change["memory"])
+        monkeypatch.setattr("mtmetrics.uscore.preset._memory", lambda: change["memory"])
     if "disk" in change:
         usage = types.SimpleNamespace(free=change["disk"])
-        monkeypatch.setattr("mtmetrics.uscore.needs.shutil.disk_usage", lambda _: usage)
+        monkeypatch.setattr("mtmetrics.uscore.preset.shutil.disk_usage", lambda _: usage)
     with pytest.raises(MTMetricsError, match=message):
         produce(folder, tmp_path / "out", preset=tmp_path / "preset")
     assert not (tmp_path / "out" / "log.jsonl").exists()
@@ -361,12 +350,6 @@ def command(folder, out, *options):
     return ["uscore", *map(str, common), *options]
 
 
-def test_command(folder, tmp_path, capsys):
-    assert main(command(folder, tmp_path / "out", "--without", "translation", "--contrastive-rounds", "1")) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'out'}\n"
-    assert (tmp_path / "out" / "preset.toml").is_file()
-
-
 def lines_of(lines, end):
     """The numbers of the lines that end so; a progress bar may stand before it."""
     return [number for number, line in enumerate(lines) if line.rstrip().endswith(end)]
@@ -375,20 +358,17 @@ def lines_of(lines, end):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
 def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
     options = "".join(f"--{name.replace('_', '-')} {value} " for name, value in CHANGED.items()) + "--workers 1"
-    trainings = ["sentences-1-model", "sentences-2-model", "translation-start", "translation-model"]
-    outs = {"": tmp_path / "whole", ",".join(["random", *trainings]): tmp_path / "killed"}
-    said = {}
-    for places, out in outs.items():
-        driver = [sys.executable, str(Path(__file__).with_name("kill_driver.py")), places, "7"]
-        driver += command(folder, out, *options.split())
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        process = subprocess.run(driver, env=environment, capture_output=True, text=True, timeout=900)
-        assert process.returncode == 0, process.stderr[-2000:]
-        said[out.name] = process.stderr.splitlines()
+    trainings = ["sentences-1-model", "translation-start", "translation-model"]
+    driver = [sys.executable, Path(__file__).with_name("kill_driver.py"), tmp_path / "whole", *trainings, "--"]
+    driver += command(folder, tmp_path / "killed", *options.split())
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.run([*map(str, driver)], env=environment, capture_output=True, text=True, timeout=900)
+    assert process.returncode == 0, process.stderr[-2000:]
+    said = process.stderr.splitlines()
     for stage in trainings:
-        began, *_, again = lines_of(said["killed"], f"{stage}: starting")  # the random kill may hit it once more
-        assert began < lines_of(said["killed"], f"killed at {stage} by signal -9")[0] < again
-    went_on = [line for line in said["killed"] if "going on from checkpoint-" in line]
+        began, *_, again = lines_of(said, f"{stage}: starting")  # the random kill may hit it once more
+        assert began < lines_of(said, f"killed at {stage} by signal -9")[0] < again
+    went_on = [line for line in said if "going on from checkpoint-" in line]
     assert len(went_on) >= len(trainings)
     stages = logged(tmp_path / "killed")
     assert len(stages) == len(set(stages)), "a finished stage was repeated"
@@ -396,7 +376,7 @@ def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
     def files(out):
         return {path.relative_to(out): path for path in sorted(out.rglob("*")) if path.is_file()}
 
-    whole, resumed = map(files, outs.values())
+    whole, resumed = files(tmp_path / "whole"), files(tmp_path / "killed")
     kinds, with_times = (".safetensors", ".jsonl", ".json", ".toml", ".txt", ".md"), ("log.jsonl", "state.json")
     compared = [name for name in whole if name.suffix in kinds and name.name not in with_times]
     assert len(compared) > 20
@@ -423,7 +403,7 @@ def test_the_preset_of_the_paper(folder, paper, tmp_path, monkeypatch, mtmetrics
     asked = unittest.mock.Mock(side_effect=LocalEntryNotFoundError("not cached"))
     monkeypatch.setattr("huggingface_hub.snapshot_download", asked)
     options = [f"--{name.replace('_', '-')}={value}" for name, value in CHANGED.items()]
-    options += ["--preset", "paper", "--workers", "1", "--contrastive-rounds", "1"]
+    options += ["--preset", "paper", "--workers", "1"]
     call = command(folder, tmp_path / "out", *options)
     began = time.perf_counter()
     code, _, error = mtmetrics(*call)
@@ -435,6 +415,7 @@ def test_the_preset_of_the_paper(folder, paper, tmp_path, monkeypatch, mtmetrics
     assert not (tmp_path / "out").exists()
     convert_model(paper / model, paper / "converted")
     assert mtmetrics(*call, "--translation-start", "no/such", "--local-files-only")[0] == 1
+    assert mtmetrics(*call, "--without", "pseudo")[0] == 2
     assert [call.kwargs["local_files_only"] for call in asked.mock_calls] == [True]
 
     call += ["--translation-start", paper / "converted"]

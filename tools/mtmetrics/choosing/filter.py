@@ -105,19 +105,15 @@ class Checks:
 
 
 def _language_ranks(languages: tuple[str, str] | None) -> Callable[[str], list[tuple[str, float]]]:
+    skip = "(--skip language)"
     if languages is None:
-        raise InputError(
-            "language pair None: the check of languages needs one (--lp), or leave it out (--skip language)"
-        )
+        raise InputError(f"language pair None: the check of languages needs one (--lp), or leave it out {skip}")
     require_extra("filter", "the check of languages (--skip language does without)")
     import py3langid
 
-    known = {code for code, _ in py3langid.rank("")}
     for language in languages:
-        if language not in known:
-            raise InputError(
-                f"language {language!r}: py3langid does not know it; leave the check out (--skip language)"
-            )
+        if language not in {code for code, _ in py3langid.rank("")}:
+            raise InputError(f"language {language!r}: py3langid does not know it; leave the check out {skip}")
     return py3langid.rank
 
 
@@ -146,16 +142,13 @@ def _ascii(digits: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """Which of the pairs that passed the checks are kept; exactly one of the three.
+    """Which of the pairs that passed the checks are kept; exactly one of the three, else an InputError.
 
     Attributes:
         threshold: those with at least this score.
         top: the best share of them, above 0 and at most 1, rounded to a whole number of pairs.
         tokens: the best ones until the next would raise the tokens of their target sides above this; a token is a word
             or a mark, or a character of a script without spaces.
-
-    Raises:
-        InputError: none or several are given, or a value is out of range.
     """
 
     threshold: float | None = None
@@ -175,12 +168,8 @@ class Selection:
             positive("tokens", self.tokens)
 
     def mask(self, scores: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """(n,) bool, the chosen ones of n pairs; of equal scores the earlier pair comes first.
-
-        Args:
-            scores: (n,) higher is better.
-            tokens: (n,) tokens of the target sides; looked at only where `tokens` is the criterion.
-        """
+        """(n,) bool, the chosen ones of n pairs with these scores and tokens; of equal scores the earlier pair comes
+        first."""
         if self.threshold is not None:
             return scores >= self.threshold
         best = np.argsort(-scores, kind="stable")
@@ -194,15 +183,10 @@ class Selection:
 
 
 class Scan(NamedTuple):
-    """What is known of a file of pairs after one pass.
-
-    Attributes:
-        rows: (n,) numbers, from 0, of the pairs that passed the checks.
-        scores: (n,) their weighted sums.
-        values: (k, n) their scores by each metric.
-        tokens: (n,) tokens of their target sides; zeros where these were not counted.
-        report: pairs read, and for each check how many it removed, with the first ones.
-    """
+    """What is known of a file of pairs after one pass: `rows`, the (n,) numbers, from 0, of those that passed the
+    checks; `scores`, their (n,) weighted sums; `values`, their (k, n) scores by each metric; `tokens`, those (n,) of
+    their target sides, zeros where these were not counted; `report`, pairs read, and for each check how many it
+    removed, with the first ones."""
 
     rows: np.ndarray
     scores: np.ndarray
@@ -226,18 +210,14 @@ def scan(pairs: Iterable[tuple[str, str]], checks: Checks, mixture: Mixture, *, 
             removed[flaw]["pairs"] += 1
             add_example(removed[flaw], read, source, target)
 
-    rows: list[np.ndarray] = []
-    values: list[np.ndarray] = []
-    tokens: list[np.ndarray] = []
-    for numbers, sources, targets in chunked(passing()):
-        rows.append(np.array(numbers, dtype=np.int64))
-        values.append(mixture.score({"sources": sources}, targets))
-        counts = [len(words_and_marks(text)) for text in targets] if count_tokens else [0] * len(targets)
-        tokens.append(np.array(counts, dtype=np.int64))
     none = np.zeros(0, dtype=np.int64)
-    scored = np.concatenate([np.zeros((len(mixture.scorers), 0)), *values], axis=1)
-    report = {"pairs": read, "removed": removed, "scored": scored.shape[1]}
-    return Scan(np.concatenate([none, *rows]), mixture.sum(scored), scored, np.concatenate([none, *tokens]), report)
+    parts = [(none, np.zeros((len(mixture.scorers), 0)), none)]
+    for numbers, sources, targets in chunked(passing()):
+        counts = [len(words_and_marks(text)) if count_tokens else 0 for text in targets]
+        parts.append((np.array(numbers), mixture.score({"sources": sources}, targets), np.array(counts)))
+    rows, values, tokens = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
+    report = {"pairs": read, "removed": removed, "scored": len(rows)}
+    return Scan(rows, mixture.sum(values), values, tokens, report)
 
 
 def add_example(entry: dict[str, Any], row: int, source: str, target: str, **more: Any) -> None:

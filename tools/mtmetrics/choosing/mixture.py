@@ -10,6 +10,24 @@ from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.inputs import InputReport, number
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.registry import find_metric
+
+
+def load_scorers(
+    specs: Mapping[str, MetricSpec], given: Collection[str], pool: ModelPool, lang_pair: str | None, mbr: bool = False
+) -> dict[str, Scorer]:
+    """Metrics by name, each of which compares with one of the `given` columns, with `mbr` with references, which the
+    other candidates are; errors name the metric."""
+    scorers = {}
+    for name, spec in specs.items():
+        if mbr and "references" not in find_metric(spec.metric).values:
+            why = f"{spec.metric} compares with sources; expected utility (mbr) needs a metric that compares with "
+            raise InputError(f"metric {name}: {why}references, such as chrf or sentsim:mini")
+        try:
+            scorers[name] = spec.load_for(["references"] if mbr else given, pool, lang_pair)
+        except InputError as error:
+            raise InputError(f"metric {name}: {error}") from None
+    return scorers
 
 
 class Mixture:
@@ -35,24 +53,6 @@ class Mixture:
                 raise InputError(f"weight of {name!r}: there is no such score; weights can be given to: {known}")
             self.weights[name] = number(f"weight of {name!r}:", value)
         self.reports = {name: InputReport() for name in scorers}
-
-    @classmethod
-    def load(
-        cls,
-        specs: Mapping[str, MetricSpec],
-        given: Collection[str],
-        pool: ModelPool,
-        lang_pair: str | None,
-        weights: Mapping[str, float] | None = None,
-    ) -> "Mixture":
-        """The metrics, each of which compares with one of the `given` columns; errors name the metric."""
-        scorers = {}
-        for name, spec in specs.items():
-            try:
-                scorers[name] = spec.load_for(given, pool, lang_pair)
-            except InputError as error:
-                raise InputError(f"metric {name}: {error}") from None
-        return cls(scorers, weights)
 
     def score(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[str]) -> np.ndarray:
         """(k, n) scores of n translations by k metrics, each of which picks the column that it compares with; texts

@@ -4,19 +4,18 @@ risk."""
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtmetrics.choosing.mixture import Mixture
+from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.inputs import as_texts, number
 from mtmetrics.models.packed import distinct
 from mtmetrics.scorers.base import CHUNK_LINES, Scorer
 from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.scorers.registry import find_metric
 
 # Weights that are tried, in units of the spread of a score within the lists of candidates.
 _STEPS = np.concatenate([[0.0], np.geomspace(0.02, 50.0, 35)])
@@ -24,17 +23,10 @@ _STEPS = np.concatenate([[0.0], np.geomspace(0.02, 50.0, 35)])
 
 @dataclasses.dataclass
 class NBest:
-    """The n candidate translations of one source.
+    """The n candidate translations of one source, the translation model's favourite first, the source's references,
+    scores of the translation model by name, and human judgements (n of each, higher is better).
 
-    Attributes:
-        candidates: texts, the translation model's favourite first.
-        source: the text that they translate.
-        references: its reference translations.
-        scores: name -> (n,) scores of the translation model, higher is better.
-        human: (n,) human judgements, higher is better.
-
-    Raises:
-        InputError: there is no candidate, or something is no text or number, or not of the candidates' number.
+    An InputError says if there is no candidate, or something is no text or number, or not of the candidates' number.
     """
 
     candidates: list[str]
@@ -62,14 +54,8 @@ class NBest:
 
 
 class Choice(NamedTuple):
-    """The chosen candidate.
-
-    Attributes:
-        index: its place in the list, from 0.
-        text: the candidate.
-        score: the highest score; NaN where all candidates are blank.
-        scores: (n,) scores of all candidates; NaN for blank ones.
-    """
+    """The chosen candidate: its place in the list (from 0), text and score, and the scores of all n candidates, NaN
+    for blank ones."""
 
     index: int
     text: str
@@ -111,26 +97,7 @@ class Reranker:
             raise InputError("all weights are 0; there is nothing to choose by")
         self.mbr = mbr
         self.counts = Counter[str]()
-
-    @classmethod
-    def load(
-        cls,
-        specs: Mapping[str, MetricSpec],
-        given: Collection[str],
-        pool: ModelPool,
-        lang_pair: str | None,
-        weights: Mapping[str, float] | None = None,
-        *,
-        mbr: bool = False,
-        model_scores: Iterable[str] = (),
-    ) -> "Reranker":
-        """With metrics by name, for lists that hold the `given` columns, of ``sources`` and ``references``."""
-        for name, spec in specs.items() if mbr else ():
-            if "references" not in find_metric(spec.metric).values:
-                why = f"{spec.metric} compares with sources; expected utility (mbr) needs a metric that compares with "
-                raise InputError(f"metric {name}: {why}references, such as chrf or sentsim:mini")
-        mixture = Mixture.load(specs, ["references"] if mbr else given, pool, lang_pair)
-        return cls(mixture.scorers, weights, mbr=mbr, model_scores=model_scores)
+        self._model_scores = [name for name in self.mixture.weights if name not in self.mixture.scorers]
 
     def __call__(
         self,
@@ -140,13 +107,7 @@ class Reranker:
         references: Sequence[Sequence[str]] | None = None,
         scores: Mapping[str, Sequence[Sequence[float]]] | None = None,
     ) -> list[Choice]:
-        """Chooses for m sources at once.
-
-        Args:
-            candidates: for each source its candidates; their number may differ.
-            sources: where a metric compares with them.
-            references: for each source a list of them, where a metric compares with them.
-            scores: name -> for each source the model scores of its candidates.
+        """Chooses for m sources at once; the arguments are those of `rerank`.
 
         Raises:
             InputError: the columns are of unequal length, or as `NBest` and `choose`.
@@ -158,16 +119,11 @@ class Reranker:
                 raise InputError(f"{name}: {len(values)} rows, but there are {len(candidates)} lists of candidates")
         lists = []
         for row, texts in enumerate(candidates):
+            model = {name: list(values[row]) for name, values in (scores or {}).items()}
+            source = None if sources is None else sources[row]
+            known = None if references is None else list(references[row])
             try:
-                model = {name: list(values[row]) for name, values in (scores or {}).items()}
-                lists.append(
-                    NBest(
-                        texts if isinstance(texts, str) else list(texts),
-                        None if sources is None else sources[row],
-                        None if references is None else list(references[row]),
-                        model,
-                    )
-                )
+                lists.append(NBest(texts if isinstance(texts, str) else list(texts), source, known, model))
             except InputError as error:
                 raise InputError(f"list {row}: {error}") from None
         return list(self.choose(lists))
@@ -181,22 +137,14 @@ class Reranker:
         for block, features in self._features(lists):
             ends = np.cumsum([len(item.candidates) for item in block])
             for item, values in zip(block, np.split(self.mixture.sum(features), ends[:-1]), strict=True):
-                yield self._choice(item.candidates, values)
-
-    def _choice(self, candidates: list[str], values: np.ndarray) -> Choice:
-        blank = np.array([not text.strip() for text in candidates])
-        values = np.where(blank, np.nan, values)
-        index = 0 if blank.all() else int(np.nanargmax(values))
-        best = {text for text, value in zip(candidates, values.tolist(), strict=True) if value == values[index]}
-        self.counts.update(
-            sources=1,
-            candidates=len(candidates),
-            blank=int(blank.sum()),
-            repeated=len(candidates) - len(set(candidates)),
-            tied=len(best) > 1,
-            changed=index > 0,
-        )
-        return Choice(index, candidates[index], float(values[index]), values.tolist())
+                texts = item.candidates
+                blank = np.array([not text.strip() for text in texts])
+                values = np.where(blank, np.nan, values)
+                index = 0 if blank.all() else int(np.nanargmax(values))
+                best = {text for text, value in zip(texts, values.tolist(), strict=True) if value == values[index]}
+                self.counts.update(sources=1, candidates=len(texts), blank=int(blank.sum()))
+                self.counts.update(repeated=len(texts) - len(set(texts)), tied=len(best) > 1, changed=index > 0)
+                yield Choice(index, texts[index], float(values[index]), values.tolist())
 
     def _features(self, lists: Iterable[NBest]) -> Iterator[tuple[list[NBest], np.ndarray]]:
         """Blocks of lists, and the (k, candidates) scores of each in the order of the weights."""
@@ -213,7 +161,7 @@ class Reranker:
             yield block, self._block_features(block)
 
     def _check(self, item: NBest, row: int) -> None:
-        for name in self._model_scores():
+        for name in self._model_scores:
             if self.mixture.weights[name] and name not in item.scores:
                 raise InputError(f"list {row}: no model score {name!r}, which has a weight; it has: {[*item.scores]}")
         for name, scorer in () if self.mbr else self.mixture.scorers.items():
@@ -221,23 +169,18 @@ class Reranker:
             if getattr(item, column) is None:
                 raise InputError(f"list {row}: no {column}, which {name} compares with")
 
-    def _model_scores(self) -> list[str]:
-        return [name for name in self.mixture.weights if name not in self.mixture.scorers]
-
     def _block_features(self, block: list[NBest]) -> np.ndarray:
-        found = self._utilities(block) if self.mbr else self._metrics(block)
+        if self.mbr:
+            found = self._utilities(block)
+        else:
+            rows = [(item.source, item.references, text) for item in block for text in item.candidates]
+            sources, references, texts = map(list, zip(*rows, strict=True))
+            found = self.mixture.score({"sources": sources, "references": references}, texts)
         given = [
             [value for item in block for value in item.scores.get(name, [0.0] * len(item.candidates))]
-            for name in self._model_scores()
+            for name in self._model_scores
         ]
         return np.concatenate([found, np.array(given, dtype=np.float64).reshape(len(given), found.shape[1])])
-
-    def _metrics(self, block: list[NBest]) -> np.ndarray:
-        columns = {
-            "sources": [item.source for item in block for _ in item.candidates],
-            "references": [item.references for item in block for _ in item.candidates],
-        }
-        return self.mixture.score(columns, [text for item in block for text in item.candidates])
 
     def _utilities(self, block: list[NBest]) -> np.ndarray:
         """Expected utilities; the distinct texts of each list are compared, all lists in one call of each metric."""
@@ -396,5 +339,6 @@ def rerank(
     columns = {"sources": sources, "references": references}
     given = [name for name, values in columns.items() if values is not None]
     pool = ModelPool(**{"dtype": "auto"} | options)
-    reranker = Reranker.load(specs, given, pool, lang_pair, weights, mbr=mbr, model_scores=scores or ())
+    scorers = load_scorers(specs, given, pool, lang_pair, mbr)
+    reranker = Reranker(scorers, weights, mbr=mbr, model_scores=scores or ())
     return reranker(candidates, sources, references=references, scores=scores)

@@ -114,11 +114,11 @@ def _here(
 ) -> "tuple[dict[str, Any], np.ndarray]":
     """Filters in this process: the report, and the scores of what is kept."""
     from mtmetrics.choosing.filter import scan
-    from mtmetrics.choosing.mixture import Mixture
+    from mtmetrics.choosing.mixture import Mixture, load_scorers
 
     with _rereadable(args) as (read, columns):
         _refuse_column(args.column, columns)
-        mixture = Mixture.load(specs, ["sources"], options.model_pool(args, dtype="auto"), args.lp, weights)
+        mixture = Mixture(load_scorers(specs, ["sources"], options.model_pool(args, dtype="auto"), args.lp), weights)
         rows = options.progress(read(), unit=" pairs", desc="scoring")
         pairs = ((row["source"], row[columns[1]]) for row in rows)
         found = scan(pairs, checks, mixture, count_tokens=args.tokens is not None)

@@ -84,12 +84,14 @@ def run(args: argparse.Namespace) -> None:
     if first is None:
         raise InputError(f"{args.file or args.predictions[0]}: empty; there is nothing to choose from")
     development = [item for _, item in _jsonl(args.tune)] if args.tune else []
+    from mtmetrics.choosing.mixture import load_scorers
     from mtmetrics.choosing.rerank import Reranker
 
     columns = {"sources": first[1].source, "references": first[1].references}
     given = [name for name, value in columns.items() if value is not None]
     pool = options.model_pool(args, dtype="auto")
-    reranker = Reranker.load(specs, given, pool, args.lp, weights, mbr=args.mbr, model_scores=first[1].scores)
+    scorers = load_scorers(specs, given, pool, args.lp, args.mbr)
+    reranker = Reranker(scorers, weights, mbr=args.mbr, model_scores=first[1].scores)
     report: dict[str, Any] = {}
     if args.tune:
         from mtmetrics.evaluation.run import MetricSpec

@@ -123,7 +123,7 @@ _STUDENT: options.Options = {
 # Name of the command -> function that trains, class of its settings, options, help and description.
 _KINDS: dict[str, tuple[str, str, options.Options, str, str]] = {
     "encoder": (
-        "encoder.train.train_encoder",
+        "encoder.train_encoder",
         "EncoderConfig",
         {**_DISTILLATION, "--teacher MODEL!": _TEACHER},
         "a multilingual encoder, from an English one and parallel text",
@@ -138,7 +138,7 @@ _KINDS: dict[str, tuple[str, str, options.Options, str, str]] = {
         "Trains a small GPT-2 model on single sentences, for the fluency term of a metric.",
     ),
     "distil": (
-        "distil.train_distil",
+        "sentence.train_distil",
         "DistilConfig",
         {**_DISTILLATION, **_STUDENT},
         "a multilingual sentence encoder, from an English one and parallel text",

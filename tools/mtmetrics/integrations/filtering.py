@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics.choosing.filter import EXAMPLES, Checks, Selection, add_example, scan
-from mtmetrics.choosing.mixture import Mixture
+from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.inputs import InputReport
 from mtmetrics.integrations.engine import written
@@ -51,7 +51,7 @@ class FilterWorker:
         self.columns, self.names, self.count_tokens = columns, names, count_tokens
         self.checks = Checks(languages, skip={*skip, _REPEATED}, length_ratio=length_ratio)
         lang_pair = languages and "-".join(languages)
-        self.mixture = Mixture.load(specs, ["sources"], ModelPool(**pool), lang_pair, weights)
+        self.mixture = Mixture(load_scorers(specs, ["sources"], ModelPool(**pool), lang_pair), weights)
 
     def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
         """The table with the columns of scores; the summary is a report as that of `scan`, with `metrics`."""

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.data import Judged, read_judged_segments
 from mtmetrics.textio import iter_jsonl, iter_lines
 from mtmetrics.training.settings import DistilConfig, EncoderConfig
+
+if TYPE_CHECKING:
+    from mtmetrics.training.run import Run
 
 log = logging.getLogger(__name__)
 UNNAMED = "unnamed"
@@ -50,20 +53,15 @@ class Counts:
 
 @dataclass
 class DistillationText:
-    """Parallel text to distil an English teacher with: pairs to train on, the last `words` of them word pairs,
-    held-back sentence pairs, judged segments, and what was used of which file."""
+    """Parallel text to distil an English teacher with: pairs to train on, the last `words` of them word pairs, which of
+    them make a step (`plan_batches`), held-back sentence pairs, judged segments, and what was used of which file."""
 
     train: list[Pair]
     words: int
+    plan: list[np.ndarray]
     held: list[Pair]
     tests: list[Judged]
     counts: Counts
-
-    def plan(self, config: EncoderConfig | DistilConfig, seed: int) -> list[np.ndarray]:
-        """The rows of `train` in every step, see `plan_batches`."""
-        lengths = np.array([len(pair.source) + len(pair.target) for pair in self.train])
-        groups = [pair.group for pair in self.train]
-        return plan_batches(groups, lengths, config.pairs_per_step, config.steps, seed, config.words)
 
     def record(self) -> dict[str, Any]:
         """What training.json says of it."""
@@ -77,23 +75,35 @@ def read_distillation(
     exclude: Sequence[str],
     caps: dict[str, int] | None,
     config: EncoderConfig | DistilConfig,
-    seed: int,
+    run: "Run",
 ) -> DistillationText:
-    """Reads what a distillation needs; pairs that share a text with a judged segment are left out."""
+    """Reads what a distillation needs.
+
+    Args:
+        parallel: as for `read_pairs`, like `exclude` and `caps`.
+        judged: segments with human judgements, on which every evaluation measures the correlation of the similarity of
+            source and translation. Pairs that share a text with them are left out.
+        config: of the steps, and of what is held back.
+        run: with the seed, and the processes that share a step.
+    """
     tests = [read_judged_segments(path) for path in judged]
     for test in tests:
         if reason := pearson(np.arange(len(test)), test.human).reason:
             raise InputError(f"--judged {test.file}: no correlation is defined, {reason}")
-    pairs, counts = read_pairs(parallel, exclude, caps, seed)
+    pairs, counts = read_pairs(parallel, exclude, caps, run.seed)
     columns = [column for test in tests for column in (test.sources, test.predictions, test.references)]
     keys = {text_key(text) for column in columns for text in column if text}
     kept = pairs
     if keys:  # else the keys of all pairs would be made for nothing
         kept = [pair for pair in pairs if keys.isdisjoint((text_key(pair.source), text_key(pair.target)))]
     counts.left_out["judged"] += len(pairs) - len(kept)
-    train, words, held = training_split(kept, config.held_back_per_mille, config.held_back_per_pair, seed)
+    train, words, held = training_split(kept, config.held_back_per_mille, config.held_back_per_pair, run.seed)
     log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
-    return DistillationText(train + words, len(words), held, tests, counts)
+    train += words
+    groups, lengths = [pair.group for pair in train], [len(pair.source) + len(pair.target) for pair in train]
+    steps = config.steps * run.processes
+    plan = plan_batches(groups, np.array(lengths), config.pairs_per_step, steps, run.seed, config.words)
+    return DistillationText(train, len(words), plan, held, tests, counts)
 
 
 def correlations(name: str, similarities: Sequence[np.ndarray], tests: Sequence[Judged]) -> dict[str, float]:

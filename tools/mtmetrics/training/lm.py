@@ -1,18 +1,23 @@
-"""Trains a small causal language model whose mean log-likelihood judges the fluency of a translation."""
+"""Trains a small causal language model whose mean log-likelihood judges the fluency of a translation; its optimiser."""
 
 import logging
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch.optim import AdamW, Muon, Optimizer
+from torch.utils.data import default_collate
 
 from mtmetrics.errors import InputError
+from mtmetrics.inputs import choice
 from mtmetrics.training import corpus
 from mtmetrics.training.run import Run, save_model, trainer_settings
 from mtmetrics.training.settings import LMConfig
+from mtmetrics.training.vocabulary import as_pretrained, train_bpe
 
 log = logging.getLogger(__name__)
 _IGNORED = -100
@@ -35,29 +40,23 @@ def train_lm(
     begin at zero with each, exactly as when a sentence is scored alone.
 
     Args:
-        run: where the artifact and the checkpoints go, and the seed.
+        run: see `mtmetrics.training.run`, as for `config`.
         mono: monolingual files, see `corpus.read_lines`.
         parallel: parallel files of which one side is used, see `corpus.read_pairs`.
         side: that side, ``"source"`` or ``"target"``.
         exclude: origins to leave out.
         weights: how often the sentences of an origin occur per epoch (1 if not named).
-        config: size and schedule.
-
-    Returns:
-        The artifact folder.
-
-    Raises:
-        InputError: files or settings cannot be used.
     """
     config, weights = config or LMConfig(), weights or {}
-    if side not in ("source", "target"):
-        raise InputError(f"side must be source or target, not {side!r}")
+    choice("side", side, ("source", "target"))
     files = {"mono": [corpus.parse_ranges(spec)[0] for spec in mono], "parallel": parallel}
     run.open(config, files, mono=list(mono), side=side, exclude=sorted(exclude), weights=weights)
     sentences, counts = _read(mono, parallel, side, exclude)
     train, held = _split(sentences, config.held_back, run.seed)
     log.info("%d sentences for training, %d held back", len(train), len(held))
-    tokenizer = run.tokenizers(lambda: {"lm": _vocabulary([text for text, _ in train], config)})["lm"]
+    tokenizer = run.tokenizers(
+        lambda: {"lm": as_pretrained(train_bpe([text for text, _ in train], config.vocabulary), config.context)}
+    )["lm"]
     repeated = [text for text, origin in train for _ in range(corpus.number_for(origin, weights, 1))]
     random.Random(run.seed).shuffle(repeated)
     packed, packed_held = (pack(tokenizer, texts, config.context) for texts in (repeated, held))
@@ -108,12 +107,6 @@ def _split(sentences: list[tuple[str, str]], held_back: int, seed: int) -> tuple
     return train, list(held.values())
 
 
-def _vocabulary(texts: list[str], config: LMConfig) -> Any:
-    from mtmetrics.training.vocabulary import as_pretrained, train_bpe
-
-    return as_pretrained(train_bpe(texts, config.vocabulary), config.context)
-
-
 class PackedTexts:
     """Map-style dataset of rows of `context` tokens, each filled with whole texts; so many of these were `cut`."""
 
@@ -133,9 +126,7 @@ class PackedTexts:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        import torch
-
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
         ids = torch.from_numpy(self.ids[index]).long()
         labels = ids.masked_fill((ids == self.start) | (ids == self.pad), _IGNORED)
         return {"input_ids": ids, "position_ids": torch.from_numpy(self.positions[index]).long(), "labels": labels}
@@ -170,8 +161,6 @@ def pack(tokenizer: Any, texts: Sequence[str], context: int) -> PackedTexts:
 def _trainer(run: Run, config: LMConfig, tokenizer: Any, train: PackedTexts, held: PackedTexts) -> Any:
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, set_seed
 
-    from mtmetrics.training.optimizer import MuonAdamW
-
     set_seed(run.seed)
     sizes = {"n_positions": config.context, "n_embd": config.width, "n_layer": config.layers, "n_head": config.heads}
     special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
@@ -183,27 +172,54 @@ def _trainer(run: Run, config: LMConfig, tokenizer: Any, train: PackedTexts, hel
         args=trainer_settings(run, config, config.matrix_lr, evaluate_every=often, rows_per_step=rows),
         train_dataset=train,
         eval_dataset=held,
-        data_collator=_stacked,
+        data_collator=default_collate,
         optimizers=(MuonAdamW(model, config.matrix_lr, config.other_lr, config.weight_decay), None),
     )
 
 
-def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    import torch
+class MuonAdamW(Optimizer):
+    """Steps Muon, for two-dimensional parameters but those of embeddings and the output layer, and AdamW together, so
+    that one schedule and one checkpoint serve both."""
 
-    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+    def __init__(self, model: torch.nn.Module, matrix_lr: float, other_lr: float, weight_decay: float = 0.01) -> None:
+        embedded = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
+        matrices, tables, vectors = [], [], []
+        for parameter in model.parameters():
+            if not parameter.requires_grad:
+                continue
+            kind = vectors if parameter.ndim < 2 else tables if id(parameter) in embedded else matrices
+            kind.append(parameter)
+        groups = [{"params": tables, "weight_decay": 0.0}, {"params": vectors, "weight_decay": 0.0}]
+        self.parts: list[Optimizer] = [
+            Muon(matrices, lr=matrix_lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"),
+            AdamW(groups, lr=other_lr, betas=(0.9, 0.98)),
+        ]
+        super().__init__([group for part in self.parts for group in part.param_groups], {})
+
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        loss = closure() if closure is not None else None
+        for part in self.parts:
+            part.step()
+        return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"parts": [part.state_dict() for part in self.parts]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        for part, state in zip(self.parts, state_dict["parts"], strict=True):
+            part.load_state_dict(state)
+        # Loading replaced the groups that both share with this optimiser.
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
 
 
 def perplexity(model: Any, texts: PackedTexts, characters: int) -> dict[str, float]:
     """Perplexity per token (end-of-text included) and bits per character of packed texts, in float32."""
-    import torch
-
     model = model.float().eval()
     total, number = 0.0, 0
     with torch.no_grad():
         for begin in range(0, len(texts), 32):
             rows = [texts[i] for i in range(begin, min(begin + 32, len(texts)))]
-            batch = {name: values.to(model.device) for name, values in _stacked(rows).items()}
+            batch = {name: values.to(model.device) for name, values in default_collate(rows).items()}
             labels = batch.pop("labels")[:, 1:]
             logits = model(**batch, use_cache=False).logits[:, :-1].flatten(0, 1)
             loss = torch.nn.functional.cross_entropy(logits, labels.flatten(), ignore_index=_IGNORED, reduction="sum")

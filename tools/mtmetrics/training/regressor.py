@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.evaluation.correlation import pearson
@@ -17,6 +19,8 @@ from mtmetrics.evaluation.plots import draw_curves
 from mtmetrics.evaluation.readers import jsonl_rows
 from mtmetrics.inputs import choice, language_pair
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.learned import FEATURES, pair_features
+from mtmetrics.scorers.networks import Regressor
 from mtmetrics.training.corpus import held_back, short_name, text_key
 from mtmetrics.training.regressor_loop import Examples, LayerStore, predict, train_member
 from mtmetrics.training.run import Run, write_table
@@ -48,27 +52,25 @@ def train_regressor(
     validation.
 
     Args:
-        run: where the artifact and the checkpoints go.
+        run: see `mtmetrics.training.run`, as for `config`.
         judged: files to train on, see `read_judged_pairs`.
-        encoder: see `mtmetrics.artifacts.models.model_folder` for its name.
+        encoder: its name.
         valid: files that decide when to stop; rows of `judged` that compare with a text of theirs are left out. Without
             them, a share of `judged` is held back.
         seeds: one network is trained with each.
         vectors: folder for the outputs of the encoder, which several runs may share; the work folder if not given.
         curve: numbers of instances; those above what there is are refused.
-        config: network and schedule.
 
     Returns:
         The artifact folder; a plot of the validation lies in the work folder. With `curve`, a folder with curve.csv,
         curve.png (where matplotlib is installed) and the record and log of a training.
-
-    Raises:
-        InputError: files or settings cannot be used.
-        ArtifactError: the encoder cannot be found or loaded.
     """
     if run.processes > 1:
         raise InputError("several processes cannot share the training of a regressor; call it without torchrun")
-    data = TrainingData(run, judged, encoder, valid, seeds, vectors, curve, config or RegressorConfig())
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
+    recorded = {"seeds": list(seeds)} | ({} if curve is None else {"curve": sorted(set(curve))})
+    data = TrainingData(run, config or RegressorConfig(), encoder, judged, valid, vectors, **recorded)
     return _train_members(run, data, seeds) if curve is None else _train_curve(run, data, seeds, curve)
 
 
@@ -126,7 +128,7 @@ def draw(lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, 
 
 
 class TrainingData:
-    """Judged pairs, split and encoded, of a run that it opens; the arguments are those of `train_regressor`.
+    """Judged pairs, split and encoded, of a run that it opens with the settings that are `recorded`.
 
     `train_pairs` and `valid` are what to train on and what decides when to stop; `train_rows` and `valid_rows` are the
     same as networks read them.
@@ -135,24 +137,23 @@ class TrainingData:
     def __init__(
         self,
         run: Run,
-        judged: Sequence[str | Path],
-        encoder: str,
-        valid: Sequence[str | Path],
-        seeds: Sequence[int],
-        vectors: str | Path | None,
-        curve: Sequence[int] | None,
         config: RegressorConfig,
+        encoder: str,
+        judged: Sequence[str | Path],
+        valid: Sequence[str | Path] = (),
+        vectors: str | Path | None = None,
+        **recorded: Any,
     ) -> None:
-        _check(config)
-        self.features = [] if config.features == "none" else config.features.split("+")
+        choice("architecture", config.architecture, ARCHITECTURES)
+        choice("against", config.against, ("reference", "source"))
+        if not 0 <= config.dropout < 1:
+            raise InputError(f"dropout {config.dropout}: must be at least 0 and below 1")
+        self.features = _feature_names(config.features)
         plain = TokenEncoder(encoder)  # tells how many layers there are
         self.feature_layers = _layer_numbers(config.feature_layers, plain.layer) if self.features else []
-        if not seeds or len(set(seeds)) < len(seeds):
-            raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
         self.config, self._work, self._device = config, run.work, run.device
-        sizes = {} if curve is None else {"curve": sorted(set(curve))}
-        name = f"{plain.label}#{plain.fingerprint}"
-        run.open(config, {"judged": judged, "valid": valid}, encoder=name, seeds=list(seeds), **sizes)
+        files = {"judged": judged, "valid": valid}
+        run.open(config, files, encoder=f"{plain.label}#{plain.fingerprint}", **recorded)
         pairs = read_judged_pairs(judged, config.against, standardise=config.standardise)
         if valid:
             self.valid = read_judged_pairs(valid, config.against, standardise=config.standardise)
@@ -163,9 +164,8 @@ class TrainingData:
         self.encoder = TokenEncoder(encoder, mix=np.eye(plain.layer), max_pieces=config.max_pieces, cache_bytes=0)
         self.title = f"{config.architecture} on {self.encoder.label}"
         parts = (self.train_pairs, self.valid)
-        texts = list(
-            dict.fromkeys(text for part in parts for side in zip(*map(_texts, part), strict=True) for text in side)
-        )
+        sides = (side for part in parts for side in zip(*map(_texts, part), strict=True))
+        texts = list(dict.fromkeys(itertools.chain.from_iterable(sides)))
         self._store = LayerStore(Path(vectors) if vectors else run.work / "vectors", self.encoder, texts)
         found = [self._examples(part) for part in parts]
         spread = found[0].features.std(0)
@@ -188,8 +188,6 @@ class TrainingData:
 
     def create(self, examples: Examples) -> Any:
         """A new network, whose direct way of the features begins as their least-squares fit to the judgements."""
-        import torch
-
         member = self._regressor(1).members[0]
         if self.features:
             mean = examples.human.mean()
@@ -200,8 +198,6 @@ class TrainingData:
         return member
 
     def _regressor(self, members: int) -> Any:
-        from mtmetrics.scorers.networks import Regressor
-
         depth = len(self.encoder.mix)
         same = ("architecture", "against", "hidden", "dropout", "max_pieces")
         return Regressor(
@@ -218,10 +214,6 @@ class TrainingData:
 
     def save(self, folder: Path, states: Sequence[dict[str, Any]]) -> Any:
         """Writes the artifact of networks with the given weights and returns it as it will be read."""
-        import torch
-
-        from mtmetrics.scorers.networks import Regressor
-
         network = self._regressor(len(states))
         for member, state in zip(network.members, states, strict=True):
             member.load_state_dict(state)
@@ -234,8 +226,6 @@ class TrainingData:
         return Regressor.read(folder)
 
     def _examples(self, pairs: Sequence["JudgedPair"]) -> Examples:
-        from mtmetrics.scorers.learned import pair_features
-
         store = self._store
         sides = np.array([[store.row[text] for text in _texts(pair)] for pair in pairs]).T
         bad = (store.lengths[sides] == 0).any(0)
@@ -252,16 +242,11 @@ class TrainingData:
         return Examples(store, *sides, np.concatenate(blocks), np.array([pair.human for pair in pairs]))
 
 
-def _check(config: RegressorConfig) -> None:
-    from mtmetrics.scorers.learned import FEATURES
-
-    choice("architecture", config.architecture, ARCHITECTURES)
-    choice("against", config.against, ("reference", "source"))
-    if not 0 <= config.dropout < 1:
-        raise InputError(f"dropout {config.dropout}: must be at least 0 and below 1")
-    names = [] if config.features == "none" else config.features.split("+")
+def _feature_names(text: str) -> list[str]:
+    names = [] if text == "none" else text.split("+")
     if not set(names) <= set(FEATURES) or len(set(names)) < len(names):
-        raise InputError(f"features {config.features!r}: must be none, or some of {', '.join(FEATURES)}, joined by '+'")
+        raise InputError(f"features {text!r}: must be none, or some of {', '.join(FEATURES)}, joined by '+'")
+    return names
 
 
 def _layer_numbers(text: str, depth: int) -> list[int]:

@@ -7,21 +7,19 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from tqdm import tqdm
 
 from mtmetrics.artifacts.files import atomic_path, make_folder, write_atomic
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.networks import Member
 from mtmetrics.training.settings import RegressorConfig
-
-if TYPE_CHECKING:
-    import torch
-
-    from mtmetrics.scorers.networks import Member
 
 log = logging.getLogger(__name__)
 _TEXTS_PER_SAVE = 512
@@ -54,10 +52,8 @@ class LayerStore:
         self._bounds = np.searchsorted(self._kept, self.offsets)
         self.lengths = np.diff(self._bounds)
 
-    def pieces(self, texts: np.ndarray) -> "torch.Tensor":
+    def pieces(self, texts: np.ndarray) -> torch.Tensor:
         """(pieces, depth, width) float32 outputs of the layers for the pieces of some texts, one after the other."""
-        import torch
-
         rows = np.concatenate([self._kept[self._bounds[text] : self._bounds[text + 1]] for text in texts])
         return torch.from_numpy(self.vectors[rows]).float()
 
@@ -79,8 +75,6 @@ def _fill(
     layers: Path, tokens: Path, progress: Path, encoder: TokenEncoder, texts: Sequence[tuple[str, str | None]]
 ) -> None:
     """Appends what is missing to the two files; what an interrupted run wrote behind its last note is cut off."""
-    from tqdm import tqdm
-
     done, rows = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else (0, 0)
     if done == len(texts):
         return
@@ -133,23 +127,20 @@ class Examples:
 
 
 def train_member(
-    create: Callable[[], "Member"],
+    create: Callable[[], Member],
     train: Examples,
     valid: Examples,
     config: RegressorConfig,
     seed: int,
     checkpoint: Path,
     device: Any = "cpu",
-) -> tuple[dict[str, "torch.Tensor"], list[dict[str, Any]]]:
+) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
     """Trains a network with Adam on the mean squared error; returns its best weights, and one dictionary per epoch.
 
     The learning rate is halved after every epoch in which the Pearson correlation of the validation does not rise, and
     training stops after `config.patience` of them in a row. A checkpoint is written after every epoch; since the random
     numbers of an epoch depend on seed and epoch alone, a resumed run ends with the same weights.
     """
-    import torch
-    from tqdm import tqdm
-
     torch.manual_seed(seed)
     member = create().to(device)
     optimizer = torch.optim.Adam(member.parameters(), lr=config.learning_rate)
@@ -204,10 +195,8 @@ def plan(lengths: np.ndarray, batch: int, seed: int) -> list[np.ndarray]:
     return [batches[number] for number in generator.permutation(len(batches))]
 
 
-def predict(member: "Member", pairs: Examples, device: Any = "cpu") -> np.ndarray:
+def predict(member: Member, pairs: Examples, device: Any = "cpu") -> np.ndarray:
     """(n,) float64 scores of a network."""
-    import torch
-
     member.eval()
     scores = np.empty(len(pairs))
     order = np.argsort(pairs.lengths(), kind="stable")
@@ -218,7 +207,7 @@ def predict(member: "Member", pairs: Examples, device: Any = "cpu") -> np.ndarra
     return scores
 
 
-def ranking_loss(scores: "torch.Tensor", human: "torch.Tensor") -> "torch.Tensor":
+def ranking_loss(scores: torch.Tensor, human: torch.Tensor) -> torch.Tensor:
     """Mean of ``max(0, margin - (s_i - s_j))`` where i was judged better than j by more, over a batch of (B,) scores
     and judgements; the paper proposes such a loss in its conclusions (Sec. 5)."""
     better = human[:, None] - human[None, :] > _MARGIN
@@ -226,9 +215,7 @@ def ranking_loss(scores: "torch.Tensor", human: "torch.Tensor") -> "torch.Tensor
     return (gaps * better).sum() / better.sum().clamp(min=1)
 
 
-def _forward(member: "Member", pairs: Examples, device: Any) -> "tuple[torch.Tensor, torch.Tensor]":
-    import torch
-
+def _forward(member: Member, pairs: Examples, device: Any) -> tuple[torch.Tensor, torch.Tensor]:
     weights = member.mix.weights()
     sides, sizes = [], []
     for texts in (pairs.others, pairs.translations):

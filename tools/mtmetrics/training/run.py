@@ -1,4 +1,10 @@
-"""The skeleton of every training: its work folder, how it goes on after an interruption, what is written at its end."""
+"""The skeleton of every training: its work folder, how it goes on after an interruption, what is written at its end.
+
+The trainings take a `Run`, which they open with their settings (`config`, or the defaults of its class) and files,
+train a `transformers` trainer on it, fill its artifact folder, and return that. Models are named as for
+`mtmetrics.artifacts.models.model_folder`. They raise an InputError where files or settings cannot be used, and an
+ArtifactError where a model cannot be found or loaded.
+"""
 
 import contextlib
 import copy
@@ -37,7 +43,7 @@ _MAY_BE_ZERO = {"warmup_steps", "decay_steps", "held_back_per_mille", "english_p
 class Run:
     """Where a training writes, what it does with what lies there already, and its seed.
 
-    A training opens its run, trains, and fills the artifact; the same call goes on where it was interrupted.
+    The same call of a training goes on where it was interrupted.
 
     Args:
         output: the artifact folder to make.
@@ -113,10 +119,6 @@ class Run:
             InputError: the artifact exists and may not be replaced, a file is missing, a setting cannot be used, or the
                 folder belongs to another run.
         """
-        with self.main_first():
-            self._open(config, files, settings)
-
-    def _open(self, config: Any, files: Mapping[str, Sequence[str | Path]], settings: Mapping[str, Any]) -> None:
         if self.output.exists() and not self.overwrite:
             raise InputError(f"{self.output} exists already; choose another folder or pass --overwrite")
         _check(config)
@@ -126,22 +128,15 @@ class Run:
         given = self._record | {"contents": {name: [*map(_content, paths)] for name, paths in files.items()}}
         text = json.dumps(given, indent=2, sort_keys=True, default=str) + "\n"
         path = self.work / "settings.json"
-        if self.restart and self.is_main and path.exists():
-            shutil.rmtree(self.work)
-        begun_before = path.exists() and any(item != path for item in self.work.iterdir())
-        if begun_before and path.read_text(encoding="utf-8") != text:
-            what_to_do = "pass --restart to discard it, or another --work"
-            raise InputError(f"{self.work} holds a run with other settings; {what_to_do}")
-        make_folder(self.work)
-        write_atomic(path, text)
-
-    def once(self, name: str, compute: Callable[[], Any]) -> Any:
-        """What `compute` returned when this run first came here: a JSON value, kept in the work folder."""
-        path = self.work / f"{name}.json"
         with self.main_first():
-            if not path.exists():
-                write_atomic(path, json.dumps(compute()))
-        return json.loads(path.read_text(encoding="utf-8"))
+            if self.restart and self.is_main and path.exists():
+                shutil.rmtree(self.work)
+            begun_before = path.exists() and any(item != path for item in self.work.iterdir())
+            if begun_before and path.read_text(encoding="utf-8") != text:
+                what_to_do = "pass --restart to discard it, or another --work"
+                raise InputError(f"{self.work} holds a run with other settings; {what_to_do}")
+            make_folder(self.work)
+            write_atomic(path, text)
 
     def tokenizers(self, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """The tokenizers by name that `make` returned when this run first came here, kept in the work folder."""
@@ -181,6 +176,16 @@ class Run:
             what_to_do = "free disk space, and the same command goes on from the checkpoint before"
             raise MTMetricsError(f"cannot write {half}: {reason}; {what_to_do}") from error
         self.history = list(trainer.state.log_history)
+
+    def train_and_judge(self, trainer: Any) -> dict[str, Any]:
+        """Trains, and returns what the record says of how a `Judging` trainer judges before and after."""
+        path = self.work / "before.json"
+        with self.main_first():
+            if not path.exists():
+                write_atomic(path, json.dumps(trainer.judge()))
+        before = json.loads(path.read_text(encoding="utf-8"))
+        self.train(trainer)
+        return {"before_training": before, "result": trainer.judge()}
 
     @contextlib.contextmanager
     def artifact(self, kind: str, command: str | None = None, **record: Any) -> Iterator[Path]:
@@ -294,6 +299,15 @@ def trainer_settings(
         made.__dict__["_setup_devices"] = torch.device(run.device)
         torch.cuda.set_device(run.device)
     return made
+
+
+class Judging:
+    """Mixin of trainers that evaluate by their method `judge`, whose numbers are logged."""
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        found = self.judge()
+        self.log({f"eval_{name}": value for name, value in found.items()})
+        return found
 
 
 def planned_trainer() -> Any:

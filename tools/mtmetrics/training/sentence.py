@@ -1,15 +1,24 @@
-"""Sentence encoders: what their trainings share, and contrastive learning from sentence pairs (UScore, Sec. 3.2)."""
+"""Sentence encoders: they learn from sentence pairs alone (UScore, Sec. 3.2), or from an English teacher (Reimers and
+Gurevych, 2020)."""
 
 import contextlib
+import json
 import logging
+import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from mtmetrics.artifacts.files import atomic_path, write_atomic
 from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
+from mtmetrics.evaluation.data import Judged
+from mtmetrics.evaluation.probes import precision_at
+from mtmetrics.matching.pairs import cosines
 from mtmetrics.training import corpus
-from mtmetrics.training.run import Run, pinned, read_record, save_model, trainer_settings
+from mtmetrics.training.run import Judging, Run, pinned, read_record, save_model, trainer_settings
 from mtmetrics.training.settings import ContrastiveConfig, DistilConfig
 
 if TYPE_CHECKING:
@@ -17,6 +26,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _ROWS_TOGETHER = 32
+_LANGUAGE = "en"
+_TEXTS_PER_SAVE = 2048
+_PAIRS_FOR_PROJECTION = 10_000
 
 
 def train_contrastive(
@@ -24,55 +36,115 @@ def train_contrastive(
 ) -> Path:
     """Trains a sentence encoder on sentence pairs, with the other pairs of a step as negatives.
 
-    The artifact is a sentence-transformers folder, weights in float16. Training always begins with `model`: successive
-    rounds of UScore each begin with the same one.
+    Training always begins with `model`: successive rounds of UScore each begin with the same one.
 
     Args:
-        run: where the artifact and the checkpoints go, and the seed.
-        parallel: see `corpus.read_pairs`. A pair of which a sentence occurred before is left out, since
-            it would be its own negative.
-        model: an encoder, which is mean-pooled, or a sentence-transformers model; see
-            `mtmetrics.artifacts.models.model_folder`.
-        config: schedule.
-
-    Returns:
-        The artifact folder.
-
-    Raises:
-        InputError: files or settings cannot be used.
-        ArtifactError: the model cannot be found or loaded.
+        run: see `mtmetrics.training.run`, as for `config` and what is returned: a sentence-transformers folder.
+        parallel: see `corpus.read_pairs`. A pair of which a sentence occurred before is left out, since it would be its
+            own negative.
+        model: an encoder, which is mean-pooled, or a sentence-transformers model.
     """
-    config = config or ContrastiveConfig()
-    start = model_folder(model)
+    config, start = config or ContrastiveConfig(), model_folder(model)
     run.open(config, {"parallel": parallel}, model=pinned(model, start))
     pairs, counts = corpus.read_pairs(parallel)
     train = distinct_pairs(pairs)
     counts.left_out["sentence repeated"] += len(pairs) - len(train)
     if len(train) < 2:
         raise InputError("a pair is told apart from others, so at least two without a common sentence are needed")
-    trainer = _trainer(run, config, start, train)
-    steps = trainer.args.max_steps
-    log.info("%d sentence pairs for training, %d steps", len(train), steps)
-    with texts_cut(trainer.model, config.max_pieces):
-        run.train(trainer)
-    record = {"started_from": read_record(start), "data": counts.as_dict(), "pairs": len(train), "steps": steps}
-    with run.artifact("sentence encoder", "mtmetrics train contrastive", **record) as folder:
-        save_sentence_encoder(trainer.model, folder)
-    return run.output
-
-
-def _trainer(run: Run, config: ContrastiveConfig, start: Path, pairs: Sequence[corpus.Pair]) -> Any:
     from transformers import set_seed
 
     def loss(model: Any, sides: Sequence[Any], _: None) -> "torch.Tensor":
         return contrastive_loss(*(sentence_vectors(model, side) for side in sides), temperature=config.temperature)
 
     set_seed(run.seed)
-    return sentence_trainer(loss)(
+    trainer = _trainer_class(loss)(
         model=sentence_model(start, run.device),
-        args=sentence_settings(run, config, rows=len(pairs), weight_decay=config.weight_decay),
-        train_dataset=pair_columns(pairs),
+        args=_settings(run, config, rows=len(train), weight_decay=config.weight_decay),
+        train_dataset=_columns(train),
     )
+    steps = trainer.args.max_steps
+    log.info("%d sentence pairs for training, %d steps", len(train), steps)
+    with _texts_cut(trainer.model, config.max_pieces):
+        run.train(trainer)
+    record = {"started_from": read_record(start), "data": counts.as_dict(), "pairs": len(train), "steps": steps}
+    with run.artifact("sentence encoder", "mtmetrics train contrastive", **record) as folder:
+        _save(trainer.model, folder)
+    return run.output
+
+
+def train_distil(
+    run: Run,
+    parallel: Sequence[str | Path],
+    teacher: str | Path,
+    student: str | Path,
+    *,
+    judged: Sequence[str | Path] = (),
+    exclude: Sequence[str] = (),
+    caps: dict[str, int] | None = None,
+    config: DistilConfig | None = None,
+) -> Path:
+    """Trains a student whose vectors of both sides of a pair equal the teacher's vector of the English side.
+
+    The loss is the mean squared error, over both sides. Where the student's vectors have another width than the
+    teacher's, a linear projection is learnt with it and becomes part of the model; it begins as the least-squares map
+    from the student's own vectors.
+
+    Args:
+        run: see `mtmetrics.training.run`, as for `config` and what is returned: a sentence-transformers folder.
+        parallel: see `corpus.read_distillation`, as for `judged`, `exclude` and `caps`; each file's name begins with
+            its language pair, of which one is English (``en``).
+        teacher: a sentence-transformers model for English.
+        student: an encoder, which is mean-pooled, or a sentence-transformers model.
+    """
+    config = config or DistilConfig()
+    folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
+    models = {"teacher": pinned(teacher, folders["teacher"]), "student": pinned(student, folders["student"])}
+    run.open(config, {"parallel": parallel, "judged": judged}, exclude=sorted(exclude), caps=caps or {}, **models)
+    data = corpus.read_distillation(parallel, judged, exclude, caps, config, run)
+    rows = {text: row for row, text in enumerate(dict.fromkeys(english(pair) for pair in [*data.train, *data.held]))}
+    with run.main_first():
+        vectors = _teacher_vectors(run, folders["teacher"], list(rows))
+
+    def taught(pairs: Sequence[corpus.Pair]) -> np.ndarray:
+        return vectors[[rows[english(pair)] for pair in pairs]]
+
+    import torch
+    from transformers import set_seed
+
+    def loss(model: Any, sides: Sequence[Any], labels: torch.Tensor) -> torch.Tensor:
+        # The labels are rows of the teacher's vectors, which stay on disk.
+        wanted = torch.from_numpy(vectors[labels.cpu().numpy()]).to(labels.device)
+        found = [model(side)["sentence_embedding"].float() for side in sides]
+        return torch.stack([torch.nn.functional.mse_loss(side, wanted) for side in found]).mean()
+
+    class DistilTrainer(Judging, _trainer_class(loss)):
+        """Takes its batches from the plan, and evaluates on held-back pairs and judged segments."""
+
+        def get_batch_sampler(self, *args: Any, **kwargs: Any) -> Any:
+            return [batch.tolist() for batch in data.plan]
+
+        def judge(self) -> dict[str, float]:
+            return evaluate_student(self.model, data.held, taught(data.held), data.tests)
+
+    set_seed(run.seed)
+    learner = sentence_model(folders["student"], run.device)
+    _fit_width(learner, run, data.train, taught)
+    matrices = [p for p in learner.parameters() if p.ndim > 1]
+    others = [p for p in learner.parameters() if p.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    trainer = DistilTrainer(
+        model=learner,
+        args=_settings(run, config, evaluate_every=config.evaluate_every),
+        train_dataset=_columns(data.train, label=[rows[english(pair)] for pair in data.train]),
+        eval_dataset=_columns(data.held),
+        optimizers=(torch.optim.AdamW(groups, lr=config.learning_rate), None),
+    )
+    with _texts_cut(learner, config.max_pieces):
+        judgement = run.train_and_judge(trainer)
+    record = {"started_from": read_record(folders["student"]), **data.record(), **judgement}
+    with run.artifact("sentence encoder", "mtmetrics train distil", **record) as folder:
+        _save(learner, folder)
+    return run.output
 
 
 def contrastive_loss(
@@ -132,8 +204,104 @@ def distinct_pairs(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
     return kept
 
 
-def sentence_trainer(loss: Callable[[Any, Sequence[Any], Any], "torch.Tensor"]) -> Any:
-    """A trainer of sentence encoders whose loss is that of model, batches of both sides, and labels."""
+def english(pair: corpus.Pair) -> str:
+    """The English side of a pair, as the name of its file says; InputError if neither is."""
+    languages = pair.group.removesuffix(".words").split("-")
+    if len(languages) != 2 or _LANGUAGE not in languages:
+        rule = "so each file's name begins with a language pair of it, e.g. de-en.jsonl"
+        raise InputError(f"--parallel {pair.group}: the teacher reads English, {rule}")
+    return pair.source if languages[0] == _LANGUAGE else pair.target
+
+
+def _teacher_vectors(run: Run, folder: Path, texts: list[str]) -> np.ndarray:
+    """(n, d) float32 vectors of the texts, in a file of the work folder, which is filled step by step."""
+    path, progress = run.work / "teacher.npy", run.work / "teacher.json"
+    done = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else 0
+    if done < len(texts):
+        teacher = sentence_model(folder, run.device)
+        if done:
+            vectors = np.load(path, mmap_mode="r+", allow_pickle=False)
+        else:
+            shape = (len(texts), _width(teacher))
+            vectors = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+        for first in range(done, len(texts), _TEXTS_PER_SAVE):
+            part = slice(first, first + _TEXTS_PER_SAVE)
+            vectors[part] = _encode(teacher, texts[part])
+            vectors.flush()
+            write_atomic(progress, json.dumps(min(part.stop, len(texts))))
+            log.info("teacher: %d of %d texts", min(part.stop, len(texts)), len(texts))
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _fit_width(student: Any, run: Run, train: Sequence[corpus.Pair], taught: Callable[..., np.ndarray]) -> None:
+    """Adds a linear projection to a student whose vectors have another width than the teacher's."""
+    import torch
+    from sentence_transformers.base.modules import Dense
+
+    own, width = _width(student), taught(train[:1]).shape[1]
+    if own == width:
+        return
+    path = run.work / "projection.npz"
+    if not path.exists():
+        # A random map would have the first steps drag the student away from all that it knows.
+        sample = random.Random(run.seed).sample(train, min(len(train), _PAIRS_FOR_PROJECTION))
+        found = _encode(student, [pair.source for pair in sample] + [pair.target for pair in sample])
+        weight, bias = least_squares_map(found, np.tile(taught(sample), (2, 1)))
+        with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+            np.savez(stream, weight=weight, bias=bias)
+    with np.load(path, allow_pickle=False) as saved:
+        start = {f"init_{name}": torch.from_numpy(saved[name]).float() for name in ("weight", "bias")}
+    student.append(Dense(own, width, activation_function=torch.nn.Identity(), **start).to(student.device))
+
+
+def least_squares_map(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The affine map ``x W' + b`` from (n, s) to (n, d) vectors with the least squared error, slightly regularised:
+    W (d, s) and b (d,), float64."""
+    found, wanted = found.astype(np.float64), wanted.astype(np.float64)
+    centre, aim = found.mean(0), wanted.mean(0)
+    centred = found - centre
+    covariance = centred.T @ centred
+    covariance += np.eye(len(covariance)) * (1e-4 * np.trace(covariance) / len(covariance))
+    weight = np.linalg.solve(covariance, centred.T @ (wanted - aim)).T
+    return weight, aim - weight @ centre
+
+
+def evaluate_student(
+    student: Any, held: Sequence[corpus.Pair], vectors: np.ndarray, tests: Sequence[Judged] = ()
+) -> dict[str, float]:
+    """Judges a sentence encoder on n held-back pairs, whose English sides have the teacher's vectors (n, d), and on
+    judged segments.
+
+    Returns:
+        `mse`, the loss on the pairs; `pooled_p1`, the share of texts whose nearest neighbour on the other side is their
+        translation, mean of both directions and of the language pairs, and those of each pair; `pearson`, see
+        `corpus.correlations`, of the cosine of source and translation.
+    """
+    sides = [_encode(student, [getattr(pair, name) for pair in held]) for name in ("source", "target")]
+    result = {"mse": float(np.mean([np.square(side - vectors).mean() for side in sides]))}
+    tiny = np.finfo(np.float32).tiny
+    units = [side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), tiny) for side in sides]
+    groups = np.array([pair.group for pair in held])
+    for name in np.unique(groups):
+        similarity = units[0][groups == name] @ units[1][groups == name].T
+        found = [precision_at(scores, 1, np.arange(len(scores))) for scores in (similarity, similarity.T)]
+        result[f"pooled_p1_{name}"] = float(np.mean(found))
+    result["pooled_p1"] = float(np.mean([value for name, value in result.items() if name.startswith("pooled_p1_")]))
+    found = [cosines(_encode(student, test.sources), _encode(student, test.predictions)) for test in tests]
+    result |= corpus.correlations("pearson", found, tests)
+    return {name: round(value, 6) for name, value in result.items()}
+
+
+def _encode(model: Any, texts: Sequence[str]) -> np.ndarray:
+    return model.encode(list(texts), show_progress_bar=False)
+
+
+def _width(model: Any) -> int:
+    return _encode(model, ["a"]).shape[1]
+
+
+def _trainer_class(loss: Callable[[Any, Sequence[Any], Any], "torch.Tensor"]) -> Any:
+    """Trainers of sentence encoders whose loss is that of model, batches of both sides, and labels."""
     from sentence_transformers import SentenceTransformerTrainer
 
     class Trainer(SentenceTransformerTrainer):
@@ -146,16 +314,14 @@ def sentence_trainer(loss: Callable[[Any, Sequence[Any], Any], "torch.Tensor"]) 
     return Trainer
 
 
-def sentence_settings(run: Run, config: ContrastiveConfig | DistilConfig, **options: Any) -> Any:
-    """The settings of such a trainer; options as for `trainer_settings`."""
+def _settings(run: Run, config: ContrastiveConfig | DistilConfig, **options: Any) -> Any:
     from sentence_transformers import SentenceTransformerTrainingArguments
 
     options |= {"rows_per_step": config.pairs_per_step, "arguments": SentenceTransformerTrainingArguments}
     return trainer_settings(run, config, config.learning_rate, **options)
 
 
-def pair_columns(pairs: Sequence[corpus.Pair], **columns: list[int]) -> Any:
-    """The data set of pairs: columns source and target, and further ones."""
+def _columns(pairs: Sequence[corpus.Pair], **columns: list[int]) -> Any:
     from datasets import Dataset
 
     sides = {side: [getattr(pair, side) for pair in pairs] for side in ("source", "target")}
@@ -163,7 +329,7 @@ def pair_columns(pairs: Sequence[corpus.Pair], **columns: list[int]) -> Any:
 
 
 @contextlib.contextmanager
-def texts_cut(model: Any, pieces: int) -> Iterator[None]:
+def _texts_cut(model: Any, pieces: int) -> Iterator[None]:
     """Texts are cut at so many pieces in training; the artifact has the limit that the model had."""
     limit = model.max_seq_length
     model.max_seq_length = min(pieces, limit)
@@ -171,7 +337,7 @@ def texts_cut(model: Any, pieces: int) -> Iterator[None]:
     model.max_seq_length = limit
 
 
-def save_sentence_encoder(model: Any, folder: Path) -> None:
+def _save(model: Any, folder: Path) -> None:
     """Saves a model whose first module is a transformer, with its weights in float16."""
     model.save_pretrained(str(folder), create_model_card=False)
     network = model[0].auto_model

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,28 +31,19 @@ def train_translation(
     """Fine-tunes an MBart on sentence pairs, mined ones for instance (UScore, Sec. 3.1 and App. D).
 
     Args:
-        run: where the artifact and the checkpoints go, and the seed.
+        run: see `mtmetrics.training.run`, as for `config` and what is returned: a folder that
+            `mtmetrics.models.translator.Translator` opens.
         parallel: see `corpus.read_pairs`.
-        model: mBART-cc25, mBART-50, or a small MBart without language codes; see
-            `mtmetrics.artifacts.models.model_folder` for its name.
+        model: mBART-cc25, mBART-50, or a small MBart without language codes.
         lang_pair: such as ``"de-en"``, the direction of the pairs.
-        config: schedule.
-
-    Returns:
-        The artifact folder, weights in float16; `mtmetrics.models.translator.Translator` opens it.
-
-    Raises:
-        InputError: files or settings cannot be used, or the model has no code for a language.
-        ArtifactError: the model cannot be found or loaded, or is no MBart.
     """
     from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
     config, folder = config or TranslationConfig(), model_folder(model)
     run.open(config, {"parallel": parallel}, model=pinned(model, folder), lp=lang_pair)
     pairs, counts = corpus.read_pairs(parallel)
-    size, arguments = config.pairs_per_step, Seq2SeqTrainingArguments
-    options = {"rows": len(pairs), "rows_per_step": size, "weight_decay": config.weight_decay, "arguments": arguments}
-    settings = trainer_settings(run, config, config.learning_rate, **options)
+    options = {"rows": len(pairs), "rows_per_step": config.pairs_per_step, "weight_decay": config.weight_decay}
+    settings = trainer_settings(run, config, config.learning_rate, arguments=Seq2SeqTrainingArguments, **options)
     log.info("%d sentence pairs for training, %d steps", len(pairs), settings.max_steps)
     set_seed(run.seed)
     tokenizer, network = open_mbart(folder, lang_pair)
@@ -77,21 +69,13 @@ def train_denoising(
     """Makes a small MBart from an encoder and monolingual text of both languages; `train_translation` goes on from it.
 
     Args:
-        run: where the artifact and the checkpoints go, and the seed.
+        run: see `mtmetrics.training.run`, as for `config`.
         mono: monolingual files of both languages, see `corpus.read_lines`.
-        encoder: a BERT encoder; see `mtmetrics.artifacts.models.model_folder` for its name.
-        config: size and schedule.
-
-    Returns:
-        The artifact folder, weights in float16.
-
-    Raises:
-        InputError: files or settings cannot be used.
-        ArtifactError: as `small_mbart`.
+        encoder: a BERT encoder.
     """
     from transformers import set_seed
 
-    from mtmetrics.training.optimizer import MuonAdamW
+    from mtmetrics.training.lm import MuonAdamW
 
     config, folder = config or DenoisingConfig(), model_folder(encoder)
     files = [corpus.parse_ranges(spec)[0] for spec in mono]
@@ -183,14 +167,15 @@ def span_masked(ids: np.ndarray, mask: int, share: float, span: float, rng: np.r
     return np.concatenate([ids[:1], np.where(begins, mask, inner)[~gone | begins], ids[-1:]])
 
 
+@dataclass(eq=False, repr=False)
 class NoisyBatches:
     """Map-style dataset whose items are whole batches, as the plan has them: masked texts, and the texts to restore."""
 
-    def __init__(
-        self, texts: list[np.ndarray], plan: list[np.ndarray], tokenizer: Any, config: DenoisingConfig, seed: int
-    ) -> None:
-        self.texts, self.plan, self.config, self.seed = texts, plan, config, seed
-        self.mask, self.padding = tokenizer.mask_token_id, tokenizer.pad_token_id
+    texts: list[np.ndarray]
+    plan: list[np.ndarray]
+    tokenizer: Any
+    config: DenoisingConfig
+    seed: int
 
     def __len__(self) -> int:
         return len(self.plan)
@@ -201,9 +186,11 @@ class NoisyBatches:
 
         rng = np.random.default_rng((self.seed, step))
         texts = [self.texts[row] for row in self.plan[step]]
-        noisy = [span_masked(text, self.mask, self.config.masked, self.config.span, rng) for text in texts]
+        noise = (self.tokenizer.mask_token_id, self.config.masked, self.config.span, rng)
+        noisy = [span_masked(text, *noise) for text in texts]
+        padding = self.tokenizer.pad_token_id
         inputs, mask, labels = (
             pad_sequence([torch.from_numpy(row).long() for row in rows], batch_first=True, padding_value=value)
-            for rows, value in ((noisy, self.padding), ([np.ones(len(row)) for row in noisy], 0), (texts, _IGNORED))
+            for rows, value in ((noisy, padding), ([np.ones(len(row)) for row in noisy], 0), (texts, _IGNORED))
         )
         return {"input_ids": inputs, "attention_mask": mask, "labels": labels}

@@ -28,8 +28,7 @@ from mtmetrics.training.sentence import train_contrastive
 from mtmetrics.training.settings import ContrastiveConfig, DenoisingConfig, TranslationConfig
 from mtmetrics.training.translation import train_denoising, train_translation
 from mtmetrics.uscore import UScoreConfig
-from mtmetrics.uscore.needs import check_models, check_room
-from mtmetrics.uscore.preset import assembled, install, read_start
+from mtmetrics.uscore.preset import assembled, check_models, check_room, install, read_start
 from mtmetrics.uscore.report import agreement, described, precision
 from mtmetrics.uscore.stages import MODEL, SENTENCES, SMALL, Finished, Job, Stages, known_by
 
@@ -97,7 +96,12 @@ def produce_uscore(
     require_extra("mining", "UScore's mining")
     if {"sentences", "translation"} - {*without}:
         require_extra("train", "training UScore's models")
-    _check_material(material, lang_pair)
+    for path in (material.source_text, material.target_text):
+        if not Path(path).is_file():
+            raise InputError(f"{path}: no such file")
+    for path in material.judged:
+        if (found := read_judged_segments(path).lang_pair) != lang_pair:
+            raise InputError(f"{path}: its language pair is {found}, not {lang_pair}")
     pool = pool or ModelPool()
     start = read_start(preset, lang_pair, without, translation, lm, local_files_only=pool.local_files_only)
     check_models(start, lang_pair, pool)
@@ -133,17 +137,6 @@ def _check_settings(config: UScoreConfig, lang_pair: str) -> None:
             positive(name, value)
         elif isinstance(value, float) and not 0.0 < number(name, value) <= 1.0:
             raise InputError(f"{name} {value}: must be above 0 and at most 1")
-
-
-def _check_material(material: Material, lang_pair: str) -> None:
-    """Refuses before the work what could not be used after it."""
-    for path in (material.source_text, material.target_text):
-        if not Path(path).is_file():
-            raise InputError(f"{path}: no such file")
-    for path in material.judged:
-        found = read_judged_segments(path).lang_pair
-        if found != lang_pair:
-            raise InputError(f"{path}: its language pair is {found}, not {lang_pair}")
 
 
 def _pairs(path: str | Path) -> list[tuple[str, str]]:
@@ -236,9 +229,14 @@ def _fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
     return job.stages.run(name, fit, settings=settings, after=[pairs])
 
 
-def _trained(job: Job, name: str, train: Callable[[Run], Any], settings: dict, after: Sequence[Finished]) -> Finished:
+def _trained(
+    job: Job, name: str, after: Sequence[Finished], settings: dict[str, Any], train: Callable[..., Path], *given: Any
+) -> Finished:
+    """The stage that trains a model from what is given besides the run; the last of it is the configuration."""
+
     def produce(folder: Path) -> dict[str, Any]:
-        train(Run(folder / MODEL, seed=job.seed, work=job.stages.unfinished, device=job.pool.device))
+        run = Run(folder / MODEL, seed=job.seed, work=job.stages.unfinished, device=job.pool.device)
+        train(run, *given[:-1], config=given[-1])
         return {}
 
     return job.stages.run(name, produce, settings={**settings, "seed": job.seed}, after=after)
@@ -268,9 +266,9 @@ def _mine_sentences(folder: Path, *, job: Job, encoder: str) -> dict[str, Any]:
 def _sentence_model(job: Job, name: str, pairs: Finished, start: str) -> Finished:
     batch, rate = job.config.contrastive_batch, job.config.contrastive_learning_rate
     config = ContrastiveConfig(pairs_per_step=batch, learning_rate=rate)
-    file = job.pairs_file(pairs.folder)
     settings = {**job.settings("contrastive_batch", "contrastive_learning_rate"), "start": known_by(start)}
-    return _trained(job, name, lambda run: train_contrastive(run, [file], start, config=config), settings, [pairs])
+    files = [job.pairs_file(pairs.folder)]
+    return _trained(job, name, [pairs], settings, train_contrastive, files, start, config)
 
 
 def _translation_rounds(job: Job, maps: Finished) -> Finished:
@@ -299,11 +297,7 @@ def _small_translator(job: Job) -> Finished:
     config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10)
     texts = [str(text.folder / SENTENCES) for text in job.texts]
     settings = {**job.settings("denoising"), "encoder": known_by(encoder)}
-
-    def train(run: Run) -> None:
-        train_denoising(run, texts, encoder, config=config)
-
-    return _trained(job, "translation-start", train, settings, job.texts)
+    return _trained(job, "translation-start", job.texts, settings, train_denoising, texts, encoder, config)
 
 
 def _translate(folder: Path, *, job: Job, model: Finished) -> dict[str, Any]:
@@ -322,8 +316,5 @@ def _translation_model(job: Job, name: str, pairs: Sequence[Finished], start: st
     config = TranslationConfig(epochs=epochs, pairs_per_step=batch, learning_rate=rate)
     files = [job.pairs_file(stage.folder) for stage in pairs]
     settings = job.settings("translation_epochs", "translation_batch", "translation_learning_rate")
-
-    def train(run: Run) -> None:
-        train_translation(run, files, start, job.lang_pair, config=config)
-
-    return _trained(job, name, train, {**settings, "start": known_by(start)}, pairs)
+    settings["start"] = known_by(start)
+    return _trained(job, name, pairs, settings, train_translation, files, start, job.lang_pair, config)

@@ -70,10 +70,8 @@ def agreement(job: Job, final: UScore, judged: Sequence[str | Path], preset: Fin
         found = {}
         for name, path in names.items():
             segments = read_judged_segments(path)
-            human = segments.judgements["human"]
-            values: dict[str, float | None] = {}
-            for column, scores in _columns(job, final, segments).items():
-                values[column] = pearson(segments.take(scores), human).known
+            human, columns = segments.judgements["human"], _columns(job, final, segments)
+            values = {column: pearson(segments.take(scores), human).known for column, scores in columns.items()}
             found[name] = {"lp": segments.lang_pair, "segments": len(human), "pearson": values}
         write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
         return {"files": len(found)}
@@ -158,15 +156,11 @@ def _draw(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[str, s
             if level in rounds:
                 rounds[level][turn] = value
         shown[f"agreement-{file}.png"] = f"Pearson's r with human judgements of {file}", rounds
+    options = {"title": lang_pair, "x_label": "round (0: before the first)", "least_span": 0.2}
     for name, (label, levels) in shown.items():
-        lines = {
-            level: dict(enumerate(np.array([*rounds.values()], dtype=float)))
-            for level, rounds in levels.items()
-            if rounds
-        }
-        x_label = "round (0: before the first)"
-        figure = draw_curves(lines, title=lang_pair, x_label=x_label, y_label=label, least_span=0.2)
-        save_figure(figure, folder / name)
+        points = {level: np.array([*rounds.values()], dtype=float) for level, rounds in levels.items()}
+        lines = {level: dict(enumerate(values)) for level, values in points.items() if len(values)}
+        save_figure(draw_curves(lines, y_label=label, **options), folder / name)
     return {name: label for name, (label, _) in shown.items()}
 
 
@@ -230,8 +224,7 @@ def _results(files: Mapping[str, Any]) -> list[dict[str, Any]]:
         name, value = [(name, value) for name, value in values["pearson"].items() if name.endswith(", tuned")][-1]
         if value is not None:
             metric = {"type": "pearsonr", "name": f"Pearson's r, {name}", "value": round(value, 3)}
-            dataset = {"name": file, "type": file}
-            task = {"type": "machine-translation-evaluation"}
+            task, dataset = {"type": "machine-translation-evaluation"}, {"name": file, "type": file}
             results.append({"task": task, "dataset": dataset, "metrics": [metric]})
     return results
 

@@ -113,7 +113,8 @@ class Stages:
             return Finished(name, folder, known["counts"], known["digest"])
         log.info("%s: starting", name)
         began = time.perf_counter()
-        self._forget(name)
+        if self._state.pop(name, None) is not None:
+            self._save()
         self._clear(name, but=self.unfinished)
         with new_folder(folder, overwrite=True) as temporary:
             counts = dict(produce(temporary))
@@ -143,10 +144,6 @@ class Stages:
         for old in self.work.glob(f"{name}.*.unfinished"):
             if old != but:
                 shutil.rmtree(old, ignore_errors=True)
-
-    def _forget(self, name: str) -> None:
-        if self._state.pop(name, None) is not None:
-            self._save()
 
     def _save(self) -> None:
         write_atomic(self._state_file, json.dumps(self._state, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
@@ -258,12 +255,8 @@ class Job:
 
     def word_settings(self) -> dict[str, Any]:
         """By what a stage knows the word encoder, and the draw of its sentences."""
-        return {
-            "encoder": known_by(self.start.encoder_folder),
-            "layer": self.encoder.layer,
-            "dtype": self.pool.dtype,
-            "seed": self.seed,
-        }
+        known = {"encoder": known_by(self.start.encoder_folder), "layer": self.encoder.layer}
+        return {**known, "dtype": self.pool.dtype, "seed": self.seed}
 
     def pairs_file(self, folder: Path) -> Path:
         """Where a stage keeps its pairs."""

@@ -1,23 +1,22 @@
 """Trains one multilingual encoder from an English sentence encoder and parallel text."""
 
 import copy
-import dataclasses
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from mtmetrics.artifacts.files import atomic_path
 from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.evaluation.data import Judged
 from mtmetrics.training import corpus, vocabulary
-from mtmetrics.training.run import Run, pinned, planned_trainer, save_model, trainer_settings
+from mtmetrics.training.objective import Distillation, PairBatches, encode, paired_token_similarity, pooled
+from mtmetrics.training.run import Judging, Run, pinned, planned_trainer, save_model, trainer_settings
 from mtmetrics.training.settings import EncoderConfig
 
-log = logging.getLogger(__name__)
 _TEXTS_PER_BATCH = 64
 
 
@@ -35,59 +34,44 @@ def train_encoder(
 
     The body of the English encoder and the vectors of its usual pieces are kept; pieces of the other languages, which
     English does not share, join them, and begin as means of the vectors of English pieces that occur in the same
-    sentences (`start.two_tokenizers`, `start.counted_vectors`). Then the frozen original teaches token and sentence
-    vectors of one layer (`objective.Distillation`). The folder has a tokenizer of its own for English.
+    sentences (`vocabulary.two_tokenizers`, `vocabulary.counted_vectors`). Then the frozen original teaches token and
+    sentence vectors of one layer (`objective.Distillation`). The folder has a tokenizer of its own for English.
 
     Args:
-        run: where the artifact and the checkpoints go, and the seed.
-        parallel: see `corpus.read_pairs`; each file's name begins with its language pair, whose target is English,
-            e.g. ``de-en.jsonl.gz``.
-        teacher: an English sentence encoder of the BERT architecture with a lower-casing WordPiece vocabulary; see
-            `mtmetrics.artifacts.models.model_folder` for its name.
-        judged: segments with human judgements, on which every evaluation measures correlations of source and
-            translation. Pairs that share a text with them are left out of training.
-        exclude: origins to leave out.
-        caps: at most that many rows per file of an origin.
-        config: vocabulary and schedule.
-
-    Returns:
-        The artifact folder.
+        run: see `mtmetrics.training.run`, as for `config`.
+        parallel: see `corpus.read_distillation`, as for `judged`, `exclude` and `caps`; each file's name begins with
+            its language pair, whose target is English, e.g. ``de-en.jsonl.gz``.
+        teacher: an English sentence encoder of the BERT architecture with a lower-casing WordPiece vocabulary.
 
     Raises:
-        InputError: files or settings cannot be used.
-        ArtifactError: the teacher cannot be found or loaded.
-        MTMetricsError: the training diverged.
+        MTMetricsError: the training diverged, or as all trainings.
     """
-    config = config or EncoderConfig()
-    folder = model_folder(teacher)
+    config, folder = config or EncoderConfig(), model_folder(teacher)
     files = {"parallel": parallel, "judged": judged}
     run.open(config, files, teacher=pinned(teacher, folder), exclude=sorted(exclude), caps=caps or {})
     original, model = _load_teacher(folder, config.layer)
-    data = corpus.read_distillation(parallel, judged, exclude, caps, config, run.seed)
+    data = corpus.read_distillation(parallel, judged, exclude, caps, config, run)
     for group in sorted({pair.group for pair in [*data.train, *data.held]}):
         if not group.removesuffix(".words").endswith("-en"):
             rule = "so each file's name begins with a pair into it, such as de-en.jsonl"
             raise InputError(f"--parallel {group}: the teacher reads English, {rule}")
-    tokenizers = run.tokenizers(lambda: _tokenizers(data.train, original, config, run.seed)) | {"teacher": original}
+    sizes = (config.vocabulary, config.english_pieces, config.characters)
+    tokenizers = run.tokenizers(lambda: vocabulary.two_tokenizers(data.train, original, *sizes, run.seed))
+    tokenizers["teacher"] = original
     student = _student(run, data.train, tokenizers, model)
     top = list(student.encoder.layer[config.layer :])
     for network in (student, model):
         network.encoder.layer = network.encoder.layer[: config.layer]
     trainer = _trainer(run, config, student, model, tokenizers, data)
-    before = run.once("before", trainer.judge)
-    run.train(trainer)
-    result = trainer.judge()
+    record = data.record() | run.train_and_judge(trainer)
     student.encoder.layer.extend(top)
-    with run.artifact(
-        "multilingual encoder", "mtmetrics train encoder", **data.record(), before_training=before, result=result
-    ) as temporary:
+    with run.artifact("multilingual encoder", "mtmetrics train encoder", **record) as temporary:
         save_model(student, tokenizers["others"], temporary)
         vocabulary.save_tokenizer(tokenizers["english"], temporary / "languages" / "en")
     return run.output
 
 
 def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
-    import torch
     from transformers import AutoConfig
 
     kind = AutoConfig.from_pretrained(folder, local_files_only=True)
@@ -103,25 +87,15 @@ def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
     return tokenizer, model
 
 
-def _tokenizers(train: Sequence[corpus.Pair], original: Any, config: EncoderConfig, seed: int) -> dict[str, Any]:
-    from mtmetrics.training.encoder.start import two_tokenizers
-
-    sizes = (config.vocabulary, config.english_pieces, config.characters)
-    return dict(zip(("english", "others"), two_tokenizers(train, original, *sizes, seed), strict=True))
-
-
 def _student(run: Run, train: Sequence[corpus.Pair], tokenizers: dict[str, Any], teacher: Any) -> Any:
     """A copy of the teacher with counted word vectors for the new vocabulary, and without dropout."""
-    import torch
-
-    from mtmetrics.training.encoder.start import counted_vectors
-
     tokenizer = tokenizers["others"]
     path = run.work / "vectors.npy"
     with run.main_first():
         if not path.exists():
             old = teacher.embeddings.word_embeddings.weight.detach().numpy()
-            vectors = counted_vectors(train, tokenizer, tokenizers["english"], tokenizers["teacher"], old)
+            readers = (tokenizers[name] for name in ("others", "english", "teacher"))
+            vectors = vocabulary.counted_vectors(train, *readers, old)
             with atomic_path(path) as temporary, open(temporary, "wb") as stream:
                 np.save(stream, vectors)
     student = copy.deepcopy(teacher)
@@ -144,12 +118,9 @@ def _trainer(
     tokenizers: dict[str, Any],
     data: corpus.DistillationText,
 ) -> Any:
-    import torch
     from transformers import set_seed
 
-    from mtmetrics.training.encoder import batches, objective
-
-    class PairTrainer(planned_trainer()):
+    class PairTrainer(Judging, planned_trainer()):
         """Evaluates on held-back pairs and judged segments."""
 
         def judge(self) -> dict[str, float]:
@@ -158,18 +129,11 @@ def _trainer(
             with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
                 return evaluate(model, held_back, data.tests, tokenizers, config.max_pieces)
 
-        def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-            found = self.judge()
-            self.log({f"eval_{name}": value for name, value in found.items()})
-            return found
-
     set_seed(run.seed)
-    plan = data.plan(dataclasses.replace(config, steps=config.steps * run.processes), run.seed)
-    shares = (config.english, config.worsened)
-    train = batches.PairBatches(data.train, plan, tokenizers, config.max_pieces, run.seed, *shares)
+    read = (tokenizers, config.max_pieces, run.seed)
     names = np.array([pair.group for pair in data.held])
     groups = [np.flatnonzero(names == name) for name in np.unique(names)]
-    held_back = batches.PairBatches(data.held, groups, tokenizers, config.max_pieces, run.seed)
+    held_back = PairBatches(data.held, groups, *read)
     table = student.embeddings.word_embeddings.weight
     matrices = [p for p in student.parameters() if p.ndim > 1 and p is not table]
     vectors = [p for p in student.parameters() if p.ndim < 2]
@@ -179,9 +143,9 @@ def _trainer(
         {"params": vectors, "lr": config.body_lr, "weight_decay": 0.0},
     ]
     return PairTrainer(
-        model=objective.Distillation(student, teacher, config.temperature, config.distance_weight, config.candidates),
+        model=Distillation(student, teacher, config.temperature, config.distance_weight, config.candidates),
         args=trainer_settings(run, config, config.body_lr, evaluate_every=config.evaluate_every),
-        train_dataset=train,
+        train_dataset=PairBatches(data.train, data.plan, *read, config.english, config.worsened),
         eval_dataset=held_back,
         optimizers=(torch.optim.AdamW(rates, betas=(0.9, 0.98), fused=True), None),
     )
@@ -207,10 +171,6 @@ def evaluate(
 
 def _similarities(student: Any, segments: Judged, tokenizers: dict[str, Any], max_pieces: int) -> np.ndarray:
     """Of tokens and of sentence vectors, `(2, segments)`."""
-    import torch
-
-    from mtmetrics.training.encoder.objective import encode, paired_token_similarity, pooled
-
     device = next(student.parameters()).device
     order = np.argsort([len(text) for text in segments.sources], kind="stable")
     result = np.zeros((2, len(segments)))
