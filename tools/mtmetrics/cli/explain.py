@@ -212,6 +212,8 @@ def _print(explained: Iterator[Explained], scorer: "Scorer", result: "MetricResu
     if form == "text":
         for found in explained:
             print(_text(found, _singular(scorer)) + "\n")
+        if scorer.cells != "attention":
+            print(_legend())
         print(result.signature)
         return
     documents = (rounded(_document(found, _singular(scorer)), full=args.full_precision) for found in explained)
@@ -261,11 +263,23 @@ def _text(found: Explained, other: str) -> str:
     return "\n".join(lines)
 
 
+def _legend() -> str:
+    from mtmetrics.matching.faults import LEVELS
+
+    named = zip(LEVELS, ("doubtful", "wrong"), _marks()[1:], strict=True)
+    levels = " and ".join(f"{before}{name}{behind} from {bound:g}" for bound, name, (before, behind) in named)
+    return f"Most at fault: severity (0 to 1), share of all that the words take away from the score; {levels}."
+
+
+def _marks() -> tuple[tuple[str, str], ...]:
+    return _COLOURED if sys.stdout.isatty() and "NO_COLOR" not in os.environ else _PLAIN
+
+
 def _marked(found: Explained) -> str:
     from mtmetrics.matching.faults import level
 
     text, end, parts = found.segment.prediction, 0, []
-    marks = _COLOURED if sys.stdout.isatty() and "NO_COLOR" not in os.environ else _PLAIN
+    marks = _marks()
     for fault in found.faults or ():
         before, behind = marks[level(fault.severity)]
         parts += [text[end : fault.start], before, text[fault.start : fault.end], behind]
