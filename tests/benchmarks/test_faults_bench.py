@@ -35,5 +35,5 @@ def test_one_word_of_a_reference_is_replaced_by_another(tmp_path):
 def test_figures_by_hand():
     severities = [np.array([0.1, 0.8]), np.array([0.6, 0.2, 0.3])]
     wrong = [np.array([False, True]), np.array([False, False, True])]
-    # Of 2 x 3 pairs of a wrong and a right word, 5 are in order; above 0.5 one of two words is wrong, above 0.7 the only.
+    # Of 2 x 3 pairs of a wrong and a right word 5 are in order; above 0.5 one of two is wrong, above 0.7 the only one.
     assert faults_bench.judge(severities, wrong) == pytest.approx([5 / 6, 1 / 2, (1 / 2 + 1 / 3) / 2, 1 / 2, 1.0])

@@ -114,7 +114,7 @@ def test_heatmap_of_a_segment(backend, scored, tiny_preset):
 
 
 def test_metrics_that_match_no_words_have_no_heatmap(backend, scored, monkeypatch):
-    monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._align", Scorer._align)
+    monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore.cells", Scorer.cells)
     assert backend.draw(scored, 1) is None
 
 
