@@ -246,12 +246,17 @@ def _document(found: Explained, other: str) -> dict[str, Any]:
 
 
 def _text(found: Explained, other: str) -> str:
-    """For a terminal: both texts, the words at fault marked, and the worst of them."""
-    from mtmetrics.evaluation.heatmap import segment_title
+    """For a terminal: both texts, the words at fault marked, what they were matched with, and the worst of them."""
+    from mtmetrics.evaluation.heatmap import segment_title, two_decimals
 
     lines = [segment_title(found.segment.number, found.score, found.parts)]
     indent = " " * 15
-    for name, text in ((other, found.segment.other), ("translation", _marked(found))):
+    matches = ", ".join(
+        f"{word} ← {f'{partner} {two_decimals(value)}' if partner else '–'}"
+        for word, partner, value in found.alignment.without_special_tokens().partners()
+    )
+    named = (other, found.segment.other), ("translation", _marked(found)), (found.alignment.cells, matches)
+    for name, text in named:
         lines += textwrap.wrap(text, 100, initial_indent=f"{name:<15}", subsequent_indent=indent) or [name]
     worst = sorted(found.faults or (), key=lambda fault: -fault.share)[:_WORST_WORDS]
     if worst:

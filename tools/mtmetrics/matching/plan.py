@@ -66,6 +66,15 @@ class Alignment:
         spans = self.source_spans[rows], self.spans[columns]
         return Alignment(*words, *matrices, self.cells, *spans, self.unrelated)
 
+    def partners(self) -> list[tuple[str, str | None, float]]:
+        """For each word of the translation the word that gives most of its mass, None where none gives any, and the
+        value of the two."""
+        if not self.source:
+            return [(word, None, 0.0) for word in self.prediction]
+        rows = self.mass.argmax(0)
+        found = zip(self.prediction, rows, self.mass.max(0), self.values[rows, np.arange(len(rows))], strict=True)
+        return [(word, self.source[row] if mass > 0 else None, float(value)) for word, row, mass, value in found]
+
     @property
     def total(self) -> float:
         """The sum of mass times value: the Word Mover's Distance, or the score of greedy matching (of BERTScore the
