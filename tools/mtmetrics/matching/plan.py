@@ -1,10 +1,12 @@
 """What was matched with what, for people to read: transport plans, greedy matches, attention."""
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.words import TextUnits, spans_of
 
 Cells = Literal["cost", "cosine", "attention"]
@@ -87,6 +89,16 @@ class Alignment:
         matrices = {"mass": self.mass.tolist(), "values": self.values.tolist()}
         words = {"cells": self.cells, "source": self.source, "prediction": self.prediction}
         return words | matrices | {"total": self.total}
+
+
+def pieces(
+    encoder: Any, packed: PackedTokens, texts: Sequence[str], language: str | None, *, special_tokens: bool = False
+) -> Iterator[tuple[np.ndarray, TextUnits]]:
+    """The vectors of each text's tokens, and what they are; none of a blank text."""
+    for number, text in enumerate(texts):
+        tokens = packed.take(slice(number, number + 1))
+        kept = np.flatnonzero((tokens.words >= 0) | special_tokens if text.strip() else [])
+        yield tokens.vectors[kept], encoder.text_words(text, language, pieces=True).take(kept)
 
 
 def ngram_units(text: TextUnits, positions: np.ndarray, weights: np.ndarray, n: int) -> Units:
