@@ -172,9 +172,7 @@ class _Page:
         results = [self.overview, self.metric, self.order, self.page, self.details, self.compared, self.opened]
         results += self.files
         outputs = [self.status, self.result, self.start, self.stop, *results]
-        run = self.start.click(
-            self._run, [*self.inputs, *self.metrics], outputs, **self.queue, show_progress="hidden", stream_every=0.2
-        )
+        run = self.start.click(self._run, [*self.inputs, *self.metrics], outputs, **self.queue, show_progress="hidden")
         listed = {"inputs": [self.compared, self.metric, self.order, self.page, self.opened], "outputs": self.listing}
         listing = {"fn": self._list, **listed, **self.queue, "show_progress": "hidden"}
         run.success(**listing)
@@ -267,7 +265,7 @@ class _Page:
     ) -> str:
         """A page of segments."""
         if compared is None:
-            return ""
+            return views.problem("The scores are not here any more: they are kept for an hour. Press Compare again.")
         first = (_bounded(page, compared) - 1) * views.PAGE
         rows = compared.order(metric, order)[first : first + views.PAGE].tolist()
         return views.segments(compared, metric, rows, _words(compared, metric, rows), opened)
