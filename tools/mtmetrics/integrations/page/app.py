@@ -333,6 +333,7 @@ def _choices(
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """What of one group fits, and what of it is ticked: as before, else the usual ones."""
     fitting = [offer for offer in offers() if offer.column == column and offer.fits(given, lang_pair)]
+    fitting.sort(key=lambda offer: not offer.default)
     kept = [offer.key for offer in fitting if offer.key in ticked]
     return [(offer.label, offer.key) for offer in fitting], kept or [offer.key for offer in fitting if offer.default]
 
