@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -214,6 +215,7 @@ def test_text_marks_the_words_at_fault(call, monkeypatch, no_color, mark):
     assert out.startswith("Segment 2: score ")
     assert "source         ich sehe die Katze\n" in out
     assert mark in out
+    assert re.search(r"^cost +i ← \w+ \d\.\d\d, see ← \w+ \d\.\d\d", out, re.MULTILINE)
     assert ("\x1b" in out) is not no_color
     assert "\nmost at fault  " in out
     assert "xmoverscore|lp:de-en|" in out

@@ -212,6 +212,8 @@ def _print(explained: Iterator[Explained], scorer: "Scorer", result: "MetricResu
     if form == "text":
         for found in explained:
             print(_text(found, _singular(scorer)) + "\n")
+        if scorer.cells != "attention":
+            print(_legend())
         print(result.signature)
         return
     documents = (rounded(_document(found, _singular(scorer)), full=args.full_precision) for found in explained)
@@ -244,12 +246,17 @@ def _document(found: Explained, other: str) -> dict[str, Any]:
 
 
 def _text(found: Explained, other: str) -> str:
-    """For a terminal: both texts, the words at fault marked, and the worst of them."""
-    from mtmetrics.evaluation.heatmap import segment_title
+    """For a terminal: both texts, the words at fault marked, what they were matched with, and the worst of them."""
+    from mtmetrics.evaluation.heatmap import segment_title, two_decimals
 
     lines = [segment_title(found.segment.number, found.score, found.parts)]
     indent = " " * 15
-    for name, text in ((other, found.segment.other), ("translation", _marked(found))):
+    matches = ", ".join(
+        f"{word} ← {f'{partner} {two_decimals(value)}' if partner else '–'}"
+        for word, partner, value in found.alignment.without_special_tokens().partners()
+    )
+    named = (other, found.segment.other), ("translation", _marked(found)), (found.alignment.cells, matches)
+    for name, text in named:
         lines += textwrap.wrap(text, 100, initial_indent=f"{name:<15}", subsequent_indent=indent) or [name]
     worst = sorted(found.faults or (), key=lambda fault: -fault.share)[:_WORST_WORDS]
     if worst:
@@ -261,11 +268,23 @@ def _text(found: Explained, other: str) -> str:
     return "\n".join(lines)
 
 
+def _legend() -> str:
+    from mtmetrics.matching.faults import LEVELS
+
+    named = zip(LEVELS, ("doubtful", "wrong"), _marks()[1:], strict=True)
+    levels = " and ".join(f"{before}{name}{behind} from {bound:g}" for bound, name, (before, behind) in named)
+    return f"Most at fault: severity (0 to 1), share of all that the words take away from the score; {levels}."
+
+
+def _marks() -> tuple[tuple[str, str], ...]:
+    return _COLOURED if sys.stdout.isatty() and "NO_COLOR" not in os.environ else _PLAIN
+
+
 def _marked(found: Explained) -> str:
     from mtmetrics.matching.faults import level
 
     text, end, parts = found.segment.prediction, 0, []
-    marks = _COLOURED if sys.stdout.isatty() and "NO_COLOR" not in os.environ else _PLAIN
+    marks = _marks()
     for fault in found.faults or ():
         before, behind = marks[level(fault.severity)]
         parts += [text[end : fault.start], before, text[fault.start : fault.end], behind]

@@ -16,8 +16,8 @@ mtmetrics compare --preset mini --lp de-en -s source.de -t system-a.en system-b.
 mtmetrics compare --metric bertr:minilm --metric chrf -r reference.en -t system-a.en system-b.en --format markdown
 mtmetrics compare --preset mini --lp de-en systems.jsonl --correction holm --resamples 10000
 mtmetrics explain --preset mini --lp de-en rows.tsv --segments 1-3
-mtmetrics explain --preset mini --lp de-en -s source.de -t system.en --plot heatmaps
-mtmetrics explain --preset mini --lp de-en rows.tsv --format jsonl
+mtmetrics explain --preset mini --lp de-en -s source.de -t system.en --worst 10 --plot worst
+mtmetrics explain --metric bertr:minilm -r reference.en -t system.en --segments 7 --plot segment.svg
 mtmetrics evaluate --preset mini --data judged.jsonl
 mtmetrics evaluate --metric sentsim:minilm --metric chrf --ci --data judged/de-en.jsonl judged/fi-en.jsonl
 mtmetrics evaluate --metric bertr:minilm --layers all --plot layers.svg --data judged.jsonl

@@ -179,23 +179,22 @@ def _write_values(axes: "Axes", alignment: Alignment, scale: "ScalarMappable", f
     for row, column in np.argwhere(sides >= _SMALLEST_SQUARE_WITH_NUMBER):
         value = alignment.values[row, column]
         dark = np.dot(scale.to_rgba(value)[:3], (0.3, 0.59, 0.11)) < 0.5
-        colour, text = "white" if dark else INK, _two_decimals(value)
+        colour, text = "white" if dark else INK, two_decimals(value)
         axes.text(column, row, text, ha="center", va="center_baseline", fontproperties=font, color=colour)
 
 
-def _two_decimals(value: float) -> str:
+def two_decimals(value: float) -> str:
+    """Of a cost, a cosine, or attention."""
     # Adding 0.0 turns -0.00 into 0.00.
     return f"{round(float(value), 2) + 0.0:.2f}"
 
 
 def _table(figure: "Figure", alignment: Alignment, fonts: LabelFonts, width: float) -> "list[Text]":
     """For each word of the translation the word that gives most of its mass, and the value, in columns."""
-    lines = []
-    for column, word in enumerate(alignment.prediction):
-        row = int(alignment.mass[:, column].argmax())
-        given = alignment.mass[row, column] > 0
-        partner = f"{shortened(alignment.source[row], 16)} {_two_decimals(alignment.values[row, column])}"
-        lines.append(f"{shortened(word, 16)} ← {partner if given else '–'}")
+    lines = [
+        f"{shortened(word, 16)} ← {f'{shortened(partner, 16)} {two_decimals(value)}' if partner else '–'}"
+        for word, partner, value in alignment.partners()
+    ]
     widest = _extent(longest := _write(figure, max(lines, key=len), fonts, _SMALL, INK))[0]
     longest.remove()
     columns = max(1, int(width // (widest + 4 * _GAP)))

@@ -1,10 +1,12 @@
 """What was matched with what, for people to read: transport plans, greedy matches, attention."""
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.words import TextUnits, spans_of
 
 Cells = Literal["cost", "cosine", "attention"]
@@ -66,6 +68,15 @@ class Alignment:
         spans = self.source_spans[rows], self.spans[columns]
         return Alignment(*words, *matrices, self.cells, *spans, self.unrelated)
 
+    def partners(self) -> list[tuple[str, str | None, float]]:
+        """For each word of the translation the word that gives most of its mass, None where none gives any, and the
+        value of the two."""
+        if not self.source:
+            return [(word, None, 0.0) for word in self.prediction]
+        rows = self.mass.argmax(0)
+        found = zip(self.prediction, rows, self.mass.max(0), self.values[rows, np.arange(len(rows))], strict=True)
+        return [(word, self.source[row] if mass > 0 else None, float(value)) for word, row, mass, value in found]
+
     @property
     def total(self) -> float:
         """The sum of mass times value: the Word Mover's Distance, or the score of greedy matching (of BERTScore the
@@ -78,6 +89,16 @@ class Alignment:
         matrices = {"mass": self.mass.tolist(), "values": self.values.tolist()}
         words = {"cells": self.cells, "source": self.source, "prediction": self.prediction}
         return words | matrices | {"total": self.total}
+
+
+def pieces(
+    encoder: Any, packed: PackedTokens, texts: Sequence[str], language: str | None, *, special_tokens: bool = False
+) -> Iterator[tuple[np.ndarray, TextUnits]]:
+    """The vectors of each text's tokens, and what they are; none of a blank text."""
+    for number, text in enumerate(texts):
+        tokens = packed.take(slice(number, number + 1))
+        kept = np.flatnonzero((tokens.words >= 0) | special_tokens if text.strip() else [])
+        yield tokens.vectors[kept], encoder.text_words(text, language, pieces=True).take(kept)
 
 
 def ngram_units(text: TextUnits, positions: np.ndarray, weights: np.ndarray, n: int) -> Units:

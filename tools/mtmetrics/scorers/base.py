@@ -19,7 +19,6 @@ from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.runner import tell
-from mtmetrics.models.words import TextUnits
 from mtmetrics.scorers.pool import ModelPool
 
 CHUNK_LINES = 1024
@@ -318,16 +317,6 @@ def text_languages(columns: Sequence[list[str]], languages: Sequence[str | None]
     """The language of each text of columns, laid end to end: the first column's, then that of all others."""
     first, rest = languages
     return [first] * len(columns[0]) + [rest] * sum(map(len, columns[1:]))
-
-
-def pieces(
-    encoder: Any, packed: PackedTokens, texts: Sequence[str], language: str | None, *, special_tokens: bool = False
-) -> Iterator[tuple[np.ndarray, TextUnits]]:
-    """The vectors of each text's tokens, and what they are; none of a blank text."""
-    for number, text in enumerate(texts):
-        tokens = packed.take(slice(number, number + 1))
-        kept = np.flatnonzero((tokens.words >= 0) | special_tokens if text.strip() else [])
-        yield tokens.vectors[kept], encoder.text_words(text, language, pieces=True).take(kept)
 
 
 def cut(*sides: PackedTokens) -> np.ndarray:

@@ -10,7 +10,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.greedy import bertr
-from mtmetrics.matching.plan import Alignment, Cells, greedy_plan
+from mtmetrics.matching.plan import Alignment, Cells, greedy_plan, pieces
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import (
     AGAINST,
@@ -21,7 +21,6 @@ from mtmetrics.scorers.base import (
     encoded_together,
     encoder_table,
     languages,
-    pieces,
     preset_map,
     thread_count,
 )

@@ -11,12 +11,12 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
-from mtmetrics.matching.plan import Alignment, Cells, attention_plan
+from mtmetrics.matching.plan import Alignment, Cells, attention_plan, pieces
 from mtmetrics.models.device import pick_devices
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.runner import length_batches
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, pieces, text_languages, thread_count
+from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, text_languages, thread_count
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.signature import dtype_name, model_name, signature
 

@@ -11,7 +11,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, number
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances
-from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, word_plan
+from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, pieces, word_plan
 from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
@@ -25,7 +25,6 @@ from mtmetrics.scorers.base import (
     encoded_together,
     joined,
     languages,
-    pieces,
     text_cosines,
     text_languages,
     thread_count,

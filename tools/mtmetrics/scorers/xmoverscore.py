@@ -42,8 +42,7 @@ Side = Literal["source", "target"]
 Pieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
-# Of vectors at right angles.
-_UNRELATED: dict[Distance, float] = {"sqeuclidean": 2.0, "euclidean": 2.0**0.5, "cosine": 1.0}
+_UNRELATED: dict[Distance, float] = {"sqeuclidean": 2.0, "euclidean": 2.0**0.5, "cosine": 1.0}  # at right angles
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
 # What has no effect on the comparison of sentence vectors.
 _OF_WORDS = ("pieces", "ngram", "distance", "weights", "drop_rate")
@@ -301,8 +300,7 @@ class XMoverScore(Scorer):
     def cells(self) -> Cells:
         """Costs; an `InputError` with ``similarity="cosine"``."""
         if self.similarity != "mover":
-            why = "similarity='cosine' compares whole texts, so there is nothing to align"
-            raise InputError(f"alignments: {why}; use similarity='mover'")
+            raise InputError("alignments: there is nothing to align with similarity='cosine'; use similarity='mover'")
         return "cost"
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
@@ -341,9 +339,9 @@ class XMoverScore(Scorer):
         ]
         if self.language_model is not None and lm_weight > 0:
             lacks = lm_weight * (float(self._form.normalise_lm) - self.fluency(predictions)[0])
-            losses = self.language_model.token_losses(predictions)
-            for found, of_text, lack in zip(evidence, losses, lacks, strict=True):
-                found.append(loss_evidence(*of_text, -self.language_model.floor, lack))
+            texts = zip(evidence, self.language_model.token_losses(predictions), lacks, strict=True)
+            for found, losses, lack in texts:
+                found.append(loss_evidence(*losses, -self.language_model.floor, lack))
         return evidence
 
     def _combine(self, similarity: np.ndarray, lm: np.ndarray) -> np.ndarray:
