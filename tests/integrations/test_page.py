@@ -82,7 +82,7 @@ def test_texts_are_read(tmp_path):
         ("de-en", "", ["b"], "no source and no references"),
         ("de-en", "a", [""], "no translations"),
         ("de-en", "a\nb", ["c"], "system has 1 segments but source has 2"),
-        ("de-en", "a", ["b", "c"], "two systems are called 'system'"),
+        ("de-en", "a", ["b", "c"], "two of the texts are called 'system'"),
         ("de-en", "a\nb\nc", ["1\n2\n3"], "characters, the most that this page takes"),
     ],
 )

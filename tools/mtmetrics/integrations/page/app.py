@@ -137,6 +137,7 @@ class _Page:
             self.start = gr.Button("Compare", variant="primary", scale=3)
             self.stop = gr.Button("Stop", visible=False, scale=1)
         self.status = gr.HTML("", elem_id="mt-status")
+        self.halted = gr.State([])
 
     def _build_result(self) -> None:
         gr = self.gr
@@ -171,14 +172,12 @@ class _Page:
 
         results = [self.overview, self.metric, self.order, self.page, self.details, self.compared, self.opened]
         results += self.files
-        outputs = [self.status, self.result, self.start, self.stop, *results]
-        run = self.start.click(
-            self._run, [*self.inputs, *self.metrics], outputs, **self.queue, show_progress="hidden", stream_every=0.2
-        )
+        outputs = [self.status, self.result, self.start, self.stop, self.halted, *results]
+        run = self.start.click(self._run, [*self.inputs, *self.metrics], outputs, **self.queue, show_progress="hidden")
         listed = {"inputs": [self.compared, self.metric, self.order, self.page, self.opened], "outputs": self.listing}
         listing = {"fn": self._list, **listed, **self.queue, "show_progress": "hidden"}
         run.success(**listing)
-        self.stop.click(self._stopped, None, [self.status, self.start, self.stop], cancels=[run], **self.quick)
+        self.stop.click(self._halt, self.halted, self.stop, **self.quick)
 
         for part in (self.metric.input, self.order.input):
             part(lambda: (1, None), None, [self.page, self.opened], **self.quick).then(**listing)
@@ -221,20 +220,28 @@ class _Page:
         inputs, ticked = values[: -len(_GROUPS)], [key for keys in values[-len(_GROUPS) :] for key in keys]
         rest = 7 + len(FILES)
         skipped = [gr.skip()] * rest
-        buttons = [gr.Button(interactive=True), gr.Button(visible=False)]
-        hidden = gr.Column(visible=False)
+        buttons = [gr.Button(interactive=True), gr.Button("Stop", visible=False, interactive=True)]
+        hidden, halted = gr.Column(visible=False), []
         try:
             texts = _read(inputs)
             wanted = chosen(ticked, texts.others, texts.lang_pair)
-            running = [hidden, gr.Button(interactive=False), gr.Button(visible=True)]
+            running = [hidden, gr.Button(interactive=False), gr.Button(visible=True), halted]
             for state in self.bench.compare(texts, wanted):
+                if halted:
+                    yield ["Stopped.", hidden, *buttons, halted, *skipped]
+                    return
                 if isinstance(state, Progress):
                     yield [views.progress(state), *running, *skipped]
-                    running = [gr.skip()] * 3
+                    running = [gr.skip()] * 4
                 else:
-                    yield ["", gr.Column(visible=True), *buttons, *self._shown(state)]
+                    yield ["", gr.Column(visible=True), *buttons, halted, *self._shown(state)]
         except MTMetricsError as error:
-            yield [views.problem(str(error)), hidden, *buttons, *skipped]
+            yield [views.problem(str(error)), hidden, *buttons, halted, *skipped]
+
+    def _halt(self, halted: list[bool]) -> Any:
+        """Has the run end at its next turn, so that it leaves the queue as every run does."""
+        halted.append(True)
+        return self.gr.Button("Stopping", interactive=False)
 
     def _shown(self, compared: Compared) -> list[Any]:
         gr = self.gr
@@ -259,15 +266,12 @@ class _Page:
         self.folders.append(tempfile.TemporaryDirectory(prefix="mtmetrics-page-"))
         return Path(self.folders[-1].name)
 
-    def _stopped(self) -> tuple[Any, ...]:
-        return "Stopped.", self.gr.Button(interactive=True), self.gr.Button(visible=False)
-
     def _list(
         self, compared: Compared | None, metric: int, order: str, page: float | None, opened: views.Opened | None
     ) -> str:
         """A page of segments."""
         if compared is None:
-            return ""
+            return views.problem("The scores are not here any more: they are kept for an hour. Press Compare again.")
         first = (_bounded(page, compared) - 1) * views.PAGE
         rows = compared.order(metric, order)[first : first + views.PAGE].tolist()
         return views.segments(compared, metric, rows, _words(compared, metric, rows), opened)
@@ -329,6 +333,7 @@ def _choices(
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """What of one group fits, and what of it is ticked: as before, else the usual ones."""
     fitting = [offer for offer in offers() if offer.column == column and offer.fits(given, lang_pair)]
+    fitting.sort(key=lambda offer: not offer.default)
     kept = [offer.key for offer in fitting if offer.key in ticked]
     return [(offer.label, offer.key) for offer in fitting], kept or [offer.key for offer in fitting if offer.default]
 

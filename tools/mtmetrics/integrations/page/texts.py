@@ -57,7 +57,7 @@ def read(lang_pair: str, others: dict[Column, Given], systems: Sequence[Given]) 
 
     Raises:
         InputError: neither sources nor references, or no translations; a file cannot be read; columns of unequal
-            lengths; two systems of one name; or more than the page takes.
+            lengths; two of one name; or more than the page takes.
     """
     language_pair(lang_pair)
     given = {column: one for column, one in others.items() if one.is_there}
@@ -66,10 +66,10 @@ def read(lang_pair: str, others: dict[Column, Given], systems: Sequence[Given]) 
         raise InputError("no source and no references: paste or upload one of them")
     if not translations:
         raise InputError("no translations: paste or upload those of at least one system")
-    names = [one.name for one in translations]
+    names = [one.name for one in (*given.values(), *translations)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"two systems are called {twice!r}: rename one")
+        raise InputError(f"two of the texts are called {twice!r}: rename a system")
     columns: dict[str, list[str]] = {}
     characters = 0
     for one in [*given.values(), *translations]:
@@ -80,7 +80,7 @@ def read(lang_pair: str, others: dict[Column, Given], systems: Sequence[Given]) 
             raise InputError(f"{one.name}: {most}; use the command line, mtmetrics compare")
     check(**columns)
     found = {column: columns[one.name] for column, one in given.items()}
-    return Texts(lang_pair, found, {name: columns[name] for name in names})
+    return Texts(lang_pair, found, {one.name: columns[one.name] for one in translations})
 
 
 def _lines(one: Given) -> list[str]:

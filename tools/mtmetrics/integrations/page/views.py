@@ -9,7 +9,7 @@ from mtmetrics.integrations.page.charts import colour, draw_histograms, draw_mea
 from mtmetrics.integrations.page.comparing import Anchors, Compared, Progress, ScoredMetric
 
 PAGE = 10
-_ANCHORS = (("human", "another human translation"), ("random", "random pairs"))
+_ANCHORS = (("human", "a human translation"), ("random", "random pairs"))
 
 
 class Opened(NamedTuple):
@@ -75,7 +75,8 @@ def overview(compared: Compared) -> str:
         f'<p class="mt-verdict">{verdict(compared)}</p>{table(compared)}'
         + (f'<ul class="mt-notes">{noted}</ul>' if noted else "")
         + f'<h3>Means and segments</h3><p class="mt-quiet">Above: means with 95 % intervals, on an axis that is '
-        f"at least a tenth as long as the distance between random pairs and people. Below: the scores of all segments."
+        f"at least a tenth as long as the distance between random pairs and people, which are dotted lines where they "
+        f"are near. Below: the scores of all segments."
         f'</p><div class="mt-figures">{figures}</div>'
     )
 
@@ -130,8 +131,8 @@ def table(compared: Compared) -> str:
     if compared.tested:
         note = (
             f"Means of {compared.texts.segments:,} segments with 95 % bootstrap intervals; higher is better. Systems "
-            "of one cluster cannot be told apart. The bar runs from random pairs (left) to another human translation "
-            "(right) of the bundled example."
+            "of one cluster cannot be told apart. The bar runs from random pairs (left) to a human translation (right) "
+            "of the bundled example."
         )
     return (
         f'<div class="mt-scroll"><table class="mt-systems"><thead><tr><th scope="col">System</th>{head}</tr></thead>'
