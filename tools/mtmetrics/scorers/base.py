@@ -10,10 +10,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset, load_preset
-from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import InputReport, as_texts, check, choice, language_pair, positive
-from mtmetrics.maps.files import load_map
-from mtmetrics.maps.remapping import KINDS, Level, Remapping
+from mtmetrics.errors import InputError
+from mtmetrics.inputs import InputReport, as_texts, check, language_pair, positive
 from mtmetrics.matching.faults import Evidence, Fault, match_evidence, word_faults
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment, Cells
@@ -23,8 +21,6 @@ from mtmetrics.models.runner import tell
 from mtmetrics.scorers.pool import ModelPool
 
 CHUNK_LINES = 1024
-# What a metric is told to compare with -> the column of the input.
-AGAINST: dict[str, Literal["sources", "references"]] = {"source": "sources", "reference": "references"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -356,63 +352,3 @@ def worker_count(workers: int | None) -> int:
     """A checked number of workers; if None that of the cores, at most 4, which take all that a process can give
     them."""
     return positive("workers", min(os.cpu_count() or 1, 4) if workers is None else workers)
-
-
-def languages(bundle: Preset, lang_pair: str | None, *, needed: bool = False) -> tuple[str, str] | None:
-    """Source and target language, which the preset knows; None where no pair is given."""
-    if lang_pair is None:
-        if needed:
-            raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
-        return None
-    pair = language_pair(lang_pair)
-    only, known = bundle.settings.get("lang_pair"), bundle.settings.get("languages")
-    if only not in (None, lang_pair):
-        raise InputError(f"language pair {lang_pair}: preset {bundle.name} was made for {only} only")
-    for language in pair:
-        if known is not None and language not in known:
-            there = f"preset {bundle.name} knows the languages {' '.join(known)}"
-            raise InputError(f"language pair {lang_pair}: {there}, not {language!r}")
-    return pair
-
-
-def compared_with(bundle: Preset, asked: Any, *, usual: str) -> str:
-    """``"source"`` or ``"reference"``: as asked, else as the preset says, else as usual."""
-    only = bundle.settings.get("score", {}).get("against")
-    against = choice("against", asked or only or usual, tuple(AGAINST))
-    if only not in (None, against):
-        there = f"preset {bundle.name} compares with the {only} only"
-        raise InputError(f"against {against!r}: {there}; choose another preset")
-    return against
-
-
-def encoder_table(bundle: Preset, override: str | None, target: str | None = None) -> dict[str, Any]:
-    """The table of the encoder: the user's own, else ``[encoders.LANGUAGE]`` of the target, else ``[encoder]``."""
-    if override:
-        return {"model": override}
-    tables = bundle.settings.get("encoders", {})
-    if tables and target is None:
-        raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its encoder by the target language")
-    table = tables.get(target) or bundle.settings.get("encoder", {})
-    if "model" not in table:
-        raise ArtifactError(f"preset {bundle.name}: names no model in its [encoder] table")
-    return {**table, "model": bundle.path(table["model"])}
-
-
-def preset_map(
-    bundle: Preset,
-    pool: ModelPool,
-    encoder: Encoder,
-    lang_pair: str | None,
-    *,
-    kind: str | None,
-    maps: str | None,
-    level: Level = "word",
-) -> Remapping | None:
-    """The map of the source side that the user or the preset asks for."""
-    table = bundle.settings.get("maps", {})
-    chosen = choice("map", kind or table.get("kind", "none"), ("none", *KINDS))
-    if chosen == "none":
-        return None
-    language_pair(lang_pair)
-    artifact = maps or bundle.path(table.get("artifact", "."))
-    return load_map(artifact, str(lang_pair), chosen, encoder, level=level, local_files_only=pool.local_files_only)

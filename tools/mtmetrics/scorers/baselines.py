@@ -12,8 +12,8 @@ import numpy as np
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.inputs import language_pair
 from mtmetrics.models.language_model import LanguageModel
-from mtmetrics.scorers.base import ChunkScores, Scorer, languages
-from mtmetrics.scorers.pool import ModelPool, model_name, signature
+from mtmetrics.scorers.base import ChunkScores, Scorer
+from mtmetrics.scorers.pool import ModelPool, languages, model_name, signature
 from mtmetrics.scorers.xmoverscore import XMoverScore, preset_language_model
 
 SEED = 12345

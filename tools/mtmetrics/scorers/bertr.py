@@ -12,19 +12,19 @@ from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.greedy import bertr
 from mtmetrics.matching.plan import Alignment, Cells, greedy_plan, pieces
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import (
+from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoded_together, worker_count
+from mtmetrics.scorers.pool import (
     AGAINST,
-    ChunkScores,
-    Scorer,
+    ModelPool,
     compared_with,
-    cut,
-    encoded_together,
+    dtype_name,
     encoder_table,
     languages,
+    map_name,
+    model_name,
     preset_map,
-    worker_count,
+    signature,
 )
-from mtmetrics.scorers.pool import ModelPool, dtype_name, map_name, model_name, signature
 
 
 class BERTR(Scorer):

@@ -7,18 +7,17 @@ import numpy as np
 
 from mtmetrics.inputs import choice
 from mtmetrics.models.packed import Encoder
-from mtmetrics.scorers.base import (
+from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoded_together, text_cosines
+from mtmetrics.scorers.pool import (
     AGAINST,
-    ChunkScores,
-    Scorer,
+    ModelPool,
     compared_with,
-    cut,
-    encoded_together,
+    dtype_name,
     encoder_table,
     languages,
-    text_cosines,
+    model_name,
+    signature,
 )
-from mtmetrics.scorers.pool import ModelPool, dtype_name, model_name, signature
 
 
 class DistilScore(Scorer):

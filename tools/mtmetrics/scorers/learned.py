@@ -15,8 +15,8 @@ from mtmetrics.matching.plan import Alignment, Cells, attention_plan, pieces
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import AGAINST, ChunkScores, Scorer, languages, text_languages, worker_count
-from mtmetrics.scorers.pool import ModelPool, dtype_name, model_name, signature
+from mtmetrics.scorers.base import ChunkScores, Scorer, text_languages, worker_count
+from mtmetrics.scorers.pool import AGAINST, ModelPool, dtype_name, languages, model_name, signature
 
 if TYPE_CHECKING:
     import torch

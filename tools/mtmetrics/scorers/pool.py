@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from mtmetrics import __version__
 from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_size
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.inputs import choice, language_pair
+from mtmetrics.maps.files import load_map
+from mtmetrics.maps.remapping import KINDS, Level, Remapping
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.runner import pick_dtype
 from mtmetrics.models.token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
-    from mtmetrics.maps.remapping import Remapping
     from mtmetrics.models.packed import Encoder
     from mtmetrics.models.runner import Devices
     from mtmetrics.models.sentence_encoder import MeanPooledEncoder
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from mtmetrics.models.token_encoder import LayerView
     from mtmetrics.models.translator import Translator
     from mtmetrics.scorers.networks import Regressor
+
+# What a metric is told to compare with -> the column of the input.
+AGAINST: dict[str, Literal["sources", "references"]] = {"source": "sources", "reference": "references"}
 
 
 class ModelPool:
@@ -166,3 +172,63 @@ def map_name(remapping: "Remapping | None") -> str:
 def dtype_name(dtype: str) -> str:
     """A number format in short."""
     return {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[dtype]
+
+
+def languages(bundle: Preset, lang_pair: str | None, *, needed: bool = False) -> tuple[str, str] | None:
+    """Source and target language, which the preset knows; None where no pair is given."""
+    if lang_pair is None:
+        if needed:
+            raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
+        return None
+    pair = language_pair(lang_pair)
+    only, known = bundle.settings.get("lang_pair"), bundle.settings.get("languages")
+    if only not in (None, lang_pair):
+        raise InputError(f"language pair {lang_pair}: preset {bundle.name} was made for {only} only")
+    for language in pair:
+        if known is not None and language not in known:
+            there = f"preset {bundle.name} knows the languages {' '.join(known)}"
+            raise InputError(f"language pair {lang_pair}: {there}, not {language!r}")
+    return pair
+
+
+def compared_with(bundle: Preset, asked: Any, *, usual: str) -> str:
+    """``"source"`` or ``"reference"``: as asked, else as the preset says, else as usual."""
+    only = bundle.settings.get("score", {}).get("against")
+    against = choice("against", asked or only or usual, tuple(AGAINST))
+    if only not in (None, against):
+        there = f"preset {bundle.name} compares with the {only} only"
+        raise InputError(f"against {against!r}: {there}; choose another preset")
+    return against
+
+
+def encoder_table(bundle: Preset, override: str | None, target: str | None = None) -> dict[str, Any]:
+    """The table of the encoder: the user's own, else ``[encoders.LANGUAGE]`` of the target, else ``[encoder]``."""
+    if override:
+        return {"model": override}
+    tables = bundle.settings.get("encoders", {})
+    if tables and target is None:
+        raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its encoder by the target language")
+    table = tables.get(target) or bundle.settings.get("encoder", {})
+    if "model" not in table:
+        raise ArtifactError(f"preset {bundle.name}: names no model in its [encoder] table")
+    return {**table, "model": bundle.path(table["model"])}
+
+
+def preset_map(
+    bundle: Preset,
+    pool: ModelPool,
+    encoder: Encoder,
+    lang_pair: str | None,
+    *,
+    kind: str | None,
+    maps: str | None,
+    level: Level = "word",
+) -> Remapping | None:
+    """The map of the source side that the user or the preset asks for."""
+    table = bundle.settings.get("maps", {})
+    chosen = choice("map", kind or table.get("kind", "none"), ("none", *KINDS))
+    if chosen == "none":
+        return None
+    language_pair(lang_pair)
+    artifact = maps or bundle.path(table.get("artifact", "."))
+    return load_map(artifact, str(lang_pair), chosen, encoder, level=level, local_files_only=pool.local_files_only)

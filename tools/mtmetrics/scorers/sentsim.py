@@ -24,12 +24,11 @@ from mtmetrics.scorers.base import (
     cut,
     encoded_together,
     joined,
-    languages,
     text_cosines,
     text_languages,
     worker_count,
 )
-from mtmetrics.scorers.pool import ModelPool, dtype_name, model_name, signature
+from mtmetrics.scorers.pool import ModelPool, dtype_name, languages, model_name, signature
 
 Setting = Literal["src-mt", "mt-ref"]
 SETTINGS: dict[Setting, Literal["sources", "references"]] = {"src-mt": "sources", "mt-ref": "references"}

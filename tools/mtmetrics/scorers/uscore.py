@@ -14,17 +14,17 @@ from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.translator import Translator
-from mtmetrics.scorers.base import (
-    ChunkScores,
-    Scorer,
-    cut,
+from mtmetrics.scorers.base import ChunkScores, Scorer, cut, text_cosines, text_languages
+from mtmetrics.scorers.pool import (
+    ModelPool,
+    dtype_name,
     encoder_table,
     languages,
+    map_name,
+    model_name,
     preset_map,
-    text_cosines,
-    text_languages,
+    signature,
 )
-from mtmetrics.scorers.pool import ModelPool, dtype_name, map_name, model_name, signature
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 WORD_PARTS = ("wmd", "pseudo", "lm")

@@ -26,18 +26,17 @@ from mtmetrics.matching.workers import Later
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.words import TokenWeights
-from mtmetrics.scorers.base import (
-    ChunkScores,
-    Scorer,
-    cut,
-    encoded_together,
+from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoded_together, text_cosines, worker_count
+from mtmetrics.scorers.pool import (
+    ModelPool,
+    dtype_name,
     encoder_table,
     languages,
+    map_name,
+    model_name,
     preset_map,
-    text_cosines,
-    worker_count,
+    signature,
 )
-from mtmetrics.scorers.pool import ModelPool, dtype_name, map_name, model_name, signature
 
 Side = Literal["source", "target"]
 Pieces = Literal["words", "all"]
