@@ -14,11 +14,11 @@ from mtmetrics.inputs import choice, language_pair
 from mtmetrics.maps.files import load_map
 from mtmetrics.maps.remapping import KINDS, Level, Remapping
 from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.packed import Encoder
 from mtmetrics.models.runner import pick_dtype
 from mtmetrics.models.token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
-    from mtmetrics.models.packed import Encoder
     from mtmetrics.models.runner import Devices
     from mtmetrics.models.sentence_encoder import MeanPooledEncoder
     from mtmetrics.models.static_vectors import StaticVectors
