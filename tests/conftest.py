@@ -262,9 +262,9 @@ def wmt99(tmp_path: Path) -> Path:
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Makes a few pairs worth sharing among two processes; starts these when it is called."""
-    from mtmetrics.matching import workers
+    from mtmetrics.matching import pairs, workers
 
-    monkeypatch.setattr(workers, "_LEAST", 1)
+    monkeypatch.setattr(pairs, "_LEAST", 1)
     monkeypatch.setattr(workers, "_WORTH", 0)
 
     def wait() -> None:

@@ -4,15 +4,29 @@ import collections
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from mtmetrics.matching.workers import CELLS_PER_TASK, Later, pool_for
+from mtmetrics.matching.workers import CELLS_PER_TASK, pool_for
 from mtmetrics.models.packed import PackedTokens
 
 _PAIRS_PER_TASK = 64
+# Fewer pairs of a call are not worth sharing.
+_LEAST = 512
+
+Result = TypeVar("Result")
+
+
+class Later(Generic[Result]):
+    """What worker processes may still be computing; a call waits for it. `ready` says whether it is there already."""
+
+    def __init__(self, finish: Callable[[], Result], *, ready: bool) -> None:
+        self._finish, self.ready = finish, ready
+
+    def __call__(self) -> Result:
+        return self._finish()
 
 
 def text_sums(tokens: PackedTokens, values: np.ndarray) -> np.ndarray:
@@ -86,8 +100,8 @@ def solved_pairs(
         return numbers, np.concatenate(cells), (shapes, *mass)
 
     tasks = _tasks(_places(first, second, wanted))
-
-    pool = pool_for(workers, int(wanted.sum()))
+    count = int(wanted.sum())
+    pool = pool_for(workers, count) if workers > 1 and count >= _LEAST else None
     with _linear_algebra().limit(limits=1, user_api="blas"):
         if pool is None:
             for numbers, cells, arguments in map(prepared, tasks):

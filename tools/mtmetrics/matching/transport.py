@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.matching.pairs import both_filled, masses, solved_pairs
-from mtmetrics.matching.workers import Later
+from mtmetrics.matching.pairs import Later, both_filled, masses, solved_pairs
 from mtmetrics.models.packed import PackedTokens
 
 Distance = Literal["sqeuclidean", "euclidean", "cosine"]

@@ -12,15 +12,14 @@ import tempfile
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mtmetrics.errors import MTMetricsError
 
-# Pairs of a call that are worth sharing, and such pairs that a process solves by itself before it starts workers: a
-# start costs as much as they do.
-_LEAST, _WORTH = 512, 16_384
+# Pairs that a process solves by itself before it starts workers: a start costs as much as they do.
+_WORTH = 16_384
 _IDLE_SECONDS = 30.0
 # Tasks of a call that wait at each worker, and memory for those of two calls; it takes matrices of float64.
 _TASKS_PER_WORKER = 3
@@ -32,27 +31,14 @@ _pools: dict[tuple[int, int], "Pool"] = {}
 _solved = 0
 
 
-class Later(Generic[Result]):
-    """What worker processes may still be computing; a call waits for it. `ready` says whether it is there already."""
-
-    def __init__(self, finish: Callable[[], Result], *, ready: bool) -> None:
-        self._finish, self.ready = finish, ready
-
-    def __call__(self) -> Result:
-        return self._finish()
-
-
 def pool_for(workers: int, pairs: int) -> "Pool | None":
-    """So many worker processes to solve this number of pairs, or None where they are better solved here: with one
-    worker, where they are few or there was not enough work so far, while the first worker starts, or in a process that
-    may have no children.
+    """So many worker processes to solve this number of pairs, or None where they are better solved here: where there
+    was not enough work so far, while the first worker starts, or in a process that may have no children.
 
     The processes do not import the caller's main module, and end after a time without work, or with the process that
     started them.
     """
     global _solved
-    if workers == 1 or pairs < _LEAST:
-        return None
     _solved += pairs
     if _solved <= _WORTH or multiprocessing.current_process().daemon:
         return None

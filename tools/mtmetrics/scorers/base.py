@@ -13,9 +13,8 @@ from mtmetrics.artifacts.presets import Preset, load_preset
 from mtmetrics.errors import InputError
 from mtmetrics.inputs import InputReport, as_texts, check, language_pair, positive
 from mtmetrics.matching.faults import Evidence, Fault, match_evidence, word_faults
-from mtmetrics.matching.pairs import cosines
+from mtmetrics.matching.pairs import Later, cosines
 from mtmetrics.matching.plan import Alignment, Cells
-from mtmetrics.matching.workers import Later
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.runner import tell
 from mtmetrics.scorers.pool import ModelPool

@@ -13,6 +13,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.inputs import choice, number, positive
 from mtmetrics.maps.remapping import Remapping, Sides
 from mtmetrics.matching.faults import Evidence, loss_evidence, match_evidence
+from mtmetrics.matching.pairs import Later
 from mtmetrics.matching.plan import Alignment, Cells, Units, ngram_units, word_plan
 from mtmetrics.matching.transport import (
     DISTANCES,
@@ -22,7 +23,6 @@ from mtmetrics.matching.transport import (
     cost_matrix,
     optimal_flow,
 )
-from mtmetrics.matching.workers import Later
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.words import TokenWeights
