@@ -87,8 +87,8 @@ def test_holm_makes_p_values_larger(scores: dict[str, np.ndarray]) -> None:
     ("changes", "options", "message"),
     [
         ({"b": None}, {}, "systems: 1 given .a.; at least two"),
-        ({"b": [1.0, 2.0, np.nan]}, {}, "the b hold 1 values that are not finite, the first at index 2"),
-        ({"a": [np.inf, 2.0, 3.0]}, {}, "the a hold 1 values that are not finite, the first at index 0"),
+        ({"b": [1.0, 2.0, np.nan]}, {}, "b: 1 scores are not finite, the first is that of segment 3"),
+        ({"a": [np.inf, 2.0, 3.0]}, {}, "a: 1 scores are not finite, the first is that of segment 1"),
         ({"b": [1.0, 2.0]}, {}, "a and b must be vectors of one length"),
         ({"a": [1.0], "b": [2.0]}, {}, "segments: 1 given"),
         ({}, {"test": "t"}, "test 't'"),

@@ -84,10 +84,12 @@ def compare_systems(
     if len(scores) < 2:
         given = f"{len(scores)} given ({', '.join(scores)})"
         raise InputError(f"systems: {given}; at least two are needed for a comparison")
-    parallel = complete(scores)
-    if reason := parallel.not_finite:
-        raise InputError(reason)
-    columns, segments = parallel.values, int(parallel.kept.sum())
+    columns = complete(scores).values
+    for name, column in columns.items():
+        if (bad := np.flatnonzero(~np.isfinite(column))).size:
+            where = f"segment {bad[0] + 1} ({column[bad[0]]})"
+            raise InputError(f"{name}: {bad.size} scores are not finite, the first is that of {where}")
+    segments = len(column)
     if segments < 2:
         raise InputError(f"segments: {segments} given; at least two are needed for a comparison")
     k = len(columns)
