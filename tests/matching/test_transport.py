@@ -133,8 +133,12 @@ def test_worker_processes_change_nothing_and_a_killed_one_is_an_error_of_one_lin
 def test_few_pairs_and_the_first_ones_start_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_solved", 0)
     monkeypatch.setattr(workers, "_pools", {})
-    assert [workers.pool_for(2, pairs) for pairs in (511, 511, 16_384)] == [None] * 3
-    assert workers.pool_for(1, 10**6) is None
+    many, few = (pack([np.eye(2)] * count) for count in (512, 511))
+    for side, count in ((many, 1), (few, 2)):
+        word_mover_distances(side, side, workers=count)
+    assert workers._solved == 0
+    word_mover_distances(many, many, workers=2)
+    assert workers._solved == 512
     assert not workers._pools
 
 

@@ -8,9 +8,7 @@ import multiprocessing
 import os
 import signal
 import sys
-import tempfile
 import types
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -24,7 +22,12 @@ _IDLE_SECONDS = 30.0
 # Tasks of a call that wait at each worker, and memory for those of two calls; it takes matrices of float64.
 _TASKS_PER_WORKER = 3
 CELLS_PER_TASK = 2**17
-_LEFT_OUT = {f"POT_BACKEND_DISABLE_{name}": "1" for name in ("PYTORCH", "JAX", "CUPY", "TENSORFLOW")}
+_LEFT_OUT = {
+    "POT_BACKEND_DISABLE_PYTORCH": "1",
+    "POT_BACKEND_DISABLE_JAX": "1",
+    "POT_BACKEND_DISABLE_CUPY": "1",
+    "POT_BACKEND_DISABLE_TENSORFLOW": "1",
+}
 
 Result = TypeVar("Result")
 _pools: dict[tuple[int, int], "Pool"] = {}
@@ -58,12 +61,11 @@ class Pool:
         self.started = self.executor.submit(os.getpid)
         self._ahead = _TASKS_PER_WORKER * workers
         self._free: list[int] = []
-        place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        with contextlib.suppress(OSError, AttributeError):  # too little memory there, or no such call: pipes will do
-            number, self._path = tempfile.mkstemp(prefix="mtmetrics-", dir=place)
-            weakref.finalize(self, _remove, self._path, os.getpid())
-            with os.fdopen(number, "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, 2 * self._ahead * CELLS_PER_TASK * 8)
+        with contextlib.suppress(OSError, AttributeError):  # too little memory, or another system: pipes will do
+            # Never closed, since its number names the memory; it vanishes with this process, however that ends.
+            memory = os.memfd_create("mtmetrics")
+            os.posix_fallocate(memory, 0, 2 * self._ahead * CELLS_PER_TASK * 8)
+            self._path = f"/proc/{os.getpid()}/fd/{memory}"
             self._free = list(range(2 * self._ahead))
 
     def solve(
@@ -113,11 +115,6 @@ class Pool:
                 del _pools[key]
             what = "a worker process that solved transport problems was killed (often because memory ran out)"
             raise MTMetricsError(f"{what}; run again, with --workers 1 to do without such processes") from error
-
-
-def _remove(path: str, owner: int) -> None:
-    if os.getpid() == owner:  # not where it was forked
-        os.unlink(path)
 
 
 @functools.lru_cache(maxsize=4)
