@@ -62,7 +62,7 @@ def test_options_reach_the_training(
         calls.append((run, kwargs))
         return run.output
 
-    [function] = [function for name, function, *_ in train._KINDS if name == argv.split()[0]]
+    function, *_ = train._KINDS[argv.split()[0]]
     module, name = f"mtmetrics.training.{function}".rsplit(".", 1)
     # The names of the options are those of the training's arguments.
     accepted = inspect.signature(getattr(importlib.import_module(module), name)).parameters
