@@ -73,7 +73,7 @@ def test_errors_name_options_of_the_shell(mtmetrics: Callable, tiny_preset: Path
     ):
         refused(mtmetrics("score", *argv), message)
     uscore = ("uscore", "--lp", "de-en", "--source-text", rows, "--target-text", rows, "--out", tmp_path / "made")
-    refused(mtmetrics(*uscore, "--threads", "0"), "--threads 0: must be a whole number of at least 1")
+    refused(mtmetrics(*uscore, "--workers", "0"), "--workers 0: must be a whole number of at least 1")
 
 
 def test_options_and_presets_go_to_the_metrics_that_they_are_for() -> None:

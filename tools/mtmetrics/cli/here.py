@@ -15,7 +15,6 @@ from mtmetrics.cli.results import pick_format, print_json
 from mtmetrics.errors import InputError, MissingExtraError, MTMetricsError, install_command
 from mtmetrics.integrations.install import install, registered
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.available import artifacts_of, listed
 from mtmetrics.scorers.registry import METRICS, find_metric, load_scorer
 
 # A line of the doctor's report: ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``, and what was found.
@@ -62,6 +61,7 @@ def add_doctor(subparsers: Any) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     from mtmetrics.evaluation.table_styles import STYLES
+    from mtmetrics.scorers.available import listed
 
     rows = [row for name in args.names or METRICS for row in listed(find_metric(name))]
     form = pick_format(args.format)
@@ -210,6 +210,8 @@ def _tried(metric: str, name: str) -> dict[_Finding, list[str]]:
 
 def _is_bundled(metric: str, name: str) -> bool:
     """Whether all models and maps that a preset names ship with the package."""
+    from mtmetrics.scorers.available import artifacts_of
+
     try:
         shipped = {name for name, entry in catalog().items() if entry.bundled}
         bundle = load_preset(metric, name)
