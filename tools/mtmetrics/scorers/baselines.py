@@ -13,8 +13,8 @@ from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.inputs import language_pair
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.scorers.base import ChunkScores, Scorer
-from mtmetrics.scorers.pool import ModelPool, languages, model_name, signature
-from mtmetrics.scorers.xmoverscore import XMoverScore, preset_language_model
+from mtmetrics.scorers.pool import ModelPool, languages, model_name, preset_language_model, signature
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 SEED = 12345
 # A segment with a blank side counts as a text of so many characters, which is longer than nearly every segment.

@@ -141,6 +141,21 @@ class ModelPool:
         return self._loaded[key]
 
 
+def preset_language_model(
+    bundle: Preset, pool: ModelPool, target: str, override: str | None
+) -> tuple[LanguageModel | None, float]:
+    """The language model of a preset of XMoverScore for a target language, or the user's own, and its weight."""
+    table = bundle.settings.get("language_models", {}).get(target, {})
+    if table and "model" not in table:
+        raise ArtifactError(f"preset {bundle.name}: names no model in its [language_models.{target}] table")
+    weight = table.get("weight", 0.1)
+    name = override or (bundle.path(table["model"]) if table else "none")
+    if name == "none":
+        return None, weight
+    options = {} if override else {key: value for key, value in table.items() if key not in ("model", "weight")}
+    return pool.language_model(name, **options), weight
+
+
 class Pinned(Protocol):
     """A model that a signature names by its label and the 8 hexadecimal digits that pin its numbers."""
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.errors import InputError
 from mtmetrics.inputs import choice, number, positive
 from mtmetrics.maps.remapping import Remapping, Sides
 from mtmetrics.matching.faults import Evidence, loss_evidence, match_evidence
@@ -34,6 +34,7 @@ from mtmetrics.scorers.pool import (
     languages,
     map_name,
     model_name,
+    preset_language_model,
     preset_map,
     signature,
 )
@@ -388,18 +389,3 @@ def _preset_encoders(
     load, usual = (pool.sentence_encoder, None) if similarity == "cosine" else (pool.encoder, usual_layer)
     encoder = load(sources, layer=usual if layer is None else layer, revision=table.get("revision"))
     return encoder, encoder
-
-
-def preset_language_model(
-    bundle: Preset, pool: ModelPool, target: str, override: str | None
-) -> tuple[LanguageModel | None, float]:
-    """The language model of a preset of XMoverScore for a target language, or the user's own, and its weight."""
-    table = bundle.settings.get("language_models", {}).get(target, {})
-    if table and "model" not in table:
-        raise ArtifactError(f"preset {bundle.name}: names no model in its [language_models.{target}] table")
-    weight = table.get("weight", 0.1)
-    name = override or (bundle.path(table["model"]) if table else "none")
-    if name == "none":
-        return None, weight
-    options = {} if override else {key: value for key, value in table.items() if key not in ("model", "weight")}
-    return pool.language_model(name, **options), weight
