@@ -111,7 +111,7 @@ def test_order_and_duplicates_change_nothing(distance: str) -> None:
 def test_worker_processes_change_nothing_and_a_killed_one_is_an_error_of_one_line(
     processes: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pairs, "CELLS_PER_TASK", 500)  # so that more tasks wait than are given out ahead
+    monkeypatch.setattr(pairs, "_CELLS_PER_TASK", 500)  # so that there are several tasks
     sides = [pack(texts) for texts in random_texts(120, 4)]
     ways = [(distance, optimal_flow) for distance in (*DISTANCES, euclidean_distances)]
     ways.append(("euclidean", RoundedPartialTransport(0.3)))

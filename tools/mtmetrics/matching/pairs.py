@@ -1,20 +1,22 @@
 """Pairs of texts: masses of their tokens, the loops over them, and what needs no matching."""
 
-import collections
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Generic, TypeVar
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from mtmetrics.matching.workers import CELLS_PER_TASK, pool_for
+from mtmetrics.matching.workers import pool_for
 from mtmetrics.models.packed import PackedTokens
 
 _PAIRS_PER_TASK = 64
 # Fewer pairs of a call are not worth sharing.
 _LEAST = 512
+# Costs of the pairs that a worker is asked for at a time, some hundreds of pairs.
+_CELLS_PER_TASK = 2**17
 
 Result = TypeVar("Result")
 
@@ -67,66 +69,46 @@ def pair_values(
 
 
 def solved_pairs(
-    product: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    solve: Callable[[np.ndarray, list[tuple[int, int]], np.ndarray, np.ndarray], list[float]],
+    solve: Callable[[Sequence[np.ndarray], list[tuple[int, ...]]], list[float]],
     first: PackedTokens,
     second: PackedTokens,
     wanted: np.ndarray,
     workers: int,
 ) -> Later[np.ndarray]:
-    """The (N,) numbers that `solve` gives for N pairs of texts; NaN where the (N,) mask does not want one.
-
-    The matrices are made here, where the vectors are, and solved in worker processes where these pay. What is sent is
-    then some kilobytes per pair, and the same is computed whatever the number of workers.
+    """The (N,) numbers that `solve` gives for N pairs of texts, in worker processes where these pay; NaN where the (N,)
+    mask does not want one.
 
     Args:
-        product: makes the (n, m) matrix of a pair of (n, d) and (m, d) vectors.
-        solve: takes the elements of several such matrices, one matrix after the other, their shapes, and the masses of
-            either side, one pair after the other; gives a number for each. Of a module, since it is pickled.
+        solve: takes vectors and masses of one side, vectors and masses of the other, and for each of several pairs its
+            number and where its rows begin and end on either side; gives a number for each pair. Of a module, since it
+            is pickled.
         first: one side of the pairs.
         second: the other side.
         wanted: which pairs have a number.
         workers: processes to share them among; 1 for this one alone.
     """
-    x_mass, y_mass = masses(first), masses(second)
+    arrays = first.vectors, masses(first), second.vectors, masses(second)
     values = np.full(len(wanted), np.nan)
-
-    def prepared(pairs: list[tuple[int, ...]]) -> tuple[list[int], np.ndarray, tuple[Any, ...]]:
-        numbers, *rows = map(list, zip(*pairs, strict=True))
-        cells = [product(first.vectors[x:x_end], second.vectors[y:y_end]).ravel() for _, x, x_end, y, y_end in pairs]
-        shapes = [(x_end - x, y_end - y) for _, x, x_end, y, y_end in pairs]
-        sides = ((x_mass, rows[0], rows[1]), (y_mass, rows[2], rows[3]))
-        mass = [np.concatenate([side[a:b] for a, b in zip(*ends, strict=True)]) for side, *ends in sides]
-        return numbers, np.concatenate(cells), (shapes, *mass)
-
     tasks = _tasks(_places(first, second, wanted))
     count = int(wanted.sum())
     pool = pool_for(workers, count) if workers > 1 and count >= _LEAST else None
-    with _linear_algebra().limit(limits=1, user_api="blas"):
-        if pool is None:
-            for numbers, cells, arguments in map(prepared, tasks):
-                values[numbers] = solve(cells, *arguments)
-            return Later(lambda: values, ready=True)
-        rest = pool.solve(solve, _a_few_ahead(prepared, tasks, workers))
+    rest = None if pool is None else pool.solve(solve, arrays, tasks)
+
+    def keep(task: list[tuple[int, ...]], found: list[float]) -> None:
+        values[[number for number, *_ in task]] = found
+
+    if rest is None:
+        with _linear_algebra().limit(limits=1, user_api="blas"):
+            for task in tasks:
+                keep(task, solve(arrays, task))
+        return Later(lambda: values, ready=True)
 
     def finish() -> np.ndarray:
-        for numbers, found in rest():
-            values[numbers] = found
+        for task, found in rest():
+            keep(task, found)
         return values
 
     return Later(finish, ready=False)
-
-
-def _a_few_ahead(function: Callable[[Any], Any], items: Iterable[Any], threads: int) -> Iterator[Any]:
-    """Like `map`, in threads, but takes only as many items as there are threads before their results are taken."""
-    waiting: collections.deque[Future[Any]] = collections.deque()
-    with ThreadPoolExecutor(threads) as pool:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def _places(first: PackedTokens, second: PackedTokens, wanted: np.ndarray) -> list[tuple[int, ...]]:
@@ -136,20 +118,11 @@ def _places(first: PackedTokens, second: PackedTokens, wanted: np.ndarray) -> li
     return list(zip(numbers.tolist(), *rows, strict=True))
 
 
-def _tasks(pairs: list[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
-    """Pairs whose matrices are solved together."""
-    task: list[tuple[int, ...]] = []
-    cells = 0
-    for pair in pairs:
-        _, x, x_end, y, y_end = pair
-        size = (x_end - x) * (y_end - y)
-        if task and cells + size > CELLS_PER_TASK:
-            yield task
-            task, cells = [], 0
-        task.append(pair)
-        cells += size
-    if task:
-        yield task
+def _tasks(pairs: list[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
+    """Pairs that are solved together."""
+    sizes = np.cumsum([(x_end - x) * (y_end - y) for _, x, x_end, y, y_end in pairs])
+    ends = np.searchsorted(sizes, np.arange(1, sizes[-1] // _CELLS_PER_TASK + 1) * _CELLS_PER_TASK) if pairs else []
+    return [part for part in (pairs[a:b] for a, b in itertools.pairwise([0, *ends, len(pairs)])) if part]
 
 
 def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:

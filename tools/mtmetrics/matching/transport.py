@@ -2,7 +2,7 @@
 2015)."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -54,17 +54,10 @@ def cost_matrix(x: np.ndarray, y: np.ndarray, distance: Distance) -> np.ndarray:
     ``sqeuclidean`` is ``2 - 2 cos`` (0 to 4), ``cosine`` half of it, ``euclidean`` its root (0 to 2), taken of float64
     products: in float32 the distance of equal vectors would come out near 3e-4, as it does in the published code.
     """
-    return _costs(_product(distance)(x, y), distance)
-
-
-def _product(distance: Distance) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """What takes the cosines of the rows."""
-    return (lambda x, y: _unit64(x) @ _unit64(y).T) if distance == "euclidean" else (lambda x, y: x @ y.T)
-
-
-def _costs(cosines: np.ndarray, distance: Distance) -> np.ndarray:
+    if distance == "euclidean":
+        x, y = _unit64(x), _unit64(y)
     scale = 1.0 if distance == "cosine" else 2.0
-    cost = cosines.astype(np.float64, copy=False)
+    cost = (x @ y.T).astype(np.float64, copy=False)
     np.multiply(cost, -scale, out=cost)
     cost += scale
     np.maximum(cost, 0.0, out=cost)
@@ -120,27 +113,19 @@ def begun_distances(
     workers: int,
 ) -> Later[np.ndarray]:
     """As `word_mover_distances`, but worker processes may still be computing the distances."""
-    product, name = (distance, None) if callable(distance) else (_product(distance), distance)
     weighted = both_filled(sources, targets, lambda side: side.weights)
-    return solved_pairs(product, functools.partial(_values, name, transport), sources, targets, weighted, workers)
+    return solved_pairs(functools.partial(_values, distance, transport), sources, targets, weighted, workers)
 
 
 def _values(
-    distance: Distance | None,
+    distance: Distance | Callable[[np.ndarray, np.ndarray], np.ndarray],
     transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]],
-    cells: np.ndarray,
-    shapes: list[tuple[int, int]],
-    x_mass: np.ndarray,
-    y_mass: np.ndarray,
+    arrays: Sequence[np.ndarray],
+    pairs: list[tuple[int, ...]],
 ) -> list[float]:
-    costs = cells if distance is None else _costs(cells, distance)
-    values = []
-    cell = x = y = 0
-    for n, m in shapes:
-        cost = costs[cell : cell + n * m].reshape(n, m)
-        values.append(transport(cost, x_mass[x : x + n], y_mass[y : y + m])[1])
-        cell, x, y = cell + n * m, x + n, y + m
-    return values
+    costs = distance if callable(distance) else functools.partial(cost_matrix, distance=distance)
+    x, x_mass, y, y_mass = arrays
+    return [transport(costs(x[a:b], y[c:d]), x_mass[a:b], y_mass[c:d])[1] for _, a, b, c, d in pairs]
 
 
 def drop_small_flows(flow: np.ndarray, rate: float) -> np.ndarray:

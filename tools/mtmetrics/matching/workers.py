@@ -4,13 +4,17 @@ import collections
 import contextlib
 import functools
 import importlib.util
+import itertools
+import math
 import multiprocessing
 import os
 import signal
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +23,10 @@ from mtmetrics.errors import MTMetricsError
 # Pairs that a process solves by itself before it starts workers: a start costs as much as they do.
 _WORTH = 16_384
 _IDLE_SECONDS = 30.0
-# Tasks of a call that wait at each worker, and memory for those of two calls; it takes matrices of float64.
-_TASKS_PER_WORKER = 3
-CELLS_PER_TASK = 2**17
+# Calls whose pairs wait at the workers; their vectors take memory.
+_CALLS = 2
+# Arrays begin at multiples of so many bytes.
+_ALIGNED = 64
 _LEFT_OUT = {
     "POT_BACKEND_DISABLE_PYTORCH": "1",
     "POT_BACKEND_DISABLE_JAX": "1",
@@ -29,7 +34,6 @@ _LEFT_OUT = {
     "POT_BACKEND_DISABLE_TENSORFLOW": "1",
 }
 
-Result = TypeVar("Result")
 _pools: dict[tuple[int, int], "Pool"] = {}
 _solved = 0
 
@@ -51,58 +55,50 @@ def pool_for(workers: int, pairs: int) -> "Pool | None":
 
 
 class Pool:
-    """Worker processes, and memory that they share with this one, so that matrices need not go through pipes."""
+    """Worker processes that read the vectors of pairs from memory that they share with this process."""
 
     def __init__(self, workers: int) -> None:
         from joblib.externals.loky import ProcessPoolExecutor
 
+        # Workers may end for want of work just when there is some again; others take their place.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
         options = {"env": {**_LEFT_OUT, "OMP_NUM_THREADS": "1"}, "timeout": _IDLE_SECONDS}
         self.executor = ProcessPoolExecutor(workers, initializer=_prepare_worker, **options)
         self.started = self.executor.submit(os.getpid)
-        self._ahead = _TASKS_PER_WORKER * workers
-        self._free: list[int] = []
-        with contextlib.suppress(OSError, AttributeError):  # too little memory, or another system: pipes will do
-            # Never closed, since its number names the memory; it vanishes with this process, however that ends.
-            memory = os.memfd_create("mtmetrics")
-            os.posix_fallocate(memory, 0, 2 * self._ahead * CELLS_PER_TASK * 8)
-            self._path = f"/proc/{os.getpid()}/fd/{memory}"
-            self._free = list(range(2 * self._ahead))
+        self._begun: collections.deque[_Begun] = collections.deque()
+        self._free: list[_Memory] = []
 
     def solve(
-        self, function: Callable[..., Any], tasks: Iterable[tuple[Any, np.ndarray, tuple[Any, ...]]]
-    ) -> Callable[[], Iterator[tuple[Any, Any]]]:
-        """Has workers call ``function(array, *arguments)`` for each (name, array, arguments), a few ahead; what it
-        returns waits for the rest and yields each name with its result.
+        self, function: Callable[..., Any], arrays: Sequence[np.ndarray], tasks: Iterable[Any]
+    ) -> "Callable[[], list[tuple[Any, Any]]] | None":
+        """Has workers call ``function(arrays, task)`` for each task; what it returns waits for them and gives each task
+        with its result. None where memory cannot be shared.
 
         Raises:
             MTMetricsError: what the function raised, also when what is returned is called; or a worker was killed.
         """
-        waiting: collections.deque[tuple[Any, Any, int | None]] = collections.deque()
-        done = []
-        for name, array, arguments in tasks:
-            if len(waiting) >= self._ahead:
-                done.append(self._result(*waiting.popleft()))
-            slot = self._free.pop() if self._free and array.size <= CELLS_PER_TASK else None
-            given: Any = array
-            if slot is not None:
-                given = self._path, slot, array.dtype.str, array.size
-                _shared(*given)[:] = array
-            with self._told_of_death():
-                waiting.append((name, self.executor.submit(_call, function, given, *arguments), slot))
-
-        def finish() -> Iterator[tuple[Any, Any]]:
-            yield from done
-            while waiting:
-                yield self._result(*waiting.popleft())
-
-        return finish
-
-    def _result(self, name: Any, future: Any, slot: int | None) -> tuple[Any, Any]:
         with self._told_of_death():
-            result = future.result()
-        if slot is not None:
-            self._free.append(slot)
-        return name, result
+            while len(self._begun) >= _CALLS:
+                self._begun[0]()
+            size = sum(array.nbytes + _ALIGNED for array in arrays)
+            try:
+                memory = next((held for held in self._free if len(held.bytes) >= size), None) or _Memory(size)
+            except (OSError, AttributeError):  # too little memory, or another system than Linux
+                return None
+            self._free = [held for held in self._free if held is not memory][:_CALLS]
+            given = memory.filled(arrays)
+            futures = [(task, self.executor.submit(_call, function, given, task)) for task in tasks]
+        begun = _Begun(self, memory, futures)
+        self._begun.append(begun)
+        return begun
+
+    def end(self, begun: "_Begun") -> list[tuple[Any, Any]]:
+        """Waits for the results of a call, whose memory is free then."""
+        with self._told_of_death():
+            results = [(task, future.result()) for task, future in begun.futures]
+        self._begun.remove(begun)
+        self._free.append(begun.memory)
+        return results
 
     @contextlib.contextmanager
     def _told_of_death(self) -> Iterator[None]:
@@ -117,19 +113,57 @@ class Pool:
             raise MTMetricsError(f"{what}; run again, with --workers 1 to do without such processes") from error
 
 
-@functools.lru_cache(maxsize=4)
-def _opened(path: str) -> np.ndarray:
-    return np.memmap(path, dtype=np.uint8, mode="r+")
+class _Begun:
+    """The results of a call, waited for once."""
+
+    def __init__(self, pool: Pool, memory: "_Memory", futures: list[tuple[Any, Any]]) -> None:
+        self.pool, self.memory, self.futures = pool, memory, futures
+        self._results: list[tuple[Any, Any]] | None = None
+
+    def __call__(self) -> list[tuple[Any, Any]]:
+        if self._results is None:
+            self._results = self.pool.end(self)
+        return self._results
 
 
-def _shared(path: str, slot: int, dtype: str, size: int) -> np.ndarray:
-    """An array in shared memory."""
-    first = slot * CELLS_PER_TASK * 8
-    return _opened(path)[first : first + size * np.dtype(dtype).itemsize].view(dtype)
+class _Memory:
+    """Memory that workers can map; it vanishes with this process, however that ends."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, size: int) -> None:
+        file = os.memfd_create("mtmetrics")
+        weakref.finalize(self, os.close, file)
+        os.posix_fallocate(file, 0, size)
+        # The number tells a worker that this is not what it mapped under that path before.
+        self._name = f"/proc/{os.getpid()}/fd/{file}", next(self._numbers)
+        self.bytes = np.memmap(self._name[0], dtype=np.uint8, mode="r+")
+
+    def filled(self, arrays: Sequence[np.ndarray]) -> tuple[tuple[str, int], list[tuple[Any, ...]]]:
+        """Copies arrays into it; how a worker finds them."""
+        places, first = [], 0
+        for array in arrays:
+            place = (first, array.dtype.str, array.shape)
+            _view(self.bytes, *place)[...] = array
+            places.append(place)
+            first += -(-array.nbytes // _ALIGNED) * _ALIGNED
+        return self._name, places
 
 
-def _call(function: Callable[..., Result], given: Any, *arguments: Any) -> Result:
-    return function(_shared(*given) if isinstance(given, tuple) else given, *arguments)
+def _view(memory: np.ndarray, first: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    return memory[first : first + size].view(dtype).reshape(shape)
+
+
+@functools.lru_cache(maxsize=_CALLS + 1)
+def _mapped(path: str, number: int) -> np.ndarray:
+    return np.memmap(path, dtype=np.uint8, mode="r")
+
+
+def _call(function: Callable[..., Any], given: tuple[tuple[str, int], list[tuple[Any, ...]]], task: Any) -> Any:
+    name, places = given
+    memory = np.asarray(_mapped(*name))
+    return function([_view(memory, *place) for place in places], task)
 
 
 def _prepare_worker() -> None:
