@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.catalog import record_checksum
+from mtmetrics.artifacts.catalog import catalog, update_catalog
 from mtmetrics.artifacts.files import sha256_file, write_atomic
 from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
@@ -269,8 +269,18 @@ def _write(card: Path, texts: Mapping[str, str]) -> bool:
         return False
     write_atomic(card, after)
     if card.is_relative_to(bundled_artifacts()):
-        record_checksum(card)
+        _record_checksum(card)
     return True
+
+
+def _record_checksum(card: Path) -> None:
+    """Puts the checksum of a card into ``catalog.toml``, which must list it."""
+    name, _, file = card.relative_to(bundled_artifacts()).as_posix().partition("/")
+    entry = catalog()[name]
+    if file not in entry.files:
+        raise ArtifactError(f"{bundled_artifacts() / 'catalog.toml'}: does not list {name}/{file}")
+    files = entry.files | {file: sha256_file(card)}
+    update_catalog(bundled_artifacts() / "catalog.toml", dataclasses.replace(entry, files=files))
 
 
 if __name__ == "__main__":

@@ -121,6 +121,9 @@ def test_worker_processes_change_nothing_and_a_killed_one_is_an_error_of_one_lin
     assert not any(later.ready for later in begun)
     assert all(np.array_equal(later(), values, equal_nan=True) for later, values in zip(begun, alone, strict=True))
     assert np.isnan(alone[0]).any()
+    for _ in range(3):  # as many as may wait, and one
+        with pytest.raises(TypeError, match="takes exactly one argument"):
+            workers.pool_for(2, 1).solve(len, [np.zeros(3)], [0])()
     with pytest.raises(BrokenProcessPool):
         workers.pool_for(2, 1).executor.submit(os._exit, 1).result()
     with pytest.raises(MTMetricsError, match=r"worker process .* was killed .*--workers 1") as raised:

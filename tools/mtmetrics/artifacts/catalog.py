@@ -101,16 +101,6 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
     return True
 
 
-def record_checksum(path: Path) -> None:
-    """Puts the checksum of a bundled file that was changed on purpose into ``catalog.toml``, which must list it."""
-    folder = bundled_artifacts()
-    name, _, file = path.relative_to(folder).as_posix().partition("/")
-    entry = catalog()[name]
-    if file not in entry.files:
-        raise ArtifactError(f"{folder / 'catalog.toml'}: does not list {name}/{file}")
-    update_catalog(folder / "catalog.toml", dataclasses.replace(entry, files=entry.files | {file: sha256_file(path)}))
-
-
 def verify(name: str, folder: Path | None = None) -> Iterator[str]:
     """Compares the files of an artifact with the catalog's checksums and yields one line per problem.
 

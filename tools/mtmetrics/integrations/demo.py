@@ -14,6 +14,7 @@ from mtmetrics.evaluation.significance import Interval, bootstrap_interval
 from mtmetrics.inputs import check
 from mtmetrics.integrations.page.explaining import heatmap
 from mtmetrics.integrations.page.offers import Offer, about, offers
+from mtmetrics.integrations.page.texts import named_without_folder, pasted
 from mtmetrics.layout import metric_path
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
 from mtmetrics.scorers.pool import ModelPool
@@ -80,19 +81,17 @@ class DemoBackend:
 
 def rows_of_text(fields: Sequence[str], texts: Sequence[str]) -> list[list[str]]:
     """Rows of texts with a segment per line; empty lines at the end do not count."""
-    columns = [text.rstrip("\r\n").split("\n") if text.strip() else [] for text in texts]
+    columns = [pasted(text) for text in texts]
     check(**dict(zip(fields, columns, strict=True)))
-    return _bounded([line.removesuffix("\r") for line in row] for row in zip(*columns, strict=True))
+    return _bounded(map(list, zip(*columns, strict=True)))
 
 
 def rows_of_file(fields: Sequence[str], path: str | None) -> list[list[str]]:
     """Rows of an uploaded file, read as the command line reads it."""
     if path is None:
         raise InputError("no file: choose one first")
-    try:
+    with named_without_folder(path):
         rows = _bounded(iter_table(path, fields))
-    except InputError as error:
-        raise InputError(str(error).replace(path, Path(path).name)) from None
     if not rows:
         raise InputError(f"{Path(path).name}: empty; there is nothing to score")
     return rows

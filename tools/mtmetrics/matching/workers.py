@@ -40,14 +40,15 @@ _solved = 0
 
 def pool_for(workers: int, pairs: int) -> "Pool | None":
     """So many worker processes to solve this number of pairs, or None where they are better solved here: where there
-    was not enough work so far, while the first worker starts, or in a process that may have no children.
+    was not enough work so far, while the first worker starts, in a process that may have no children, and on systems
+    other than Linux.
 
     The processes do not import the caller's main module, and end after a time without work, or with the process that
     started them.
     """
     global _solved
     _solved += pairs
-    if _solved <= _WORTH or multiprocessing.current_process().daemon:
+    if _solved <= _WORTH or multiprocessing.current_process().daemon or not hasattr(os, "memfd_create"):
         return None
     key = os.getpid(), workers  # the pool of a forked process is its parent's
     pool = _pools[key] = _pools.get(key) or Pool(workers)
@@ -72,7 +73,7 @@ class Pool:
         self, function: Callable[..., Any], arrays: Sequence[np.ndarray], tasks: Iterable[Any]
     ) -> "Callable[[], list[tuple[Any, Any]]] | None":
         """Has workers call ``function(arrays, task)`` for each task; what it returns waits for them and gives each task
-        with its result. None where memory cannot be shared.
+        with its result. None where there is too little memory to share.
 
         Raises:
             MTMetricsError: what the function raised, also when what is returned is called; or a worker was killed.
@@ -81,11 +82,11 @@ class Pool:
             while len(self._begun) >= _CALLS:
                 self._begun[0]()
             size = sum(array.nbytes + _ALIGNED for array in arrays)
+            held = self._free.pop() if self._free else None
             try:
-                memory = next((held for held in self._free if len(held.bytes) >= size), None) or _Memory(size)
-            except (OSError, AttributeError):  # too little memory, or another system than Linux
+                memory = held if held and len(held.bytes) >= size else _Memory(size)
+            except OSError:
                 return None
-            self._free = [held for held in self._free if held is not memory][:_CALLS]
             given = memory.filled(arrays)
             futures = [(task, self.executor.submit(_call, function, given, task)) for task in tasks]
         begun = _Begun(self, memory, futures)
@@ -94,10 +95,11 @@ class Pool:
 
     def end(self, begun: "_Begun") -> list[tuple[Any, Any]]:
         """Waits for the results of a call, whose memory is free then."""
+        if begun in self._begun:  # a call that failed may be waited for twice
+            self._begun.remove(begun)
         with self._told_of_death():
             results = [(task, future.result()) for task, future in begun.futures]
-        self._begun.remove(begun)
-        self._free.append(begun.memory)
+        self._free = sorted([*self._free, begun.memory], key=lambda memory: len(memory.bytes))
         return results
 
     @contextlib.contextmanager

@@ -1,4 +1,5 @@
-"""The models of scorers, loaded once and shared, and the line that pins them with all else that a score depends on."""
+"""The models of scorers, loaded once and shared, as the tables of a preset name them, and the line that pins them with
+all else that a score depends on."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -179,7 +180,7 @@ def model_name(model: Pinned | None) -> str | None:
     return None if model is None else f"{model.label}#{model.fingerprint}"
 
 
-def map_name(remapping: "Remapping | None") -> str:
+def map_name(remapping: Remapping | None) -> str:
     """Kind and fingerprint of a map, or ``none``."""
     return "none" if remapping is None else f"{remapping.kind}#{remapping.fingerprint}"
 

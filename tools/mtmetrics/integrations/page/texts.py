@@ -1,9 +1,10 @@
 """What a visitor pastes or uploads, as parallel columns; and the bundled example."""
 
+import contextlib
 import functools
 import itertools
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,14 +84,25 @@ def read(lang_pair: str, others: dict[Column, Given], systems: Sequence[Given]) 
     return Texts(lang_pair, found, {one.name: columns[one.name] for one in translations})
 
 
-def _lines(one: Given) -> list[str]:
-    """The segments of a column; empty lines at the end of a pasted text do not count."""
-    if one.path is None:
-        return [line.removesuffix("\r") for line in one.text.rstrip("\r\n").split("\n")]
+def pasted(text: str) -> list[str]:
+    """The segments of a text with one per line; empty lines at its end do not count."""
+    return [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")] if text.strip() else []
+
+
+@contextlib.contextmanager
+def named_without_folder(path: str) -> Iterator[None]:
+    """Errors about an uploaded file name it as the visitor does."""
     try:
-        lines = list(itertools.islice(iter_lines(one.path), MAX_SEGMENTS + 1))
+        yield
     except InputError as error:
-        raise InputError(str(error).replace(one.path, Path(one.path).name)) from None
+        raise InputError(str(error).replace(path, Path(path).name)) from None
+
+
+def _lines(one: Given) -> list[str]:
+    if one.path is None:
+        return pasted(one.text)
+    with named_without_folder(one.path):
+        lines = list(itertools.islice(iter_lines(one.path), MAX_SEGMENTS + 1))
     if len(lines) > MAX_SEGMENTS:
         most = f"more than {MAX_SEGMENTS:,} segments, the most that this page takes"
         raise InputError(f"{one.name}: {most}; use the command line, mtmetrics compare")
