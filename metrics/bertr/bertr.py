@@ -26,8 +26,7 @@ Scores translations against references or sources. A higher score is better; sco
 signatures are equal.
 
 Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default, the models of the paper), `"minilm"` (all-MiniLM-L6-v2, English)
-        or `"mini"` (small, bundled, multilingual, offline).
+    config_name (`str`): a preset: `"paper"` (default, the models of the paper) or `"mini"` (bundled, offline).
     preset (`str`): a folder with a preset.toml, instead of a config name.
 {mtmetrics.MetricModule.LOAD_ARGUMENTS}
 
@@ -36,7 +35,8 @@ Args of `compute`:
     references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best
         one counts.
     sources (`list` of `str`): the source segments, instead of references.
-    lang_pair (`str`): language pair such as `"de-en"`; the preset `"paper"` chooses the encoder by it.
+    lang_pair (`str`): language pair such as `"de-en"`; `"mini"` reads
+        texts by it (references without it as English), and `"paper"` chooses the encoder.
     against (`str`): `"reference"` or `"source"`, where both are passed; references by default.
     encoder (`str`): another encoder. This and all that follows overrides the preset.
     layer (`int`): hidden state of the encoder, 0 = embeddings.

@@ -27,8 +27,8 @@ Scores translations against references, or against sources where the network was
 better; scores are comparable where their signatures are equal.
 
 Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default; its authors published no weights, so it needs `regressor`) or
-        `"bilstm-attention-minilm"` (against references, on all-MiniLM-L6-v2, English).
+    config_name (`str`): a preset: `"mini"` (default; bundled, offline, against English references) or `"paper"` (its
+        authors published no weights, so it needs `regressor`).
     preset (`str`): a folder with a preset.toml, instead of a config name.
 {mtmetrics.MetricModule.LOAD_ARGUMENTS}
 
@@ -37,7 +37,8 @@ Args of `compute`:
     references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best
         one counts.
     sources (`list` of `str`): the source segments, instead of references.
-    lang_pair (`str`): language pair such as `"de-en"`, recorded in the signature.
+    lang_pair (`str`): language pair such as `"de-en"`; `"mini"` reads
+        texts by it, references without it as English.
     against (`str`): `"reference"` or `"source"`, where both are passed; references by default.
     regressor (`str`): another trained network than the preset's: a folder, a bundled artifact, or a Hub repository.
     encoder (`str`): where the encoder lies that the network was trained on, if not under the name that the network
@@ -61,7 +62,7 @@ Returns:
 Examples:
 
     >>> import evaluate
-    >>> bilstm_attention = evaluate.load("bilstm_attention", "bilstm-attention-minilm")
+    >>> bilstm_attention = evaluate.load("bilstm_attention", "mini")
     >>> predictions = ["The house is small.", "We never went to the cinema."]
     >>> result = bilstm_attention.compute(references=["The house is small."] * 2, predictions=predictions)
     >>> sorted(result)

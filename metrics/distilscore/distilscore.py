@@ -25,8 +25,7 @@ Scores translations against sources or references. A higher score is better; sco
 signatures are equal.
 
 Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default), `"minilm"` (all-MiniLM-L6-v2, English references) or `"mini"`
-        (small, bundled, multilingual, offline).
+    config_name (`str`): a preset: `"paper"` (default, the models of the paper) or `"mini"` (bundled, offline).
     preset (`str`): a folder with a preset.toml, instead of a config name.
 {mtmetrics.MetricModule.LOAD_ARGUMENTS}
 
@@ -35,7 +34,8 @@ Args of `compute`:
     sources (`list` of `str`): the source segments.
     references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of which the best
         one counts; instead of sources.
-    lang_pair (`str`): language pair such as `"de-en"`, for the signature.
+    lang_pair (`str`): language pair such as `"de-en"`; `"mini"` reads
+        texts by it, references without it as English.
     against (`str`): `"source"` or `"reference"`, where both are passed; sources by default.
     encoder (`str`): another sentence-transformers model, or an encoder whose token vectors are averaged.
     layer (`int`): hidden state of an encoder that is averaged.
@@ -53,7 +53,7 @@ Returns:
 Examples:
 
     >>> import evaluate
-    >>> distilscore = evaluate.load("distilscore", "mini")
+    >>> distilscore = evaluate.load("distilscore", "mini", lang_pair="de-en")
     >>> result = distilscore.compute(sources=["Das Haus ist klein."], predictions=["The house is small."])
     >>> sorted(result)
     ['mean_score', 'report', 'scores', 'signature']

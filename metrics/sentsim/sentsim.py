@@ -27,8 +27,7 @@ Scores translations against sources or references. A higher score is better; sco
 signatures are equal.
 
 Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default, the models of the paper), `"minilm"` (all-MiniLM-L6-v2, English
-        references) or `"mini"` (small, bundled, multilingual, offline).
+    config_name (`str`): a preset: `"paper"` (default, the models of the paper) or `"mini"` (bundled, offline).
     preset (`str`): a folder with a preset.toml, instead of a config name.
 {mtmetrics.MetricModule.LOAD_ARGUMENTS}
 
@@ -37,7 +36,8 @@ Args of `compute`:
     sources (`list` of `str`): the source segments, for SRC-MT.
     references (`list` of `str`, or of `list` of `str`): for MT-REF, one reference per translation, or several, of which
         the best counts.
-    lang_pair (`str`): language pair such as `"de-en"`; with `"paper"` it chooses the models for references.
+    lang_pair (`str`): language pair such as `"de-en"`; `"mini"` reads
+        texts by it (references without it as English), and `"paper"` chooses the models for references.
     setting (`str`): `"src-mt"` or `"mt-ref"`, where both sources and references are passed.
     words (`str`): another encoder of words. This and what follows overrides the preset.
     variant (`str`): `"bertscore"` or `"wmd"`, what the sentence similarity is combined with.
@@ -71,7 +71,7 @@ Returns:
 Examples:
 
     >>> import evaluate
-    >>> sentsim = evaluate.load("sentsim", "mini")
+    >>> sentsim = evaluate.load("sentsim", "mini", lang_pair="de-en")
     >>> sources = ["Das Haus ist klein.", "Ich habe einen Hund."]
     >>> predictions = ["The house is small.", "I have a dog."]
     >>> result = sentsim.compute(sources=sources, predictions=predictions, return_parts=True)

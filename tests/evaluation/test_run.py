@@ -171,7 +171,7 @@ def test_metrics_that_cannot_be_read() -> None:
 def test_defaults_fill_what_is_not_said() -> None:
     filled = MetricSpec.parse("bertr::layer=1").filled("mini", {"layer": 2, "against": "source"})
     assert filled == MetricSpec("bertr", "mini", (("layer", 1), ("against", "source")))
-    assert MetricSpec.parse("bertr:minilm").filled("mini", {}).preset == "minilm"
+    assert MetricSpec.parse("bertr:paper").filled("mini", {}).preset == "paper"
     assert str(MetricSpec("chrf").filled("mini", {})) == "chrf"  # has no presets
 
 

@@ -126,8 +126,9 @@ import evaluate
 import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
-from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import ArtifactError
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.networks import Regressor
 from mtmetrics.scorers.registry import load_scorer
 
@@ -135,19 +136,18 @@ def same(one, other):
     one, other = one.state_dict(), other.state_dict()
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
-encoder = AutoModel.from_pretrained("org/mini-encoder", dtype=torch.float32)
-tokenizer = AutoTokenizer.from_pretrained("org/mini-encoder")
+tokenizer, encoder = pretrained("AutoModel", model_folder("org/mini-encoder"), torch.float32)
 encoder.push_to_hub("org/auto")
 tokenizer.push_to_hub("org/auto")
 copy = AutoModel.from_pretrained("org/auto", dtype=torch.float32)
 print("AutoModel:", same(encoder, copy), len(AutoTokenizer.from_pretrained("org/auto")))
 
-sentences = SentenceTransformer("org/mini-encoder", device="cpu", model_kwargs={"dtype": torch.float32})
+sentences = SentenceTransformer("org/auto", device="cpu", model_kwargs={"dtype": torch.float32})
 sentences.push_to_hub("org/sentences")
 copy = SentenceTransformer("org/sentences", device="cpu")
 print("SentenceTransformer:", same(sentences, copy), copy.encode(["the house"]).shape)
 
-regressor = Regressor.from_pretrained("org/esim-minilm")
+regressor = Regressor.from_pretrained("org/esim-mini")
 regressor.push_to_hub("org/regressor")
 print("PyTorchModelHubMixin:", same(regressor, Regressor.from_pretrained("org/regressor")), regressor.architecture)
 
@@ -171,8 +171,8 @@ def test_what_other_libraries_make_of_it(client, published, tmp_path):
     (tmp_path / "empty").mkdir()
     lines = [line for line in client.run(LIBRARIES, cwd=tmp_path / "empty").splitlines() if ": " in line]
     auto, sentences, regressor, tokens, absent, unknown, metric = lines
-    assert auto == "AutoModel: True 27000"
-    assert sentences == "SentenceTransformer: True (1, 256)"
+    assert auto == "AutoModel: True 42000"
+    assert sentences == "SentenceTransformer: True (1, 384)"
     assert regressor == "PyTorchModelHubMixin: True esim"
     assert tokens == "TokenEncoder: True"
     assert absent.startswith("refused: model 'org/none' was not found as a folder, as a bundled artifact, in the cache")

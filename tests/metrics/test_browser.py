@@ -244,7 +244,7 @@ def test_the_demo_of_a_metric(served):
     assert told == f"System score: {expected.score(['Das Haus ist klein.'], ['The home is little.']).system:.4f}"
     assert int(page.one(PICTURE).get_attribute("naturalWidth")) > 300
     page.one("//input[@aria-label='Preset']").click()
-    page.one("//*[@role='option'][contains(., 'BERTR minilm')]").click()
+    page.one("//*[@role='option'][contains(., 'BERTR mini (reference)')]").click()
     page.one("//label[span[normalize-space()='Reference']]//textarea")
     page.wait(lambda: not page.all("//label[span[normalize-space()='Source']]//textarea"))
     page.assert_sound()

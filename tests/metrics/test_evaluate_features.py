@@ -41,11 +41,11 @@ def name(request):
 
 
 @pytest.fixture
-def load(name, preset, evaluate_cache):
+def load(name, evaluate_cache):
     """Loads the module, told which column it compares with where it has no usual one."""
     comparison = METRICS[name]
     told = {} if comparison.usual or not comparison.option else {comparison.option: comparison.values["sources"]}
-    return lambda **options: evaluate.load(mtmetrics.metric_path(name), preset, lang_pair="de-en", **told, **options)
+    return lambda **options: evaluate.load(mtmetrics.metric_path(name), "mini", lang_pair="de-en", **told, **options)
 
 
 @pytest.fixture

@@ -50,14 +50,14 @@ def run_examples(text, title):
     assert not results.failed, "".join(output)
 
 
-def test_examples_of_the_card(name, preset, copied, evaluate_cache):
+def test_examples_of_the_card(name, copied, evaluate_cache):
     card = Path(name, "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
     run_examples("\n".join(blocks), f"card of {name}")
 
 
-def test_examples_of_the_script(name, preset, copied, evaluate_cache):
-    metric = evaluate.load(f"./{name}", preset)
+def test_examples_of_the_script(name, copied, evaluate_cache):
+    metric = evaluate.load(f"./{name}", "mini")
     assert metric.name == metric.metric_name == name
     shutil.rmtree(name)
     install([name])
@@ -140,12 +140,11 @@ def test_preset_in_the_card(name, tmp_path):
     shown.refuse_unknown(METRICS[name].made_by().tables)
 
 
-def test_requirements_are_those_of_the_package_without_its_name(name, preset):
+def test_requirements_are_those_of_the_package_without_its_name(name):
     """Not `mtmetrics` itself, which a Space holds a copy of: whoever takes that name on an index could be installed."""
     setup = configparser.ConfigParser()
     setup.read(source_tree() / "setup.cfg")
     extras = setup["options.extras_require"]
     tables = [setup["options"]["install_requires"], extras["app"], extras["plot"]]
-    tables += [extras["minilm"]] if preset.endswith("minilm") else []
     wanted = sorted(line for table in tables for line in table.split("\n") if line and not line.startswith("mtmetrics"))
     assert (metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").splitlines() == wanted

@@ -50,7 +50,7 @@ def test_a_word_is_read_by_the_language_of_its_text(folder: Path, tiny_encoder: 
 def test_such_an_encoder_has_to_know_the_language(folder: Path) -> None:
     encoder = TokenEncoder(folder)
     message = "lang_pair is missing; encoder .* reads en with a vocabulary of its own"
-    for call in (lambda: encoder.encode(["a"]), lambda: BERTR(encoder).score(["a"], ["a"])):
+    for call in (lambda: encoder.encode(["a"]), lambda: BERTR(encoder, against="source").score(["a"], ["a"])):
         with pytest.raises(InputError, match=message):
             call()
 

@@ -108,8 +108,8 @@ def test_what_the_regressor_is_not_for_is_refused(tmp_path: Path, tiny_encoder: 
         load_scorer("bilstm", regressor=folder)
     with pytest.raises(ArtifactError, match=r"preset paper: holds no network .*'mtmetrics train regressor"):
         load_scorer("esim", preset="paper")
-    with pytest.raises(InputError, match="preset esim-minilm: holds no network that compares with the source"):
-        load_scorer("esim", preset="esim-minilm", against="source")
+    with pytest.raises(InputError, match="preset mini: holds no network that compares with the source"):
+        load_scorer("bilstm", preset="mini", against="source")
 
 
 def test_a_damaged_artifact_is_one_message(tmp_path: Path, tiny_encoder: Path) -> None:

@@ -1,48 +1,83 @@
-"""The bundled preset: it loads offline, knows its languages, and tells translations from other sentences."""
+"""The bundled presets: they load offline, know their languages, and rank what a person would rank."""
 
-import numpy as np
 import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.layout import bundled_artifacts
-from mtmetrics.maps.remapping import Remapping
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.sentsim import SentSim
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
-LANGUAGES = ["cs", "de", "es", "et", "fi", "fr", "lv", "ne", "ro", "ru", "si", "tr", "zh"]
 TRIPLES = {
-    "de-en": ("Das Haus ist klein.", "The house is small.", "The weather was good yesterday."),
     "cs-en": ("Ten dům je malý.", "The house is small.", "The weather was good yesterday."),
-    "fr-en": (
-        "Le chien dort dans la cuisine.",
-        "The dog sleeps in the kitchen.",
-        "The meeting starts at nine in the morning.",
-    ),
+    "de-en": ("Das Haus ist klein.", "The house is small.", "The weather was good yesterday."),
+    "es-en": ("El agua está muy fría hoy.", "The water is very cold today.", "My brother bought a new car."),
+    "et-en": ("Minu ema töötab haiglas.", "My mother works in a hospital.", "The train leaves at seven."),
+    "fi-en": ("Hän osti uuden auton.", "He bought a new car.", "The children are sleeping."),
+    "fr-en": ("Le chien dort dans la cuisine.", "The dog sleeps in the kitchen.", "The meeting starts at nine."),
+    "lv-en": ("Mums vajag vairāk naudas.", "We need more money.", "The cat is under the table."),
+    "ne-en": ("मेरो साथी स्कूल गयो।", "My friend went to school.", "The water is cold."),
+    "ro-en": ("Copiii se joacă în grădină.", "The children play in the garden.", "Prices rose last year."),
     "ru-en": (
         "Президент встретился с министром в Москве.",
         "The president met the minister in Moscow.",
-        "My sister likes to read old books.",
+        "I like books.",
     ),
+    "si-en": ("මම පොතක් කියවමි.", "I read a book.", "The weather was good yesterday."),
+    "tr-en": ("Yarın hastaneye gideceğim.", "I will go to the hospital tomorrow.", "The dog is black."),
     "zh-en": ("我们需要更多的时间。", "We need more time.", "The cat is under the table."),
 }
+AGAINST_SOURCES = {
+    "xmoverscore": {},
+    "uscore": {},
+    "sentsim": {"setting": "src-mt"},
+    "bertr": {"against": "source"},
+    "distilscore": {"against": "source"},
+    "esim": {"against": "source"},
+}
+REFERENCES = ["The council voted to close the old school.", "Prices rose by three percent last year."]
+GOOD = ["The council decided to shut the old school.", "Last year prices went up by 3 percent."]
+BAD = ["A dog ran across the green field.", "The singer opened the concert with a ballad."]
 
 
 @pytest.fixture(scope="module")
 def pool() -> ModelPool:
-    return ModelPool(local_files_only=True)
+    return ModelPool(device="cpu", local_files_only=True)
 
 
 @pytest.mark.parametrize("lang_pair", TRIPLES)
 def test_translations_score_higher_than_other_sentences(pool: ModelPool, lang_pair: str) -> None:
     source, good, bad = TRIPLES[lang_pair]
-    for metric, preset in (("xmoverscore", "mini"), ("esim", "esim-mini-qe")):
-        scorer = load_scorer(metric, preset=preset, lang_pair=lang_pair, pool=pool)
+    for metric, options in AGAINST_SOURCES.items():
+        scorer = load_scorer(metric, preset="mini", lang_pair=lang_pair, pool=pool, **options)
         assert scorer.compares == "sources"
         result = scorer.score([source, source], [good, bad])
-        assert result.segments[0] > result.segments[1]
-        if metric == "xmoverscore":
-            assert result.parts["mover"][0] > result.parts["mover"][1] + 0.05
+        assert result.segments[0] > result.segments[1], metric
+        assert "mini-encoder#" in result.signature
+
+
+@pytest.mark.parametrize("metric", ["bertr", "distilscore", "sentsim", "esim", "bilstm_attention", "bilstm"])
+def test_good_translations_score_higher_against_references(metric: str, pool: ModelPool) -> None:
+    options = {"setting": "mt-ref"} if metric == "sentsim" else {"against": "reference"}
+    scorer = load_scorer(metric, preset="mini", lang_pair="de-en", pool=pool, **options)
+    assert scorer.compares == "references"
+    systems = scorer.score_systems(REFERENCES, {"same": REFERENCES, "good": GOOD, "bad": BAD})
+    assert (systems["same"].segments > systems["good"].segments).all()
+    assert (systems["good"].segments > systems["bad"].segments).all()
+
+
+def test_words_and_sentences_come_from_one_pass(pool: ModelPool) -> None:
+    scorer = load_scorer("sentsim", preset="mini", setting="mt-ref", lang_pair="de-en", pool=pool)
+    words = TokenEncoder("mini-encoder", layer=4, device="cpu")
+    sentences = MeanPooledEncoder(TokenEncoder("mini-encoder", device="cpu"))
+    named = {"lang_pair": "de-en", "bounds": scorer.bounds, "normalize": "fixed", "normalize_vectors": True}
+    apart = SentSim(words, sentences, setting="mt-ref", **named)
+    assert scorer.signature == apart.signature
+    before = scorer.words.tokens.counts.requested
+    assert scorer.score(REFERENCES, GOOD).segments == pytest.approx(apart.score(REFERENCES, GOOD).segments, abs=1e-5)
+    assert scorer.words.tokens.counts.requested == before + len(REFERENCES) + len(GOOD)
 
 
 def test_fluent_english_is_likelier_than_shuffled_words(pool: ModelPool) -> None:
@@ -53,21 +88,9 @@ def test_fluent_english_is_likelier_than_shuffled_words(pool: ModelPool) -> None
     assert lm[0] > lm[1] + 1
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_maps_into_english(pool: ModelPool, language: str) -> None:
-    for kind in ("clp", "umd"):
-        scorer = XMoverScore.from_preset("mini", lang_pair=f"{language}-en", pool=pool, map=kind)
-        assert f"map:{kind}#" in scorer.signature
-        remapping = Remapping.load(bundled_artifacts() / "xmoverscore-mini-maps" / f"{language}-en.{kind}.safetensors")
-        assert int(remapping.meta["sentences"]) == 2000
-        assert int(remapping.meta["pairs"]) > 2000
-        array = remapping.source[0].astype(np.float64)
-        assert np.abs(array @ array.T - (np.eye(256) if kind == "clp" else 1.0)).max() < 1e-4
-
-
 def test_what_it_does_not_know(pool: ModelPool) -> None:
     with pytest.raises(InputError, match="knows the languages .* not 'ja'"):
         XMoverScore.from_preset("mini", lang_pair="ja-en", pool=pool)
-    with pytest.raises(ArtifactError, match=r"no clp map for language pair en-de .* it has clp for: cs-en, de-en"):
-        XMoverScore.from_preset("mini", lang_pair="en-de", pool=pool, map="clp")
-    assert "lm:none" in XMoverScore.from_preset("mini", lang_pair="en-de", pool=pool, map="none").signature
+    with pytest.raises(ArtifactError, match="names no model for language_model"):
+        load_scorer("uscore", preset="mini", lang_pair="en-de", pool=pool)
+    assert "lm:none" in XMoverScore.from_preset("mini", lang_pair="en-de", pool=pool).signature

@@ -137,7 +137,7 @@ def test_every_text_is_encoded_once(words: XMoverScore, encoder: TokenEncoder, m
     translator = FixedTranslator()
     scorer = UScore(words, translator=translator, sentences=MeanPooledEncoder(encoder))
     results = scorer.score_systems(SOURCES, {"a": PREDICTIONS, "b": SOURCES})
-    assert calls == [[*SOURCES, *PREDICTIONS, *SOURCES, *PSEUDO.values()]]
+    assert calls == [[*SOURCES, *PREDICTIONS, *SOURCES], [*PSEUDO.values()]]
     assert translator.texts == SOURCES
     assert results["a"].segments == pytest.approx(scorer.score(SOURCES, PREDICTIONS).segments)
     assert results["b"].report.identical == 3
@@ -242,7 +242,7 @@ def test_what_a_preset_lacks(folder: Path) -> None:
 def test_the_preset_of_the_paper_names_the_command() -> None:
     message = "preset paper: names no model for translation and sentences; 'mtmetrics uscore'"
     with pytest.raises(ArtifactError, match=message):
-        load_scorer("uscore", lang_pair="de-en", pool=ModelPool(local_files_only=True))
+        load_scorer("uscore", preset="paper", lang_pair="de-en", pool=ModelPool(local_files_only=True))
 
 
 def test_bundled_artifacts_that_are_presets(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,6 +138,19 @@ def test_weights_come_from_a_stored_table(encoder: TokenEncoder, tmp_path: Path)
         TokenWeights.load(tmp_path / "idf.safetensors")
 
 
+def test_weights_by_length_are_those_of_word_rotators_distance(encoder: TokenEncoder) -> None:
+    texts = [SOURCES[0], PREDICTIONS[1]]
+    x, y = (encoder.encode([text]).vectors.astype(np.float64) for text in texts)
+    masses = [np.linalg.norm(vectors, axis=1) for vectors in (x, y)]
+    cosines = (x / masses[0][:, None]) @ (y / masses[1][:, None]).T
+    distance = ot.emd2(*(mass / mass.sum() for mass in masses), 1.0 - cosines)
+    scorer = XMoverScore(encoder, pieces="all", ngram=1, distance="cosine", weights="norm")
+    assert scorer.score([texts[0]], [texts[1]]).parts["mover"] == pytest.approx([1.0 - distance], abs=1e-5)
+    assert "|weights:norm|" in scorer.signature
+    [alignment] = scorer.align([texts[0]], [texts[1]])
+    assert alignment.mass.sum(1) == pytest.approx(masses[0] / masses[0].sum(), abs=1e-6)
+
+
 def test_worker_processes_change_nothing_while_the_next_chunk_is_encoded(
     encoder: TokenEncoder, language_model: LanguageModel, processes: Callable[[], None]
 ) -> None:

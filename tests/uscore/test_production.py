@@ -156,6 +156,20 @@ def test_each_round_mines_with_the_map_of_the_one_before(folder, tmp_path):
     assert pairs[0] != pairs[1]
 
 
+def test_a_sentence_encoder_that_is_not_to_be_trained_stays(folder, tiny_encoder, tmp_path):
+    models = (folder / "preset" / "preset.toml").read_text().partition("[start]")[0]
+    sentences = f'[sentences]\nmodel = "{tiny_encoder}"\n[score]\npieces = "all"\nmasses = "norm"\n'
+    write(folder / "kept" / "preset.toml", models + sentences)
+    made = produce(folder, tmp_path / "out", preset="kept", without=["translation"])
+    preset = tomllib.loads((made / "preset.toml").read_text())
+    assert preset["sentences"] == {"model": "sentences"}
+    assert preset["score"] == {"pieces": "all", "masses": "norm", "without": ["translation"]}
+    assert "sentences-1-model" not in logged(made)
+    signature = load_scorer("uscore", preset=str(made), lang_pair="de-en").signature
+    assert "|without:translation|" in signature
+    assert "|layer:2|pieces:all|mass:norm|map:" in signature
+
+
 def test_another_language_model_is_recorded(whole, folder, tiny_lm, tmp_path):
     def language_model(out, **options):
         made = produce(folder, tmp_path / out, without=BOTH, lang_pair="en-de", **options)

@@ -41,7 +41,8 @@ def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
     Args:
         metric: ``"xmoverscore"``, ``"sentsim"``, ``"distilscore"``, ``"uscore"``, ``"bertr"``, ``"bilstm"``,
             ``"bilstm_attention"``, ``"esim"``, or a baseline such as ``"chrf"``.
-        preset: name of a preset, or a folder with a preset.toml; ``"paper"``, the models of the paper, if None.
+        preset: name of a preset, or a folder with a preset.toml; if None ``"paper"``, the models of the paper, or
+            ``"mini"`` of UScore and the learned metrics, whose models were not published.
         **options: `lang_pair` and whatever else ``from_preset`` of the metric's class takes; and how models are run:
             `device`, `dtype`, `batch_tokens`, `embedding_cache` and `local_files_only`, see
             `mtmetrics.scorers.pool.ModelPool`.

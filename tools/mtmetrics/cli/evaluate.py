@@ -118,7 +118,7 @@ def _print_table(
     test = "none" if one else args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
     if recipe is not None:
-        entries = recipe.entries(args.preset, {spec.metric: spec for spec in specs})
+        entries = recipe.entries(args.preset or "paper", {spec.metric: spec for spec in specs})
     else:
         entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = judged(args)

@@ -12,7 +12,7 @@ from mtmetrics.artifacts.catalog import catalog, verify
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.cli.options import add_options, add_output_options
 from mtmetrics.cli.results import pick_format, print_json
-from mtmetrics.errors import InputError, MissingExtraError, MTMetricsError, install_command
+from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.integrations.install import install, registered
 from mtmetrics.layout import metric_names
 from mtmetrics.scorers.registry import METRICS, find_metric, load_scorer
@@ -201,8 +201,7 @@ def _tried(metric: str, name: str) -> dict[_Finding, list[str]]:
             scorer = load_scorer(metric, preset=name, lang_pair=lang_pair, pool=pool, **against)
             scorer.score(["Guten Tag."], ["Good day."])
         except MTMetricsError as error:
-            must = _is_bundled(metric, name) and not isinstance(error, MissingExtraError)
-            finding = ("FAIL" if must else "note", f"does not load offline: {error}")
+            finding = ("FAIL" if _is_bundled(metric, name) else "note", f"does not load offline: {error}")
             outcomes = refused if isinstance(error, InputError) else found
         outcomes.setdefault(finding, []).append(column)
     return found or refused

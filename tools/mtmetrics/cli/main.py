@@ -29,16 +29,16 @@ _MIB = 2**20
 EXAMPLES = """
 mtmetrics score --preset mini --lp de-en -s source.de -t system-a.en system-b.en --ci
 mtmetrics score --metric xmoverscore:mini --metric sentsim:mini --lp de-en rows.tsv --segments
-mtmetrics score --metric bertr:minilm -r reference.en -t system.en --out scores.jsonl
+mtmetrics score --metric bertr:mini -r reference.en -t system.en --out scores.jsonl
 mtmetrics compare --preset mini --lp de-en -s source.de -t system-a.en system-b.en
-mtmetrics compare --metric bertr:minilm --metric chrf -r reference.en -t system-a.en system-b.en --format markdown
+mtmetrics compare --metric bertr:mini --metric chrf -r reference.en -t system-a.en system-b.en --format markdown
 mtmetrics compare --preset mini --lp de-en systems.jsonl --correction holm --resamples 10000
 mtmetrics explain --preset mini --lp de-en rows.tsv --segments 1-3
 mtmetrics explain --preset mini --lp de-en -s source.de -t system.en --worst 10 --plot worst
-mtmetrics explain --metric bertr:minilm -r reference.en -t system.en --segments 7 --plot segment.svg
+mtmetrics explain --metric bertr:mini -r reference.en -t system.en --segments 7 --plot segment.svg
 mtmetrics evaluate --preset mini --data judged.jsonl
-mtmetrics evaluate --metric sentsim:minilm --metric chrf --ci --data judged/de-en.jsonl judged/fi-en.jsonl
-mtmetrics evaluate --metric bertr:minilm --layers all --plot layers.svg --data judged.jsonl
+mtmetrics evaluate --metric sentsim:mini --metric chrf --ci --data judged/de-en.jsonl judged/fi-en.jsonl
+mtmetrics evaluate --metric bertr:mini --layers all --plot layers.svg --data judged.jsonl
 mtmetrics plot scatter --metric xmoverscore:mini --data judged.jsonl --out scatter.png
 mtmetrics plot bars --metric xmoverscore:mini --metric chrf --data judged.jsonl --out bars.svg
 mtmetrics plot weights --metric xmoverscore:mini --data development.jsonl --out weights.pdf
@@ -69,7 +69,7 @@ mtmetrics idf --encoder my-own --text de.txt en.txt --out idf.safetensors --dtyp
 mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --preset mini --without translation --out made
 mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --parallel de-en.tsv --out made
 mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --judged judged.jsonl --out made
-mtmetrics train encoder --teacher all-MiniLM-L6-v2 --parallel de-en.jsonl fr-en.jsonl --out my-encoder
+mtmetrics train encoder --teacher sentence-transformers/all-MiniLM-L6-v2 --parallel de-en.jsonl --out my-encoder
 mtmetrics train lm --mono en.txt --out my-lm
 mtmetrics train regressor --architecture esim --encoder my-encoder --judged judged.jsonl --out my-esim
 mtmetrics artifacts list

@@ -49,8 +49,9 @@ _OVERRIDES: Options = {
     "--sides SIDES": "map the source side or both",
     "--lm MODEL": "language model of the target language, or none",
     "--lm-weight": ("weight of the language model", float),
-    "--weights uniform|FILE|NAME": (
-        "xmoverscore: uniform, or a stored table of inverse document frequencies; uscore: tuned, + or ++"
+    "--weights uniform|norm|FILE|NAME": (
+        "xmoverscore: uniform, norm (lengths of vectors), or a stored table of inverse document frequencies; "
+        "uscore: tuned, + or ++"
     ),
     "--drop-rate": ("share of flows that partial transport drops", float),
     "--w1": ("sentsim: weight of the sentence similarity, the first of two parts (default: 0.5)", float),
@@ -146,7 +147,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
     text = f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: {USUAL_METRIC})"
     metric: Options = {
         "--metric NAME[:PRESET[:OPTION=VALUE,...]]": (text, {"action": "append"}),
-        "--preset NAME|DIR": ("preset, or a folder with a preset.toml", "paper"),
+        "--preset NAME|DIR": "preset, or a folder with a preset.toml (default: paper; mini of uscore, esim, bilstm*)",
     }
     add_options(parser.add_argument_group("metric"), {**metric, **_CHOICES})
     add_options(parser.add_argument_group(OWN_OPTIONS), _OVERRIDES)
@@ -169,7 +170,7 @@ def metric_options(args: argparse.Namespace) -> dict[str, Any]:
 def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> dict[str, Any]:
     """The keywords for `mtmetrics.scorers.registry.load_scorer` of a metric, with the language pair that is given."""
     lang_pair = {"lang_pair": args.lp} if hasattr(args, "lp") else {}
-    return {"metric": spec.metric, "preset": spec.preset or args.preset, **dict(spec.options), **lang_pair}
+    return {"metric": spec.metric, "preset": spec.preset, **dict(spec.options), **lang_pair}
 
 
 def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)) -> "dict[str, MetricSpec]":
@@ -188,7 +189,7 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     options = {name: value for name, value in given.items() if value is not None}
     if len(named) != 1 and options:
         flag = next(iter(options)).replace("_", "-")
-        form = f"{USUAL_METRIC}:{args.preset}:{flag}=VALUE"
+        form = f"{USUAL_METRIC}:{args.preset or 'paper'}:{flag}=VALUE"
         raise InputError(f"--{flag}: for which metric? Write it as in --metric {form}")
     specs = {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}
     return {text: _compared(spec, args.against) for text, spec in specs.items()}

@@ -99,7 +99,7 @@ _TRANSLATION: options.Options = {
     "--lp XX-YY!": ("language pair of the files, such as de-en", {"dest": "lang_pair"}),
     "--model MODEL!": "the MBart to begin with, such as facebook/mbart-large-cc25, or a folder",
 }
-_ANY = "folder, bundled artifact, Hub repository, or all-MiniLM-L6-v2"
+_ANY = "folder, bundled artifact, or Hub repository"
 _REGRESSOR: options.Options = {
     "--judged FILE ...!": "JSON Lines: reference or ref (source or src), translation or mt, human or score",
     "--valid FILE ...": "judged segments that decide when to stop",
@@ -112,11 +112,11 @@ _REGRESSOR: options.Options = {
     "--seeds N ...": ("a network each, averaged (default: 1)", {"type": int, "default": [1]}),
 }
 _TEACHER = (
-    "English sentence encoder of the BERT architecture: a folder, a Hub repository, or all-MiniLM-L6-v2 of the extra "
-    "[minilm]"
+    "English sentence encoder of the BERT architecture: folder, or Hub repository, such as "
+    "sentence-transformers/all-MiniLM-L6-v2"
 )
 _STUDENT: options.Options = {
-    "--teacher MODEL!": f"a sentence-transformers model for English: {_ANY} of the extra [minilm]",
+    "--teacher MODEL!": f"a sentence-transformers model for English: {_ANY}",
     "--student MODEL!": "a multilingual encoder, e.g. mini-encoder, likewise; it is mean-pooled",
 }
 

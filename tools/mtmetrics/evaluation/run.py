@@ -66,11 +66,13 @@ class MetricSpec:
         shown = (f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in self.options)
         return f"{self.metric}:{self.preset or ''}:{','.join(shown)}".rstrip(":")
 
-    def filled(self, preset: str, options: dict[str, Any]) -> "MetricSpec":
-        """The same metric, with a preset, where it has presets, and options, for what it does not say itself."""
-        takes = METRICS[self.metric].options() if self.metric in METRICS else ()
-        preset_used = self.preset or (preset if "preset" in takes else None)
-        return MetricSpec(self.metric, preset_used, tuple((options | dict(self.options)).items()))
+    def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
+        """The same metric, with a preset (its default if None), where it has presets, and options, for what it does not
+        say itself."""
+        usual = METRICS[self.metric].default_preset() if self.metric in METRICS else None
+        return MetricSpec(
+            self.metric, self.preset or (usual and (preset or usual)), tuple((options | dict(self.options)).items())
+        )
 
     def having(self, **options: Any) -> "MetricSpec":
         """The same metric with other options."""
@@ -100,7 +102,7 @@ class MetricSpec:
         if not scorer.independent:
             raise InputError(
                 "scores depend on the other segments of the same system here, so they cannot be compared; use "
-                "normalize=fixed, with a preset that has bounds (sentsim: mini, minilm)"
+                "normalize=fixed, with a preset that has bounds (sentsim: mini)"
             )
         return scorer
 

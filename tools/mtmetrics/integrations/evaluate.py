@@ -32,7 +32,7 @@ class MetricModule(evaluate.Metric):
     hands to `scored`; ``evaluate.load`` takes them too, as defaults. `LOAD_ARGUMENTS` documents what is common to all.
 
     Args:
-        config_name: name of a preset; None or ``"default"`` means ``paper``.
+        config_name: name of a preset; None or ``"default"`` means that of `Metric.default_preset`.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
         **options: how models are run, see `mtmetrics.scorers.pool.ModelPool`, where `local_files_only` is also what
             ``HF_EVALUATE_OFFLINE=1`` and a download configuration ask for; keywords of `evaluate.Metric`; and those of
@@ -281,7 +281,7 @@ class MetricModule(evaluate.Metric):
 
 def _preset_name(metric: str, config_name: str | None, preset: str | Path | None) -> str:
     if config_name in (None, "default"):
-        return "paper" if preset is None else str(preset)
+        return str(METRICS[metric].default_preset() if preset is None else preset)
     if preset is not None:
         raise InputError(f"config name {config_name!r} and preset={str(preset)!r} both name a preset; pass one of them")
     if config_name not in preset_names(metric):

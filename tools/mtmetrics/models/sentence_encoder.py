@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,10 @@ _CACHE_BYTES = 32 * 2**20
 
 
 def is_mean_pooled(folder: Path) -> bool:
-    """Whether a sentence-transformers pipeline only averages token vectors (their length is no matter to a cosine)."""
+    """Whether sentence vectors are averages of token vectors (their length is no matter to a cosine): those of a plain
+    encoder, and of some sentence-transformers pipelines."""
+    if not (folder / "modules.json").is_file():  # no pipeline of sentence-transformers
+        return True
     try:
         listed = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
         modules = [module["type"].rpartition(".")[2] for module in listed]
@@ -102,3 +106,15 @@ class SentenceTransformerEncoder:
         encodings = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit).encodings
         cut = (bool(encoding.overflowing) for encoding in encodings)
         return [(vector.copy(), was_cut) for vector, was_cut in zip(vectors, cut, strict=True)]
+
+
+def words_and_sentences(
+    words: TokenEncoder | LayerView, sentences: Any, texts: Sequence[str], language: Language = None
+) -> tuple[PackedTokens, PackedTokens]:
+    """Word vectors and sentence vectors of texts; from one pass over each text where both encoders read one model."""
+    pooled = sentences.tokens if isinstance(sentences, MeanPooledEncoder) else None
+    if isinstance(words, LayerView) and isinstance(pooled, LayerView) and pooled.tokens is words.tokens:
+        both = words.tokens.encode(texts, language)
+        return words.view(both), sentences.pool(pooled.view(both))
+    tokens = words.encode(texts, language)
+    return tokens, sentences.pool(tokens) if pooled is words else sentences.encode(texts, language)

@@ -131,7 +131,7 @@ class TokenEncoder:
         """The tokenizer of texts in a language; an `InputError` where that depends on the language, and it is None."""
         if self._readers and language is None:
             own = f"encoder {self.name} reads {' '.join(self._readers)} with a vocabulary of its own"
-            raise InputError(f"lang_pair is missing; {own}: pass one such as 'de-en' (lang_pair=, or --lp)")
+            raise InputError(f"lang_pair is missing; {own}: pass lang_pair=, such as 'de-en'")
         return self._readers.get(language or "", self.tokenizer)
 
     def text_words(self, text: str, language: str | None = None, *, pieces: bool = False) -> TextUnits:

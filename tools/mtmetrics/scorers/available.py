@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
-from mtmetrics.errors import ArtifactError, MissingExtraError, MTMetricsError
+from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.maps.files import is_local, mapped_pairs
 from mtmetrics.scorers.registry import Column, Metric, has_presets
 
@@ -55,14 +55,17 @@ def _side(column: Column) -> str:
 
 
 def _languages(bundle: Preset, settings: Mapping[str, Any]) -> list[str]:
-    """The directions that have maps or that a preset was made for, else its languages; none where it does not say."""
+    """The directions that have maps or language models or that a preset was made for, else its languages; none where it
+    does not say."""
     if "lang_pair" in settings:
         return [settings["lang_pair"]]
     maps = settings.get("maps", {})
     kind = maps.get("kind", "none")
     pairs = mapped_pairs(bundle.path(maps.get("artifact", ".")), kind) if kind != "none" else []
-    english = any("minilm" in name.lower() for _, name in artifacts_of(settings))
-    return pairs or settings.get("languages") or (["en"] if english else [])
+    known = settings.get("languages", [])
+    if bundle.metric == "uscore" and known:  # which needs a language model, unless it is left out by name
+        pairs = [f"{source}-{target}" for target in settings["language_models"] for source in known if source != target]
+    return pairs or known
 
 
 def _offline(bundle: Preset, settings: Mapping[str, Any]) -> str:
@@ -76,8 +79,6 @@ def _offline(bundle: Preset, settings: Mapping[str, Any]) -> str:
                 model_folder(bundle.path(name), local_files_only=True)
             elif not is_local(bundle.path(name)):
                 return f"no: lacks {name}"
-        except MissingExtraError as error:
-            return f"no: {error}"
         except ArtifactError:
             return f"no: lacks {name}"
     return "yes"

@@ -107,9 +107,10 @@ class Scorer(abc.ABC):
 
     @property
     def column_languages(self) -> tuple[str | None, str | None]:
-        """The languages of what predictions are compared with, and of predictions; None where no pair was given."""
+        """The languages of what predictions are compared with, and of predictions; where no pair was given, English
+        for references, and None for sources."""
         if self.lang_pair is None:
-            return None, None
+            return ("en", "en") if self.compares == "references" else (None, None)
         source, target = language_pair(self.lang_pair)
         return (source if self.compares == "sources" else target), target
 

@@ -39,7 +39,8 @@ class BERTR(Scorer):
         remapping: linear map of the source side; only against the source.
         against: compare with the ``"reference"`` or with the ``"source"``.
         special_tokens: count special tokens as word pieces.
-        lang_pair: recorded in the signature.
+        lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
+            without it as English.
         workers: threads that share the pairs; None for one per core, at most 4.
 
     Raises:

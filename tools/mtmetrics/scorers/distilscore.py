@@ -28,7 +28,8 @@ class DistilScore(Scorer):
     Args:
         encoder: an encoder of one vector per text.
         against: compare with the ``"source"`` or with the ``"reference"``.
-        lang_pair: recorded in the signature.
+        lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
+            without it as English.
 
     Raises:
         InputError: an unknown setting.

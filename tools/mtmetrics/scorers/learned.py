@@ -84,7 +84,8 @@ class LearnedScore(Scorer):
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
         label: how the signature calls it.
         device: where the network runs.
-        lang_pair: recorded in the signature.
+        lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
+            without it as English.
         workers: threads that share the computation of features; None for one per core, at most 4.
 
     Raises:
@@ -123,7 +124,7 @@ class LearnedScore(Scorer):
     @classmethod
     def from_preset(
         cls,
-        preset: str = "paper",
+        preset: str = "mini",
         *,
         lang_pair: str | None = None,
         pool: ModelPool | None = None,

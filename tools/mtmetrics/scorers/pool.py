@@ -21,7 +21,6 @@ from mtmetrics.models.token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
     from mtmetrics.models.runner import Devices
-    from mtmetrics.models.sentence_encoder import MeanPooledEncoder
     from mtmetrics.models.static_vectors import StaticVectors
     from mtmetrics.models.token_encoder import LayerView
     from mtmetrics.models.translator import Translator
@@ -89,19 +88,21 @@ class ModelPool:
         return self._once(("sentence", model, revision), lambda: sentences.SentenceTransformerEncoder(model, **options))
 
     def words_and_sentences(
-        self, model: str, *, layer: int, revision: str | None = None
-    ) -> "tuple[LayerView, MeanPooledEncoder] | None":
-        """Word vectors of a layer and sentence vectors of one model, from one pass over each text; None where the model
-        does not average the vectors of its last layer, or has no such layer."""
+        self, words: tuple[str, str | None], sentences: tuple[str, str | None], *, layer: int | None
+    ) -> "tuple[TokenEncoder | LayerView, Encoder]":
+        """Encoders of words, at a layer, and of sentences, each named by model and revision. Where both are one model
+        whose sentence vectors are means of its last layer, they read one pass over each text."""
         from mtmetrics.models.sentence_encoder import MeanPooledEncoder, is_mean_pooled
         from mtmetrics.models.token_encoder import LayerView, one_hot_mix
 
-        folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
-        if not is_mean_pooled(folder) or not 0 < layer <= (depth := model_size(folder)[1]):
-            return None
-        layers = (layer, depth)
-        tokens = self.encoder(model, mix=one_hot_mix(layers, depth), revision=revision)
-        return LayerView(tokens, layers, 0), MeanPooledEncoder(LayerView(tokens, layers, 1))
+        if words == sentences and type(layer) is int:
+            folder = model_folder(words[0], revision=words[1], local_files_only=self.local_files_only)
+            if is_mean_pooled(folder) and 0 < layer <= (depth := model_size(folder)[1]):
+                layers = (layer, depth)
+                tokens = self.encoder(words[0], mix=one_hot_mix(layers, depth), revision=words[1])
+                return LayerView(tokens, layers, 0), MeanPooledEncoder(LayerView(tokens, layers, 1))
+        encoder = self.encoder(words[0], layer=layer, revision=words[1])
+        return encoder, self.sentence_encoder(sentences[0], revision=sentences[1])
 
     def static_vectors(self, table: str) -> "StaticVectors":
         from mtmetrics.models.static_vectors import StaticVectors

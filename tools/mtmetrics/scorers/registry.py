@@ -50,6 +50,11 @@ class Metric:
                     known.setdefault(name, parameter)
         return known
 
+    def default_preset(self) -> str | None:
+        """The preset where none is named; None for a metric without presets."""
+        preset = self.options().get("preset")
+        return None if preset is None else preset.default
+
     def against(self, side: str) -> str | None:
         """The value of its option that asks for the ``"source"`` or the ``"reference"``."""
         sides = {"source": "sources", "reference": "references"}

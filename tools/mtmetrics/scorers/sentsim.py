@@ -14,7 +14,7 @@ from mtmetrics.matching.pairs import sentence_mover_distances
 from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, pieces, word_plan
 from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
 from mtmetrics.models.packed import Encoder, PackedTokens
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
 from mtmetrics.models.words import TextUnits
 from mtmetrics.scorers.base import (
@@ -76,7 +76,8 @@ class SentSim(Scorer):
             does not.
         w1: weight of the first of two parts.
         w2: weight of the second.
-        lang_pair: recorded in the signature.
+        lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
+            without it as English.
         workers: processes that solve transport (``wmd``), once there is enough for it to pay, or threads that match
             tokens (``bertscore``); None for one per core, at most 4.
 
@@ -259,16 +260,10 @@ class SentSim(Scorer):
         twice."""
         if set(self.parts) == {"sss"}:
             return {"sss": self.sentences.encode(texts, languages)}
-        pooled = self.sentences.tokens if isinstance(self.sentences, MeanPooledEncoder) else None
-        if isinstance(self.words, LayerView) and isinstance(pooled, LayerView) and pooled.tokens is self.words.tokens:
-            both = self.words.tokens.encode(texts, languages)
-            return {"words": self.words.view(both), "sss": self.sentences.pool(pooled.view(both))}
-        encoded = {"words": self.words.encode(texts, languages)}
-        if "sss" in self.parts:
-            shared = pooled is self.words
-            sentences = self.sentences
-            encoded["sss"] = sentences.pool(encoded["words"]) if shared else sentences.encode(texts, languages)
-        return encoded
+        if "sss" not in self.parts:
+            return {"words": self.words.encode(texts, languages)}
+        both = words_and_sentences(self.words, self.sentences, texts, languages)
+        return dict(zip(("words", "sss"), both, strict=True))
 
     def _part(self, name: str, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
         if name == "sss":
@@ -352,9 +347,4 @@ def _models(bundle: Preset, setting: Any, pair: tuple[str, str] | None) -> tuple
 def _encoders(bundle: Preset, pool: ModelPool, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:
     """The encoders of words and of sentences, as one where the model is the same."""
     words, sentences = ((bundle.path(table[key]), table.get(f"{key}_revision")) for key in ("words", "sentences"))
-    if words == sentences and type(layer) is int:
-        both = pool.words_and_sentences(words[0], layer=layer, revision=words[1])
-        if both:
-            return both
-    encoder = pool.encoder(words[0], layer=layer, revision=words[1])
-    return encoder, pool.sentence_encoder(sentences[0], revision=sentences[1])
+    return pool.words_and_sentences(words, sentences, layer=layer)

@@ -12,7 +12,7 @@ from mtmetrics.inputs import choice
 from mtmetrics.matching.faults import Evidence
 from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.models.packed import Encoder, PackedTokens
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.translator import Translator
 from mtmetrics.scorers.base import ChunkScores, Scorer, cut, text_cosines, text_languages
 from mtmetrics.scorers.pool import (
@@ -25,7 +25,7 @@ from mtmetrics.scorers.pool import (
     preset_map,
     signature,
 )
-from mtmetrics.scorers.xmoverscore import XMoverScore
+from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 WORD_PARTS = ("wmd", "pseudo", "lm")
 LEVELS = ("wrd", "snt")
@@ -108,7 +108,7 @@ class UScore(Scorer):
         "sentences": {"model", "revision"},
         "translation": {"model", "revision", "beams", "max_length"},
         "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
-        "score": {"parts", "weights", "without"},
+        "score": {"parts", "weights", "without", "pieces", "masses"},
         # Read by `mtmetrics.uscore`, which makes presets from this one.
         "start": {"sentences", "translation", "aligner_layer"},
     }
@@ -140,7 +140,7 @@ class UScore(Scorer):
     @classmethod
     def from_preset(
         cls,
-        preset: str = "paper",
+        preset: str = "mini",
         *,
         lang_pair: str | None = None,
         pool: ModelPool | None = None,
@@ -193,14 +193,21 @@ class UScore(Scorer):
             )
         translator = functools.partial(pool.translator, lang_pair=lang_pair)
         loaders = dict(zip(OPTIONAL, (translator, pool.language_model, pool.sentence_encoder), strict=True))
-        models = {name: loaders[name](**tables[name]) for name in needed}
+        table = encoder_table(bundle, None) if word_weights else {}
+        together = word_weights and "sentences" in needed
+        models = {name: loaders[name](**tables[name]) for name in needed if not (together and name == "sentences")}
         words = None
         if word_weights:
-            table = encoder_table(bundle, None)
-            encoder = pool.encoder(table["model"], layer=table.get("layer"), revision=table.get("revision"))
+            if together:
+                names = ((item["model"], item.get("revision")) for item in (table, tables["sentences"]))
+                encoder, models["sentences"] = pool.words_and_sentences(*names, layer=table.get("layer"))
+            else:
+                encoder = pool.encoder(table["model"], layer=table.get("layer"), revision=table.get("revision"))
             remapping = preset_map(bundle, pool, encoder, lang_pair, kind=map, maps=maps)
             model = models.get("language_model")
-            shared = {"lang_pair": lang_pair, "workers": workers}
+            masses = choice("masses", score.get("masses", "uniform"), ("uniform", "norm"))
+            shared = {"lang_pair": lang_pair, "workers": workers, "pieces": score.get("pieces")}
+            shared["weights"] = None if masses == "uniform" else masses
             words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, **shared)
         options = {"combine": combine, "weights": weights, "without": gone, "lang_pair": lang_pair}
         return cls(words, models.get("translation"), models.get("sentences"), **options)
@@ -215,7 +222,9 @@ class UScore(Scorer):
         fields: dict[str, Any] = {"lp": self.lang_pair, "parts": "+".join(self.level_weights), "weights": self.weights}
         fields["without"] = "+".join(self.without) or None
         if words is not None:
-            fields |= {"enc": model_name(words.encoder), "layer": words.encoder.layer, "map": map_name(words.remapping)}
+            fields |= {"enc": model_name(words.encoder), "layer": words.encoder.layer}
+            fields["pieces"] = words.pieces if words.pieces != VARIANTS["uscore"].pieces else None
+            fields |= {"mass": words.weights, "map": map_name(words.remapping)}
         if translator is not None:
             fields |= {"mt": model_name(translator), "beams": translator.beams, "mtlen": translator.max_length}
         if model is not None:
@@ -253,22 +262,26 @@ class UScore(Scorer):
 
     def _encoded(self, columns: list[list[str]], pseudo_references: list[str]) -> dict[str, list[PackedTokens]]:
         """Per level the packed sources, systems and pseudo-references; a text is encoded once per encoder."""
-        lines = len(columns[0])
-        texts = [text for column in columns for text in column]
-        languages = text_languages([*columns, pseudo_references], self.column_languages)
+        lines, texts = len(columns[0]), [text for column in columns for text in column]
+        languages = text_languages(columns, self.column_languages)
+        words = self.words.encoder if self.words is not None and self.word_weights else None
+        sentences = self.sentences if "snt" in self.level_weights else None
+        tokens = vectors = None
+        if words is not None and sentences is not None:
+            tokens, vectors = words_and_sentences(words, sentences, texts, languages)
+        elif words is not None:
+            tokens = words.encode(texts, languages)
+        elif sentences is not None:
+            vectors = sentences.encode(texts, languages)
         packed: dict[str, list[PackedTokens]] = {}
-        tokens = None
-        if self.words is not None and self.word_weights:
-            tokens = self.words.encoder.encode(texts + pseudo_references, languages)
+        if tokens is not None:
             source, *targets = tokens.split(lines)
+            if pseudo_references:
+                targets.append(words.encode(pseudo_references, self.column_languages[1]))
             packed["wrd"] = [self.words.ngrams_of(source, "source")]
             packed["wrd"] += [self.words.ngrams_of(side, "target") for side in targets]
-        if self.sentences is not None and "snt" in self.level_weights:
-            pooled = self.sentences.tokens if isinstance(self.sentences, MeanPooledEncoder) else None
-            shared = tokens is not None and pooled is self.words.encoder
-            sentences = self.sentences
-            encoded = sentences.pool(tokens) if shared else sentences.encode(texts, languages[: len(texts)])
-            packed["snt"] = encoded.split(lines)
+        if vectors is not None:
+            packed["snt"] = vectors.split(lines)
         return packed
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:

@@ -88,7 +88,8 @@ class XMoverScore(Scorer):
             in a shared space.
         remapping: linear map of the source side, or None.
         language_model: model of the target language, or None for no language-model part.
-        weights: inverse document frequencies of tokens, or None for uniform weights.
+        weights: inverse document frequencies of tokens; ``"norm"``, the lengths of their vectors (Word Rotator's
+            Distance: Yokoi et al., 2020, Sec. 4.2); or None for uniform weights.
         similarity: ``"mover"`` or ``"cosine"``.
         variant: ``"acl20"``, ``"release"`` or ``"uscore"``; the arguments below override its settings.
         pieces: ``"words"`` drops punctuation and continuation pieces, as the published code does; or ``"all"``.
@@ -108,7 +109,7 @@ class XMoverScore(Scorer):
     metric = "xmoverscore"
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
-        "score": {"similarity", "variant", "pieces", "ngram", "distance", "sides", "drop_rate"},
+        "score": {"similarity", "variant", "pieces", "ngram", "distance", "sides", "drop_rate", "weights"},
         "maps": {"artifact", "kind"},
         "language_models.*": {"model", "revision", "weight", "start_token", "end_token", "length_power"},
     }
@@ -119,7 +120,7 @@ class XMoverScore(Scorer):
         target_encoder: Encoder | None = None,
         remapping: Remapping | None = None,
         language_model: LanguageModel | None = None,
-        weights: TokenWeights | None = None,
+        weights: TokenWeights | Literal["norm"] | None = None,
         *,
         similarity: Similarity = "mover",
         variant: str = "acl20",
@@ -156,7 +157,7 @@ class XMoverScore(Scorer):
         self.language_model = language_model
         self.lm_weight = number("lm_weight", lm_weight)
         self.weights = weights
-        if weights is not None:
+        if isinstance(weights, TokenWeights):
             for vocabulary in {self._words(side).vocabulary_size for side in ("source", "target")}:
                 weights.require_vocabulary(vocabulary)
         self.drop_rate = form.drop_rate if drop_rate is None else drop_rate
@@ -194,7 +195,7 @@ class XMoverScore(Scorer):
             map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
             maps: a map file, a folder of maps, or the name of a map artifact.
             lm: a language model, or ``"none"``, as where a preset has none for the target language.
-            weights: ``"uniform"``, or a stored table of inverse document frequencies.
+            weights: ``"uniform"``, ``"norm"``, or a stored table of inverse document frequencies.
             **settings: of the class.
         """
         bundle, pool = cls.open_preset(preset, pool)
@@ -210,9 +211,11 @@ class XMoverScore(Scorer):
         level: Any = "sentence" if similarity == "cosine" else "word"
         remapping = preset_map(bundle, pool, sources, lang_pair, kind=map, maps=maps, level=level)
         model, lm_weight = preset_language_model(bundle, pool, pair[1], lm)
-        table = None if weights in (None, "uniform") else TokenWeights.load(bundle.path(str(weights)))
-        merged = {"lm_weight": lm_weight, **score, **asked}
-        return cls(sources, targets, remapping, model, table, lang_pair=lang_pair, **merged)
+        chosen: Any = score.get("weights", "uniform") if weights is None else weights
+        if chosen not in ("uniform", "norm"):
+            chosen = TokenWeights.load(bundle.path(str(chosen)))
+        merged = {"lm_weight": lm_weight, **score, **asked, "weights": None if chosen == "uniform" else chosen}
+        return cls(sources, targets, remapping, model, lang_pair=lang_pair, **merged)
 
     @property
     def signature(self) -> str:
@@ -227,7 +230,9 @@ class XMoverScore(Scorer):
         fields |= model.signature_fields if model is not None else {}
         fields |= {"form": self.variant, "dist": self.distance if self.distance != self._form.distance else None}
         fields["drop"] = None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded"
-        fields["weights"] = f"idf#{self.weights.fingerprint}" if self.weights is not None else None
+        fields["weights"] = (
+            f"idf#{self.weights.fingerprint}" if isinstance(self.weights, TokenWeights) else self.weights
+        )
         return signature(self.metric, fields | {"dtype": dtype_name(self.encoder.dtype)})
 
     def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
@@ -248,6 +253,9 @@ class XMoverScore(Scorer):
     def _filtered(self, tokens: PackedTokens, side: Side) -> PackedTokens:
         if self.pieces == "words":
             tokens = tokens.select(self._words(side).word_table[tokens.token_ids])
+        if self.weights == "norm":
+            lengths = np.linalg.norm(tokens.vectors.astype(np.float64), axis=1)
+            return dataclasses.replace(tokens, weights=np.maximum(lengths, np.finfo(np.float64).tiny))
         return tokens if self.weights is None else self.weights.apply(tokens)
 
     def _remapped(self, tokens: PackedTokens, side: Side) -> PackedTokens:

@@ -48,7 +48,8 @@ def read_start(
 ) -> Start:
     """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``, or the user's
     own translation model and language model, fetched where they are not there yet; one of ``[start]`` is a name, or a
-    table with ``model`` and ``revision``."""
+    table with ``model`` and ``revision``. Where ``[start]`` has no sentence encoder to train, that of ``[sentences]``
+    stays as it is."""
     for name in without:
         choice("--without", name, _MADE)
     bundle = load_preset("uscore", preset, local_files_only=local_files_only)
@@ -63,8 +64,10 @@ def read_start(
         raise ArtifactError(f"preset {preset}: names no model in its [encoder] table")
     given = {"sentences": start.get("sentences"), "translation": translation or start.get("translation")}
     models: dict[str, str | None] = dict.fromkeys(_MADE)
+    sentences = bundle.settings.get("sentences", {}) if given["sentences"] is None else {}
+    kept = {} if "sentences" in without else sentences
     for name, model in given.items():
-        if name in without:
+        if name in without or (name == "sentences" and kept):
             continue
         if model is None:
             advice = f"choose another preset, or do --without {name}"
@@ -77,9 +80,11 @@ def read_start(
     language_model = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
     if lm is not None:
         language_model = {} if lm == "none" else {"model": lm}
-    own = (encoder, language_model)
+    own = (encoder, language_model, kept)
     tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in own]
-    return Start(str(preset), tables[0], start.get("aligner_layer"), tables[1], folder(encoder), **models)
+    score = {name: value for name, value in bundle.settings.get("score", {}).items() if name in ("pieces", "masses")}
+    layer = start.get("aligner_layer")
+    return Start(str(preset), tables[0], layer, *tables[1:], folder(encoder), **models, score=score)
 
 
 def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
@@ -210,10 +215,10 @@ def assembled(job: Job, maps: Finished, kind: str, *trained: Finished | None) ->
         write_atomic(folder / "config.json", record + "\n")
         return {}
 
-    copied = [table["model"] for table in (job.start.encoder, job.start.language_model) if table]
-    known = [known_by(model) for model in copied if Path(model).is_dir()]
-    tables = [job.start.encoder, job.start.language_model, job.start.aligner_layer]
-    start, config = [job.start.record, *tables], dataclasses.asdict(job.config)
+    tables = [job.start.encoder, job.start.language_model, job.start.kept_sentences]
+    known = [known_by(table["model"]) for table in tables if table and Path(table["model"]).is_dir()]
+    start = [job.start.record, *tables, job.start.aligner_layer, job.start.score]
+    config = dataclasses.asdict(job.config)
     settings = {"kind": kind, "start": start, "copied": known, "config": config, "seed": job.seed, "text": job.files}
     return job.stages.run("preset", assemble, settings=settings, after=[*job.texts, maps, *models.values()])
 
@@ -261,13 +266,16 @@ def _tables(job: Job, folder: Path, kind: str, models: Sequence[str]) -> dict[st
     }
     if "translation" in models and job.config.beams:
         tables["translation"]["beams"] = job.config.beams
-    without = [name for name in _MADE if name not in models]
+    if job.start.kept_sentences:
+        tables["sentences"] = _own(folder, "sentences", job.start.kept_sentences)
+    without = [name for name in _MADE if name not in tables]
     if job.start.language_model:
         target = job.lang_pair.split("-")[1]
         tables[f"language_models.{target}"] = _own(folder, "language_model", job.start.language_model)
     else:
         without.append("language_model")
-    return {**tables, "score": {"without": without}} if without else tables
+    score = {**job.start.score, **({"without": without} if without else {})}
+    return {**tables, "score": score} if score else tables
 
 
 def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:

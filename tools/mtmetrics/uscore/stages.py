@@ -162,17 +162,19 @@ def _file_digest(path: str | Path) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """The models of a preset that a production starts from: tables of word encoder and language model, layer that
-    aligns (None: the encoder's), and the folders of the word encoder and of the models to train (None: not made;
-    ``"small"``: a new translation model)."""
+    """The models of a preset that a production starts from: tables of word encoder, language model, and a sentence
+    encoder that is not trained; layer that aligns (None: the encoder's), the folders of the word encoder and of the
+    models to train (None: not made; ``"small"``: a new translation model), and what ``[score]`` says of words."""
 
     preset: str
     encoder: dict[str, Any]
     aligner_layer: int | None
     language_model: dict[str, Any]
+    kept_sentences: dict[str, Any]
     encoder_folder: str
     sentences: str | None
     translation: str | None
+    score: dict[str, str]
 
     @property
     def record(self) -> dict[str, str | None]:

@@ -54,14 +54,11 @@ class Offer(NamedTuple):
 
     def fits(self, columns: Collection[str], lang_pair: str) -> bool:
         """Whether it can score a language pair where these columns are given."""
-        source, _, target = lang_pair.partition("-")
         if self.column not in columns:
             return False
         if any("-" in language for language in self.languages):
             return lang_pair in self.languages
-        if self.languages == ("en",):  # an English encoder, which sees references alone
-            return target == "en"
-        return not self.languages or self.languages == ("any",) or {source, target} <= {*self.languages}
+        return not self.languages or self.languages == ("any",) or {*lang_pair.split("-")} <= {*self.languages}
 
 
 def about(metric: str) -> dict[str, Any]:
