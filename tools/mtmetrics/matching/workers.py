@@ -76,7 +76,7 @@ class Pool:
         with its result. None where there is too little memory to share.
 
         Raises:
-            MTMetricsError: what the function raised, also when what is returned is called; or a worker was killed.
+            MTMetricsError: a worker was killed. What is returned raises that too, and whatever the function raised.
         """
         with self._told_of_death():
             while len(self._begun) >= _CALLS:
