@@ -25,8 +25,10 @@ _WORTH = 16_384
 _IDLE_SECONDS = 30.0
 # Calls whose pairs wait at the workers; their vectors take memory.
 _CALLS = 2
-# Arrays begin at multiples of so many bytes.
-_ALIGNED = 64
+# Arrays of a call: vectors and masses of both sides.
+_ARRAYS = 4
+# Shared memory that is free is kept for arrays of at least half its size.
+_SPARE = 2
 _LEFT_OUT = {
     "POT_BACKEND_DISABLE_PYTORCH": "1",
     "POT_BACKEND_DISABLE_JAX": "1",
@@ -67,13 +69,12 @@ class Pool:
         self.executor = ProcessPoolExecutor(workers, initializer=_prepare_worker, **options)
         self.started = self.executor.submit(os.getpid)
         self._begun: collections.deque[_Begun] = collections.deque()
-        self._free: list[_Memory] = []
 
     def solve(
         self, function: Callable[..., Any], arrays: Sequence[np.ndarray], tasks: Iterable[Any]
     ) -> "Callable[[], list[tuple[Any, Any]]] | None":
         """Has workers call ``function(arrays, task)`` for each task; what it returns waits for them and gives each task
-        with its result. None where there is too little memory to share.
+        with its result. Arrays that are not `shared_empty` are copied; None where there is too little memory for that.
 
         Raises:
             MTMetricsError: a worker was killed. What is returned raises that too, and whatever the function raised.
@@ -81,15 +82,12 @@ class Pool:
         with self._told_of_death():
             while len(self._begun) >= _CALLS:
                 self._begun[0]()
-            size = sum(array.nbytes + _ALIGNED for array in arrays)
-            held = self._free.pop() if self._free else None
-            try:
-                memory = held if held and len(held.bytes) >= size else _Memory(size)
-            except OSError:
+            shared = [array if _place(array) else _shared_copy(array) for array in arrays]
+            places = [_place(array) for array in shared]
+            if None in places:
                 return None
-            given = memory.filled(arrays)
-            futures = [(task, self.executor.submit(_call, function, given, task)) for task in tasks]
-        begun = _Begun(self, memory, futures)
+            futures = [(task, self.executor.submit(_call, function, places, task)) for task in tasks]
+        begun = _Begun(self, shared, futures)
         self._begun.append(begun)
         return begun
 
@@ -99,7 +97,7 @@ class Pool:
             self._begun.remove(begun)
         with self._told_of_death():
             results = [(task, future.result()) for task, future in begun.futures]
-        self._free = sorted([*self._free, begun.memory], key=lambda memory: len(memory.bytes))
+        begun.arrays.clear()
         return results
 
     @contextlib.contextmanager
@@ -116,10 +114,10 @@ class Pool:
 
 
 class _Begun:
-    """The results of a call, waited for once."""
+    """The results of a call, waited for once; its arrays stay where workers read them until then."""
 
-    def __init__(self, pool: Pool, memory: "_Memory", futures: list[tuple[Any, Any]]) -> None:
-        self.pool, self.memory, self.futures = pool, memory, futures
+    def __init__(self, pool: Pool, arrays: list[np.ndarray], futures: list[tuple[Any, Any]]) -> None:
+        self.pool, self.arrays, self.futures = pool, arrays, futures
         self._results: list[tuple[Any, Any]] | None = None
 
     def __call__(self) -> list[tuple[Any, Any]]:
@@ -138,34 +136,83 @@ class _Memory:
         weakref.finalize(self, os.close, file)
         os.posix_fallocate(file, 0, size)
         # The number tells a worker that this is not what it mapped under that path before.
-        self._name = f"/proc/{os.getpid()}/fd/{file}", next(self._numbers)
-        self.bytes = np.memmap(self._name[0], dtype=np.uint8, mode="r+")
-
-    def filled(self, arrays: Sequence[np.ndarray]) -> tuple[tuple[str, int], list[tuple[Any, ...]]]:
-        """Copies arrays into it; how a worker finds them."""
-        places, first = [], 0
-        for array in arrays:
-            place = (first, array.dtype.str, array.shape)
-            _view(self.bytes, *place)[...] = array
-            places.append(place)
-            first += -(-array.nbytes // _ALIGNED) * _ALIGNED
-        return self._name, places
+        self.name = f"/proc/{os.getpid()}/fd/{file}", next(self._numbers)
+        self.bytes = np.memmap(self.name[0], dtype=np.uint8, mode="r+")
+        self.first = self.bytes.ctypes.data
 
 
-def _view(memory: np.ndarray, first: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    return memory[first : first + size].view(dtype).reshape(shape)
+class _Memories:
+    """The shared memory of one process: what arrays lie in, and some that is free, since new memory is slow."""
+
+    def __init__(self) -> None:
+        self.used: dict[int, _Memory] = {}
+        self.free: list[_Memory] = []
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """An array that fills the beginning of some memory, which is free again when no view of the array is left."""
+        size = max(1, math.prod(shape) * dtype.itemsize)
+        memory = self._fitting(size) or _Memory(size)
+        owner = memory.bytes[:size].view(np.ndarray)
+        self.used[memory.first] = memory
+        weakref.finalize(owner, self._release, memory).atexit = False
+        return owner[: math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+
+    def _fitting(self, size: int) -> _Memory | None:
+        fitting = [memory for memory in self.free if size <= len(memory.bytes) <= _SPARE * size]
+        for memory in sorted(fitting, key=lambda memory: len(memory.bytes)):
+            with contextlib.suppress(ValueError):  # another thread was faster
+                self.free.remove(memory)
+                return memory
+        return None
+
+    def _release(self, memory: _Memory) -> None:
+        del self.used[memory.first]
+        self.free.append(memory)
+        del self.free[: -_ARRAYS * _CALLS]
 
 
-@functools.lru_cache(maxsize=_CALLS + 1)
+@functools.lru_cache(maxsize=1)
+def _memories(process: int) -> _Memories:
+    """Those of this process; a forked one must not write where its parent does."""
+    return _Memories()
+
+
+def shared_empty(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """As `numpy.empty`, but where worker processes were started the array lies in memory that they can map, if there is
+    enough, so that `Pool.solve` need not copy it."""
+    if all(process != os.getpid() for process, _ in _pools):
+        return np.empty(shape, dtype)
+    try:
+        return _memories(os.getpid()).empty(shape, np.dtype(dtype))
+    except OSError:
+        return np.empty(shape, dtype)
+
+
+def _shared_copy(array: np.ndarray) -> np.ndarray:
+    copy = shared_empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+def _place(array: np.ndarray) -> tuple[Any, ...] | None:
+    """How a worker finds an array: the name of its memory, type and shape. None where it fills none from the start."""
+    memory = _memories(os.getpid()).used.get(array.ctypes.data)
+    if memory is None or not array.flags.c_contiguous:
+        return None
+    return memory.name, array.dtype.str, array.shape
+
+
+@functools.lru_cache(maxsize=_ARRAYS * (_CALLS + 1))
 def _mapped(path: str, number: int) -> np.ndarray:
     return np.memmap(path, dtype=np.uint8, mode="r")
 
 
-def _call(function: Callable[..., Any], given: tuple[tuple[str, int], list[tuple[Any, ...]]], task: Any) -> Any:
-    name, places = given
-    memory = np.asarray(_mapped(*name))
-    return function([_view(memory, *place) for place in places], task)
+def _call(function: Callable[..., Any], places: Sequence[tuple[Any, ...]], task: Any) -> Any:
+    arrays = []
+    for name, dtype, shape in places:
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        arrays.append(np.asarray(_mapped(*name))[:size].view(dtype).reshape(shape))
+    return function(arrays, task)
 
 
 def _prepare_worker() -> None:

@@ -13,6 +13,7 @@ from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances
 from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, pieces, word_plan
 from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
+from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
@@ -274,7 +275,7 @@ class SentSim(Scorer):
         # Without special tokens, as the published code takes its distances.
         x, y = x.select(x.words >= 0), y.select(y.words >= 0)
         if self.normalize_vectors:
-            x, y = x.normalized(), y.normalized()
+            x, y = x.normalized(shared_empty), y.normalized(shared_empty)
         if name == "wmd":
             return word_mover_distances(x, y, euclidean_distances, workers=self.workers)
         return sentence_mover_distances(x, y)

@@ -23,6 +23,7 @@ from mtmetrics.matching.transport import (
     cost_matrix,
     optimal_flow,
 )
+from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.words import TokenWeights
@@ -241,7 +242,7 @@ class XMoverScore(Scorer):
 
     def ngrams_of(self, tokens: PackedTokens, side: Side) -> PackedTokens:
         """The same from tokens that are encoded already: filtered, weighted, remapped, averaged, L2-normalised."""
-        return self._remapped(self._filtered(tokens, side), side).ngrams(self.ngram).normalized()
+        return self._remapped(self._filtered(tokens, side), side).ngrams(self.ngram).normalized(shared_empty)
 
     def _words(self, side: Side) -> WordEncoder:
         encoder: Any = self.encoder if side == "source" else self.target_encoder
