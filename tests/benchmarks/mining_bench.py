@@ -1,5 +1,5 @@
-"""Measures mining by Word Mover's Distance: ``mining_bench.py [--source-text FILE --target-text FILE] [--sizes N,N]
-[--json OUT]``.
+"""Measures mining by Word Mover's Distance: ``mining_bench.py [--lp XX-YY] [--source-text FILE --target-text FILE]
+[--sizes N,N] [--json OUT]``.
 
 Each size runs in a process of its own with the bundled encoder, once with all vectors in memory and once with all in
 files: 20 candidates per source, the best 5 % of pairs, after one remapping where a map is given. Seconds are those of
@@ -19,6 +19,7 @@ import numpy as np
 from measure import Report, machine, options, probe
 from workload import made_sentences
 
+from mtmetrics.cli.mine import _ENCODER, _WORD_LAYER
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.mining.neighbours import SHARD, inverted_file_size
 
@@ -87,6 +88,7 @@ def _inverted_seconds(seconds: dict[str, float], size: int) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
     parser = options(__doc__)
+    parser.add_argument("--lp", default="de-en", help="language pair (default: %(default)s)")
     parser.add_argument("--source-text", metavar="FILE", help="sentences of the source language, else made-up ones")
     parser.add_argument("--target-text", metavar="FILE", help="sentences of the target language, else made-up ones")
     parser.add_argument("--map", metavar="FILE", help="map of the source side")
@@ -95,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     sizes = sorted(int(size) for size in args.sizes.split(","))
     report, found = Report(), {}
-    print(f"mini-encoder; text from {args.source_text or 'a seeded generator'}; {machine()}")
+    print(f"{_ENCODER}, layer {_WORD_LAYER}; text from {args.source_text or 'a seeded generator'}; {machine()}")
     with tempfile.TemporaryDirectory() as temporary:
         paths = [args.source_text, args.target_text]
         for side, path in enumerate(paths):
@@ -103,7 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 paths[side] = str(Path(temporary, f"{side}.txt"))
                 Path(paths[side]).write_text("\n".join(made_sentences(sizes[-1], seed=side)), encoding="utf-8")
         for size in sizes:
-            arguments = [*paths, size, bundled_artifacts() / "mini-encoder", *(["--map", args.map] if args.map else [])]
+            arguments = [*paths, size, bundled_artifacts() / _ENCODER, _WORD_LAYER, args.lp]
+            arguments += ["--map", args.map] if args.map else []
             others = ["--unpruned", "--inverted"] if size == sizes[0] else ["--inverted"]
             runs = [probe("mining_probe.py", *arguments, *options) for options in (others, ["--files"])]
             if None in runs:  # the sizes before it are not lost

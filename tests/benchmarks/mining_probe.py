@@ -1,5 +1,5 @@
 """Mines by Word Mover's Distance and prints what it took as JSON: ``mining_probe.py SOURCES TARGETS COUNT ENCODER
-[--map FILE] [--unpruned] [--inverted] [--files]``.
+LAYER LP [--map FILE] [--unpruned] [--inverted] [--files]``.
 
 Seconds are those of the processor, all threads together, since other programs may run beside this one.
 """
@@ -16,6 +16,7 @@ import numpy as np
 from memory_probe import peak_mib
 
 from mtmetrics.cli.main import return_large_blocks
+from mtmetrics.inputs import language_pair
 from mtmetrics.maps.remapping import Remapping
 from mtmetrics.mining import neighbours, words
 from mtmetrics.mining.neighbours import Index, nearest
@@ -55,19 +56,24 @@ def main() -> None:
     parser.add_argument("targets")
     parser.add_argument("count", type=int)
     parser.add_argument("encoder")
+    parser.add_argument("layer", type=int)
+    parser.add_argument("lp")
     parser.add_argument("--map")
     parser.add_argument("--unpruned", action="store_true", help="solve all candidates too, and compare the pairs")
     parser.add_argument("--inverted", action="store_true", help="look for neighbours by an inverted file too")
     parser.add_argument("--files", action="store_true", help="keep all vectors in files")
     args = parser.parse_args()
     return_large_blocks()
-    encoder = TokenEncoder(args.encoder, cache_bytes=0)
+    encoder = TokenEncoder(args.encoder, layer=args.layer, cache_bytes=0)
     remapping = Remapping.load(args.map) if args.map else None
     texts = [first_lines(path, args.count) for path in (args.sources, args.targets)]
-    mine_words(*(encode_side(side[-50:], encoder) for side in texts), remapping)  # loads the libraries
+    given = list(zip(texts, language_pair(args.lp), strict=True))
+    few = [encode_side(side[-50:], encoder, language=language) for side, language in given]
+    mine_words(*few, remapping)  # loads the libraries
     encoded, before, clock = encoder.counts.computed, peak_mib(), Clock()
     bound = 0 if args.files else 2**40
-    sides = [clock.timed("encoding", encode_side)(side, encoder, memory_bytes=bound) for side in texts]
+    encode = clock.timed("encoding", encode_side)
+    sides = [encode(side, encoder, language=language, memory_bytes=bound) for side, language in given]
     with (
         mock.patch.object(Index, "nearest", clock.timed("candidates", Index.nearest)),
         mock.patch.object(words, "closest", clock.timed("transport", closest)),

@@ -109,7 +109,8 @@ def models(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pyte
     model.save_pretrained(str(folder / "sentences"), create_model_card=False)
     torch.manual_seed(0)
     config = settings.DenoisingConfig(layers=1, heads=2, inner=64, dropout=0.0)
-    tokenizer, network = small_mbart(toy_encoder(folder / "wide", 32, 1), config)
+    texts = {"de": list(WORDS) * 2, "en": list(WORDS.values()) * 2}
+    tokenizer, network = small_mbart(Run(folder / "made"), toy_encoder(folder / "wide", 32, 1), texts, config)
     network.save_pretrained(folder / "mbart")
     tokenizer.save_pretrained(folder / "mbart")
     return folder
@@ -128,7 +129,7 @@ def train(toy_pairs: Path, two_words: Path, toy_lines: Path, models: Path, judge
         "distil": (sentence.train_distil, ([toy_pairs], teachers["sentences"], teachers["student"]), measured),
         "contrastive": (sentence.train_contrastive, ([toy_pairs], teachers["student"]), {}),
         "translation": (translation.train_translation, ([two_words], teachers["mbart"], "de-en"), {}),
-        "denoising": (translation.train_denoising, ([str(toy_lines)], teachers["student"]), {}),
+        "denoising": (translation.train_denoising, ({"en": toy_lines}, teachers["student"]), {}),
     }
 
     def training(kind: str, run: Run, **changes: Any) -> Path:

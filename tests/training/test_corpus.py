@@ -162,3 +162,14 @@ def test_the_plan_keeps_groups_apart_and_a_shorter_one_is_its_beginning() -> Non
     first_pass = [batch for batch in plan if batch[0] < 100][:10]
     assert sorted(np.concatenate(first_pass).tolist()) == list(range(100))
     assert not any(batch[0] >= 150 for batch in corpus.plan_batches(groups, lengths, 10, 60, seed=1, words=0.0))
+
+
+def test_a_pass_over_pairs_takes_all_of_them_once_with_others_of_like_length() -> None:
+    lengths = np.random.default_rng(0).integers(1, 60, 1003)
+    plan = corpus.plan_epochs(lengths, 10, 2, seed=1)
+    passes = plan[:101], plan[101:]
+    assert all(sorted(np.concatenate(batches).tolist()) == list(range(1003)) for batches in passes)
+    assert [sum(len(batch) != 10 for batch in batches) for batches in passes] == [1, 1]
+    assert np.mean([np.ptp(lengths[batch]) for batch in plan]) < 5
+    assert not all(np.array_equal(a, b) for a, b in zip(*passes, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(corpus.plan_epochs(lengths, 10, 1, seed=1), passes[0], strict=True))

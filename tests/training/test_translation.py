@@ -10,14 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file
-from toys import CONFIGS, record_of
+from toys import record_of
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.translator import Translator
+from mtmetrics.training import translation
 from mtmetrics.training.run import Run
 from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
-from mtmetrics.training.translation import small_mbart, span_masked, train_translation
+from mtmetrics.training.translation import piece_vectors, span_masked, train_translation
+from mtmetrics.training.vocabulary import as_pretrained, train_wordpiece
 
 Train, Trained = Callable[..., Path], Callable[[str], Path]
 MASK = 4
@@ -26,7 +27,7 @@ MASK = 4
 def test_it_learns_to_translate(train: Train, models: Path, tmp_path: Path) -> None:
     sources = ["hund buch", "buch hund", "kind katze", "katze brot"]
     wanted = ["dog book", "book dog", "child cat", "cat bread"]
-    changes = {"epochs": 150, "pairs_per_step": 32, "learning_rate": 5e-3, "warmup": 0.1, "checkpoint_every": 1000}
+    changes = {"epochs": 300, "pairs_per_step": 32, "learning_rate": 2e-3, "warmup": 0.1, "checkpoint_every": 1000}
     trained = train("translation", Run(tmp_path / "toy", seed=3), **changes)
     assert [translation.text for translation in Translator(trained, "de-en").translate(sources)] == wanted
     assert [translation.text for translation in Translator(models / "mbart", "de-en").translate(sources)] != wanted
@@ -71,23 +72,34 @@ def test_two_processes_train_as_one_does_with_the_doubled_batch(two_words: Path,
     assert losses[1] == pytest.approx(losses[0], rel=1e-3)
 
 
-def test_what_cannot_be_used_is_refused(
-    train: Train, two_words: Path, models: Path, tiny_lm: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(ArtifactError, match="cannot be loaded as AutoModelForSeq2SeqLM"):
-        train_translation(Run(tmp_path / "a"), [two_words], models / "student", "de-en")
+def test_what_cannot_be_used_is_refused(two_words: Path, models: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="language pair 'deen'"):
         train_translation(Run(tmp_path / "b"), [two_words], models / "mbart", "deen")
-    with pytest.raises(ArtifactError, match="its tokenizer has no"):
-        small_mbart(tiny_lm, DenoisingConfig())
+    with pytest.raises(ArtifactError, match="config.json"):
+        train_translation(Run(tmp_path / "a"), [two_words], two_words.parent, "de-en")
     assert not any((tmp_path / name).exists() for name in "ab")
 
 
-def test_a_small_model_begins_with_the_vectors_of_the_encoder(models: Path) -> None:
-    _, network = small_mbart(models / "student", CONFIGS["denoising"])
-    own = load_file(models / "student" / "model.safetensors")["embeddings.word_embeddings.weight"]
-    assert bool((network.get_input_embeddings().weight == own).all())
-    assert network.lm_head.weight is network.get_input_embeddings().weight
+def test_a_new_small_model_begins_with_the_vectors_of_an_encoder_and_learns_from_pairs(
+    two_words: Path, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation, "_NEW", DenoisingConfig(layers=1, heads=2, inner=64, dropout=0.0))
+    config = TranslationConfig(epochs=300, pairs_per_step=32, learning_rate=1e-2, warmup=0.1)
+    made = train_translation(Run(tmp_path / "new"), [two_words], models / "teacher", "de-en", config=config)
+    found = Translator(made, "de-en").translate(["hund buch", "kind katze"])
+    assert [one.text for one in found] == ["dog book", "child cat"]
+    assert record_of(made)["model"].startswith("teacher#")
+
+
+def test_vectors_of_pieces_are_means_by_language() -> None:
+    own = as_pretrained(train_wordpiece(["rot rot rot rotes rotes", "red red"], 40), 8)
+    readers = {"de": own, "en": as_pretrained(train_wordpiece(["rot red", "rot red"], 30), 8)}
+    vectors = np.arange(40.0)[:, None] ** [[1.0, 2.0]]
+    texts = {"de": ["rot rot rot", "unbekannt"], "en": ["rot"]}
+    found = piece_vectors(own, texts, readers, vectors)
+    numbers = [reader.get_vocab()["rot"] for reader in readers.values()]
+    assert found[own.get_vocab()["rot"]] == pytest.approx(vectors[numbers].T @ [0.75, 0.25])
+    assert found[own.get_vocab()["red"]] == pytest.approx(vectors.mean(0))
 
 
 def test_a_span_becomes_one_mask() -> None:

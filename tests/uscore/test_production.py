@@ -303,7 +303,6 @@ def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, option
     ("change", "message"),
     [
         ({"lm": "cut"}, "tiny-lm: cannot be loaded as AutoModelForCausalLM, damaged or incomplete"),
-        ({"encoder": "tiny-encoder"}, "its tokenizer has no mask token; a BERT encoder is needed"),
         (
             {"sentences": '{model = "mini-encoder", branch = "main"}'},
             "must be a name, or a table of model and revision",

@@ -60,8 +60,8 @@ mtmetrics rerank --preset mini --lp de-en nbest.jsonl --tune development.jsonl
 mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --memory 4G --out pairs.jsonl
 mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --level sentence --out a.jsonl
 mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --map umd --maps maps --out a.jsonl
-mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --out maps
-mtmetrics remap --encoder mini-encoder --lp de-en --word-pairs words.tsv --map clp --out maps
+mtmetrics remap --encoder mini-encoder --layer 4 --lp de-en --parallel de-en.jsonl --out maps
+mtmetrics remap --encoder mini-encoder --layer 4 --lp de-en --word-pairs words.tsv --map clp --out maps
 mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --level sentence --out maps
 mtmetrics idf --encoder mini-encoder --text de.txt en.txt --out idf.safetensors
 mtmetrics idf --encoder bert-base-multilingual-cased --text de.txt en.txt --out idf.safetensors --overwrite

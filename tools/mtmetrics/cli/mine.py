@@ -17,6 +17,7 @@ from mtmetrics.errors import InputError, require_extra
 from mtmetrics.inputs import choice, language_pair, positive
 
 _MEMORY, _LEAST_MEMORY = "12G", 2 * 2**30
+_ENCODER, _WORD_LAYER = "mini-encoder", 4
 
 
 def add_parser(subparsers: Any) -> None:
@@ -34,8 +35,11 @@ def add_parser(subparsers: Any) -> None:
     add("--target-text", required=True, metavar="FILE", help="sentences of the target language")
     add("--out", required=True, metavar="FILE", help="the pairs, as JSON Lines")
     text = "folder, bundled artifact or Hub repository (default: %(default)s)"
-    add("--encoder", default="mini-encoder", metavar="MODEL", help=text)
-    add("--layer", type=int, help="hidden state of the encoder (default: last)")
+    add("--encoder", default=_ENCODER, metavar="MODEL", help=text)
+    text = (
+        f"hidden state of the encoder (default: last; with word and {_ENCODER} {_WORD_LAYER}, which knows words best)"
+    )
+    add("--layer", type=int, help=text)
     add("--level", choices=("word", "sentence"), default="word", help="what is compared (default: %(default)s)")
     add("--k", type=int, help="nearest neighbours to look at (default: 20 with word, 5 with sentence)")
     add("--share", type=float, help="word: pairs to keep, as a share of the sources (default: 0.05)")
@@ -149,6 +153,8 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
 
     make, mine = (_WordEncoder, mine_words) if args.level == "word" else (_Encoder, mine_sentences)
     given = {name: value for name in ("k", "share", "limit") if (value := getattr(args, name)) is not None}
+    if args.layer is None and args.level == "word" and args.encoder == _ENCODER:
+        args.layer = _WORD_LAYER
     encoder = make(args).loaded  # before the texts are prepared, which takes longer
     if args.maps is not None:
         known = {"local_files_only": args.local_files_only}

@@ -97,7 +97,10 @@ _PAIRS: options.Options = {"--parallel FILE ...!": "sentence pairs: TSV, or JSON
 _TRANSLATION: options.Options = {
     **_PAIRS,
     "--lp XX-YY!": ("language pair of the files, such as de-en", {"dest": "lang_pair"}),
-    "--model MODEL!": "the MBart to begin with, such as facebook/mbart-large-cc25, or a folder",
+    "--model MODEL!": (
+        "the MBart to begin with, such as facebook/mbart-large-cc25, or a folder; or an encoder, such as mini-encoder, "
+        "for a new small MBart that begins with its word vectors"
+    ),
 }
 _ANY = "folder, bundled artifact, or Hub repository"
 _REGRESSOR: options.Options = {
@@ -157,7 +160,7 @@ _KINDS: dict[str, tuple[str, str, options.Options, str, str]] = {
         "TranslationConfig",
         _TRANSLATION,
         "a translation model for pseudo-references, from sentence pairs",
-        "Fine-tunes an MBart for the translation of one language pair (Belouadi and Eger, 2023).",
+        "Trains an MBart for the translation of one language pair (Belouadi and Eger, 2023).",
     ),
     "regressor": (
         "regressor.train_regressor",

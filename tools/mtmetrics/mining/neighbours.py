@@ -144,7 +144,7 @@ def nearest(
 def inverted_file_size(rows: int) -> tuple[int, int]:
     """Into how many lists an inverted file sorts so many rows, and how many of them a query looks into."""
     lists = round(4 * math.sqrt(rows))
-    return lists, max(8, round(math.sqrt(lists)))
+    return lists, max(8, round(2 * math.sqrt(lists)))
 
 
 def _best(rows: np.ndarray, distances: np.ndarray, k: int) -> Neighbours:

@@ -332,13 +332,21 @@ def plan_batches(
     return plan
 
 
-def _one_pass(rows: np.ndarray, lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+def plan_epochs(lengths: np.ndarray, size: int, epochs: int, seed: int) -> list[np.ndarray]:
+    """The rows of every step of so many passes over all rows, each in random order, rows of similar length together."""
+    rng, rows = np.random.default_rng(seed), np.arange(len(lengths))
+    return [batch for _ in range(epochs) for batch in _one_pass(rows, lengths, size, rng, smaller=True)]
+
+
+def _one_pass(
+    rows: np.ndarray, lengths: np.ndarray, size: int, rng: np.random.Generator, *, smaller: bool = False
+) -> list[np.ndarray]:
     order = rng.permutation(rows)
     batches = []
     for begin in range(0, len(order), size * 24):
         chunk = order[begin : begin + size * 24]
         chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
         parts = [chunk[i : i + size] for i in range(0, len(chunk), size)]
-        batches += [part for part in parts if len(part) == size or len(parts) == 1]
+        batches += [part for part in parts if smaller or len(part) == size or len(parts) == 1]
     rng.shuffle(batches)
     return batches

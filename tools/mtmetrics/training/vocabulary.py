@@ -34,22 +34,26 @@ def _plain() -> list[normalizers.Normalizer]:
 
 
 def train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
-    """Trains a lower-casing WordPiece vocabulary; accents are kept, Chinese characters stand alone.
+    """Trains a lower-casing WordPiece vocabulary; accents are kept, Chinese characters stand alone."""
+    texts = list(texts)
+    tokenizer, most = _lower_casing({}), max(1000, size // 6)
 
-    Order and entries may differ from run to run where counts are equal (`tokenizers` goes through hash tables), so that
-    two runs of one seed agree exactly only if the second one takes over the vocabulary of the first.
-    """
-    tokenizer = _lower_casing({})
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=size,
-        min_frequency=2,
-        limit_alphabet=max(1000, size // 6),
-        special_tokens=list(WORDPIECE_SPECIAL),
-        continuing_subword_prefix="##",
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    return wordpiece(tokenizer.get_vocab())
+    def trained(first: Sequence[str], size: int) -> dict[str, int]:
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=size,
+            min_frequency=2,
+            limit_alphabet=most,
+            special_tokens=[*WORDPIECE_SPECIAL, *first],
+            continuing_subword_prefix="##",
+            show_progress=False,
+        )
+        tokenizer.train_from_iterator(texts, trainer)
+        return tokenizer.get_vocab()
+
+    # Of pairs that are as frequent the one of the lower numbers is merged, and characters inside words are numbered in
+    # the order of a hash table, another one in every process. So they come first, in an order of their own.
+    letters = sorted(piece for piece in trained([], len(WORDPIECE_SPECIAL)) if piece.startswith("##"))
+    return wordpiece(trained(letters, size))
 
 
 def wordpiece(vocabulary: dict[str, int]) -> Tokenizer:

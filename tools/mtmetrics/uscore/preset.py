@@ -23,7 +23,6 @@ from mtmetrics.models.translator import require_mbart
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.textio import iter_lines
 from mtmetrics.training.run import versions
-from mtmetrics.training.translation import special_tokens
 from mtmetrics.uscore.stages import MODEL, SMALL, VECTOR_BYTES, Finished, Job, Start, known_by
 
 _MADE = ("sentences", "translation")
@@ -109,8 +108,7 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
     if start.translation == SMALL:
         folder = Path(start.encoder_folder)
         with loading(folder, "AutoModel"):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        special_tokens(folder, tokenizer)
+            transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     elif start.translation:
         require_mbart(Path(start.translation), lang_pair)
         folders[start.translation] = "AutoModelForSeq2SeqLM"

@@ -295,7 +295,10 @@ def _small_translator(job: Job) -> Finished:
     """A small model from the encoder, which learns to restore sentences of both languages."""
     encoder, steps = job.start.encoder_folder, job.config.denoising_steps
     config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10)
-    texts = [str(text.folder / SENTENCES) for text in job.texts]
+    texts = {
+        language: text.folder / SENTENCES
+        for language, text in zip(language_pair(job.lang_pair), job.texts, strict=True)
+    }
     settings = {**job.settings("denoising"), "encoder": known_by(encoder)}
     return _trained(job, "translation-start", job.texts, settings, train_denoising, texts, encoder, config)
 
