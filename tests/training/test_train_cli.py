@@ -39,7 +39,12 @@ def parse(*argv: str) -> argparse.Namespace:
         ),
         ("distil --parallel a --teacher t --student s", {}, {"student": "s"}, settings.DistilConfig()),
         ("contrastive --parallel a --model m", {}, {"model": "m"}, settings.ContrastiveConfig()),
-        ("translation --parallel a --model m --lp de-en", {}, {"lang_pair": "de-en"}, settings.TranslationConfig()),
+        (
+            "translation --parallel a --model m --lp de-en --cap a=4 --exclude-origin b",
+            {},
+            {"lang_pair": "de-en", "caps": {"a": 4}, "exclude": ["b"]},
+            settings.TranslationConfig(),
+        ),
         (
             "regressor --judged j --encoder e --seeds 7 8 --curve 50,100 --architecture bilstm",
             {"seed": 7},

@@ -77,7 +77,7 @@ def test_what_cannot_be_used_is_refused(two_words: Path, models: Path, tmp_path:
         train_translation(Run(tmp_path / "b"), [two_words], models / "mbart", "deen")
     with pytest.raises(ArtifactError, match="config.json"):
         train_translation(Run(tmp_path / "a"), [two_words], two_words.parent, "de-en")
-    assert not any((tmp_path / name).exists() for name in "ab")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_new_small_model_begins_with_the_vectors_of_an_encoder_and_learns_from_pairs(

@@ -71,12 +71,15 @@ _OUTPUT: options.Options = {
 _EXCLUDE: options.Options = {
     "--exclude-origin ORIGIN ...": ("leave out rows of these origins; a name may end in *", {"dest": "exclude"})
 }
+_CAP: options.Options = {
+    "--cap ORIGIN=N ...": ("use at most N rows of this origin per file; ORIGIN may end in *", {"dest": "caps"})
+}
 _DISTILLATION: options.Options = {
     "--parallel FILE ...!": (
         "JSON Lines (source, target, origin) or .tsv word lists; the name begins with the language pair, e.g. "
         "de-en.jsonl.gz"
     ),
-    "--cap ORIGIN=N ...": ("use at most N rows of this origin per file; ORIGIN may end in *", {"dest": "caps"}),
+    **_CAP,
     **_EXCLUDE,
     "--judged FILE ...": (
         "segments with human judgements (JSON Lines), to evaluate with; what they share with the parallel text is left "
@@ -96,6 +99,8 @@ _LM: options.Options = {
 _PAIRS: options.Options = {"--parallel FILE ...!": "sentence pairs: TSV, or JSON Lines with source and target"}
 _TRANSLATION: options.Options = {
     **_PAIRS,
+    **_CAP,
+    **_EXCLUDE,
     "--lp XX-YY!": ("language pair of the files, such as de-en", {"dest": "lang_pair"}),
     "--model MODEL!": (
         "the MBart to begin with, such as facebook/mbart-large-cc25, or a folder; or an encoder, such as mini-encoder, "

@@ -31,6 +31,8 @@ def train_translation(
     model: str | Path,
     lang_pair: str,
     *,
+    exclude: Sequence[str] = (),
+    caps: dict[str, int] | None = None,
     config: TranslationConfig | None = None,
 ) -> Path:
     """Trains an MBart on sentence pairs, mined ones for instance (UScore, Sec. 3.1 and App. D).
@@ -38,7 +40,7 @@ def train_translation(
     Args:
         run: see `mtmetrics.training.run`, as for `config` and what is returned: a folder that
             `mtmetrics.models.translator.Translator` opens.
-        parallel: see `corpus.read_pairs`.
+        parallel: see `corpus.read_pairs`, as for `exclude` and `caps`.
         model: mBART-cc25, mBART-50, or a small MBart without language codes; or an encoder, with whose word vectors a
             new one begins, see `small_mbart`, trained by Muon.
         lang_pair: such as ``"de-en"``, the direction of the pairs.
@@ -47,12 +49,12 @@ def train_translation(
 
     from mtmetrics.training.lm import MuonAdamW
 
-    config, folder = config or TranslationConfig(), model_folder(model)
+    config, folder, languages = config or TranslationConfig(), model_folder(model), language_pair(lang_pair)
     with loading(folder, "AutoConfig"):
         is_mbart = AutoConfig.from_pretrained(folder, local_files_only=True).is_encoder_decoder
-    run.open(config, {"parallel": parallel}, model=pinned(model, folder), lp=lang_pair)
-    languages = language_pair(lang_pair)
-    pairs, counts = corpus.read_pairs(parallel)
+    chosen = {"exclude": sorted(exclude), "caps": caps or {}}
+    run.open(config, {"parallel": parallel}, model=pinned(model, folder), lp=lang_pair, **chosen)
+    pairs, counts = corpus.read_pairs(parallel, exclude, caps, run.seed)
     batches = math.ceil(len(pairs) / config.pairs_per_step)
     settings = trainer_settings(run, config, config.learning_rate, rows=batches, weight_decay=config.weight_decay)
     log.info("%d sentence pairs for training, %d steps", len(pairs), settings.max_steps)
