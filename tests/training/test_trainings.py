@@ -82,3 +82,13 @@ def test_a_full_disk_is_an_error_and_the_run_goes_on(
     caplog.set_level("INFO")
     assert equal_weights(trained("translation"), train("translation", Run(tmp_path / "toy", seed=3)))
     assert caplog.text.count("going on from checkpoint-7") == 1
+
+
+def test_progress_is_shown_where_notes_are(
+    train: Train, tmp_path: Path, capfd: pytest.CaptureFixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    train("translation", Run(tmp_path / "quiet"))
+    assert capfd.readouterr().err == ""
+    caplog.set_level("INFO")
+    train("translation", Run(tmp_path / "told"))
+    assert "25/25" in capfd.readouterr().err

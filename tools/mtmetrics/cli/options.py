@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -235,6 +236,12 @@ class _Meter:
         ahead = min(self.texts / self.texts_per_segment, _MOST_AHEAD)
         place = int(min(self.done + ahead, self.bar.total or self.done + ahead))
         self.bar.update(max(place - self.bar.n, 0))
+
+
+def show_notes(shown: bool = True) -> None:
+    """Has the package's notes on what it does, and the progress of trainings, on standard error; not with --quiet."""
+    level = logging.INFO if shown and not quiet else logging.WARNING
+    logging.basicConfig(level=level, format="%(message)s")
 
 
 def progress(iterable: Any = None, **options: Any) -> Any:

@@ -3,8 +3,6 @@
 import argparse
 import functools
 import importlib
-import logging
-import sys
 from typing import Any
 
 from mtmetrics.cli import options
@@ -44,8 +42,7 @@ def _train(args: argparse.Namespace, *, function: str, names: list[str], config:
     seed = given["seeds"][0] if "seeds" in given else args.seed
     places = {name: getattr(args, name) for name in ("work", "overwrite", "restart", "device")}
     run = Run(args.out, seed=seed, **places)
-    level = logging.INFO if run.is_main else logging.WARNING
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(message)s")
+    options.show_notes(run.is_main)
     module, _, train = function.rpartition(".")
     train = getattr(importlib.import_module(f"mtmetrics.training.{module}"), train)
     made = train(run, **given, config=options.settings_of(args, config))

@@ -1,9 +1,7 @@
 """``mtmetrics uscore``: makes a UScore preset for a language pair from two monolingual files."""
 
 import argparse
-import logging
 import os
-import sys
 from typing import Any
 
 from mtmetrics.cli import options
@@ -52,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.uscore import UScoreConfig
     from mtmetrics.uscore.production import Material, produce_uscore
 
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    options.show_notes()
     material = Material(args.source_text, args.target_text, args.parallel, args.held_back, args.judged)
     given = {name: getattr(args, name) for name in ("without", "lm", "seed")}
     given |= {"translation": args.translation_start, "identify": not args.no_language_filter}

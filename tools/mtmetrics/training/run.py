@@ -154,7 +154,8 @@ class Run:
         return {path.name: PreTrainedTokenizerFast.from_pretrained(path) for path in sorted(folder.iterdir())}
 
     def train(self, trainer: Any) -> None:
-        """Trains, going on from the latest checkpoint if there is one; `history` is what was logged.
+        """Trains, going on from the latest checkpoint if there is one; `history` is what was logged. Progress is shown
+        where this module's notes are (level INFO).
 
         A resumed run ends with the same weights: data order, schedule, optimiser and random states come from the
         checkpoint (with as many threads on the same machine; otherwise up to rounding).
@@ -163,6 +164,8 @@ class Run:
         last = max(whole, key=lambda folder: int(folder.name.removeprefix("checkpoint-")), default=None)
         if last:
             log.info("going on from %s", last.name)
+        if not log.isEnabledFor(logging.INFO):
+            _silence(trainer)
         try:
             # The trainer prints its log; standard output is for results.
             with contextlib.redirect_stdout(sys.stderr):
@@ -208,6 +211,14 @@ class Run:
             columns = sorted({name for row in self.history for name in row}, key=lambda name: (name != "step", name))
             rows = ({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in self.history)
             write_table(folder / "training_log.csv", rows, columns)
+
+
+def _silence(trainer: Any) -> None:
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    for callback in (transformers.ProgressCallback, transformers.PrinterCallback):
+        trainer.remove_callback(callback)
 
 
 def _content(path: str | Path) -> str:
