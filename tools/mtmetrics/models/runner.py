@@ -313,8 +313,8 @@ class BatchRunner:
         if len(self.replicas) == 1:
             return work(self.replicas[0])
         with ThreadPoolExecutor(len(self.replicas)) as pool:
-            working = [pool.submit(work, replica) for replica in self.replicas]
             try:
+                working = [pool.submit(work, replica) for replica in self.replicas]
                 return sum(future.result() for future in as_completed(working))
             finally:
                 stopped.set()  # after an error or Ctrl-C: the other devices finish the batch that they are at
