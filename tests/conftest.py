@@ -17,6 +17,8 @@ import pytest
 for name in ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_ENDPOINT"):
     os.environ.pop(name, None)
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+# Tiny models gain nothing from several threads, which beside other work wait for each other fifty times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WORDS = (  # noqa: SIM905 (a list would fill forty lines)

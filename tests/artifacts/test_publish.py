@@ -29,6 +29,11 @@ def test_kinds_are_those_of_the_catalog() -> None:
             assert artifact_kind(artifact_folder(name)) == entry.kind
 
 
+def test_an_mbart_is_a_translation_model(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"architectures": ["MBartForConditionalGeneration"]}')
+    assert artifact_kind(tmp_path) == "translation-model"
+
+
 def test_work_and_hidden_files_stay_here(tmp_path: Path) -> None:
     private = ("work/mined.tsv", "part/work/x", ".git/config", ".token", "__pycache__/a.pyc")
     for file in ("a.json", "part/model.safetensors", *private):

@@ -41,6 +41,7 @@ _KINDS: dict[str, Callable[[Path], bool]] = {
     "maps": lambda folder: any(folder.glob("*.clp.safetensors")) or any(folder.glob("*.umd.safetensors")),
     "regressor": lambda folder: "encoder_fingerprint" in _config(folder),
     "language-model": lambda folder: any(it.endswith("LMHeadModel") for it in _config(folder).get("architectures", [])),
+    "translation-model": lambda folder: "MBartForConditionalGeneration" in _config(folder).get("architectures", []),
     "encoder": lambda folder: (folder / "config.json").is_file() or (folder / "modules.json").is_file(),
 }
 
