@@ -12,7 +12,7 @@ from mtmetrics.artifacts.files import sha256_file
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import bundled_artifacts
 
-WEIGHTS = {"mini-encoder": 56_000_000, "mini-lm-en": 8_000_000}
+WEIGHTS = {"mini-encoder": 56_000_000, "mini-lm-en": 8_000_000, "mini-mbart-de-en": 19_000_000}
 
 
 def test_everything_bundled_is_in_the_catalog_and_whole() -> None:

@@ -1,9 +1,11 @@
 """Measures what filtering and reranking bring, and what expected utility costs: ``choosing_bench.py --data-root DIR
-[filter] [rerank] [mbr] [--pairs N] [--json OUT]``.
+[filter] [rerank] [mbr] [tune] [--pairs N] [--json OUT]``.
 
 ``filter`` spoils half of the pairs of the packs ``parallel/XX-en.jsonl.gz``, and asks how well each way to choose finds
 the other half. ``rerank`` lets each way choose among the outputs of the systems of WMT17 (``wmt17_sys``), and looks up
 the human judgements of those chosen outputs that were judged (``wmt17_seg``). ``mbr`` counts encodings and seconds.
+``tune`` chooses among the beams of the bundled translation model (``wmt16_seg``), with weights tuned on others
+(``wmt15_seg``).
 """
 
 import gzip
@@ -11,6 +13,7 @@ import itertools
 import json
 import random
 import sys
+import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +21,15 @@ from typing import Any
 import numpy as np
 from measure import Report, alternating, machine, options
 
+from mtmetrics.artifacts.models import model_folder
 from mtmetrics.choosing.filter import CHECKS, Checks, scan
 from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.choosing.rerank import NBest, Reranker
 from mtmetrics.evaluation.run import MetricSpec
 from mtmetrics.evaluation.table_styles import STYLES
 from mtmetrics.inputs import language_pair
+from mtmetrics.integrations.generation import generate
+from mtmetrics.models.translator import open_mbart
 from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 
@@ -32,7 +38,8 @@ _RERANKED = ("de-en", "fi-en", "ru-en", "tr-en")
 _METRICS = ("xmoverscore:mini", "sentsim:mini", "uscore:mini")
 _UTILITIES = ("chrf", "sentsim:mini", "bertr:mini")
 _KINDS = ("shuffled", "truncated", "corrupted", "untranslated")
-
+_MEASUREMENTS = ("filter", "rerank", "mbr", "tune")
+_TRANSLATOR, _BEAMS = "mini-mbart-de-en", 8
 
 Table = list[list[Any]]
 
@@ -182,20 +189,61 @@ def measure_mbr(root: Path, report: Report, lists: int = 10) -> None:
     report.add("seconds, one call per reference / all comparisons together", seconds["per reference"] / seconds["once"])
 
 
+def measure_tuning(root: Path) -> Iterator[Table]:
+    """Mean chrF against the lower-cased reference of what is chosen among the beams, each way, and its changes."""
+    pool = ModelPool(device="cpu")
+    development, lists = (beams(root / f"{year}_seg" / "de-en.jsonl.gz") for year in ("wmt15", "wmt16"))
+    chrf = load_scorer("chrf", None)
+    references = [item.references for item in lists for _ in item.candidates]
+    [result] = chrf.score_stream([[references, [text for item in lists for text in item.candidates]]])
+    quality = result.segments.reshape(len(lists), _BEAMS)
+    scorers = load_scorers({name: MetricSpec.parse(name) for name in _METRICS}, ["sources"], pool, "de-en")
+    tuned = Reranker(scorers, model_scores=["model"])
+    weights = tuned.tune(development, chrf)
+    ways = {name: [choice.index for choice in Reranker({name: it}).choose(lists)] for name, it in scorers.items()}
+    ways |= {f"mbr {name}": _choices(name, lists, pool, "de-en", mbr=True) for name in _UTILITIES}
+    shown = ", ".join(f"{name}={weight:.3g}" for name, weight in weights.items())
+    ways[shown] = [choice.index for choice in tuned.choose(lists)]
+    table: Table = [["chosen by", "chrF", "standard error of the change", "other than the model's first"]]
+    table.append(["the model", quality[:, 0].mean(), "", ""])
+    for name, places in ways.items():
+        change = quality[np.arange(len(lists)), places] - quality[:, 0]
+        error = change.std(ddof=1) / np.sqrt(len(lists))
+        table.append([name, quality[:, 0].mean() + change.mean(), error, (np.array(places) > 0).mean()])
+    yield [*table, ["chance", quality.mean(), "", ""], ["the references", quality.max(axis=1).mean(), "", ""]]
+
+
+def beams(path: Path) -> list[NBest]:
+    """The beam search of the bundled translation model for the sources of a file, with lower-cased references."""
+    references = {row["source"]: [row["reference"].lower()] for row in rows(path)}
+    tokenizer, model = open_mbart(model_folder(_TRANSLATOR), "de-en")
+    found: list[NBest] = []
+
+    def keep(candidates: list[list[str]], sources: list[str], scores: dict[str, list[list[float]]]) -> list[Any]:
+        for source, texts, own in zip(sources, candidates, scores["model"], strict=True):
+            found.append(NBest(texts, source, references[source], {"model": own}))
+        return [types.SimpleNamespace(text=texts[0]) for texts in candidates]
+
+    shortest_first = sorted(references, key=len)
+    generate(model.eval(), tokenizer, shortest_first, rerank=keep, batch=16, num_beams=_BEAMS, max_length=64)
+    return found
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the measurements that are named, or all."""
     parser = options(__doc__)
-    parser.add_argument("what", nargs="*", choices=("filter", "rerank", "mbr"), help="default: all")
+    parser.add_argument("what", nargs="*", choices=_MEASUREMENTS, help="default: all")
     parser.add_argument("--data-root", required=True, type=Path, metavar="DIR", help="folder of the data sets")
     parser.add_argument("--pairs", type=int, default=1000, help="pairs, or sentences, of each language pair")
     parser.add_argument("--seed", type=int, default=1, help="of what is spoiled (default: %(default)s)")
     args = parser.parse_args(argv)
     print(machine())
     report, tables = Report(), []
-    wanted = args.what or ("filter", "rerank", "mbr")
+    wanted = args.what or _MEASUREMENTS
     filtered = measure_filter(args.data_root, args.pairs, args.seed) if "filter" in wanted else ()
     reranked = measure_rerank(args.data_root, args.pairs) if "rerank" in wanted else ()
-    for table in itertools.chain(filtered, reranked):
+    tuned = measure_tuning(args.data_root) if "tune" in wanted else ()
+    for table in itertools.chain(filtered, reranked, tuned):
         tables.append([[cell if isinstance(cell, str) else round(float(cell), 4) for cell in row] for row in table])
         shown = [[cell if isinstance(cell, str) else f"{cell:.3f}" for cell in row] for row in table]
         print(STYLES["markdown"](shown, range(1, len(table[0]))), flush=True)

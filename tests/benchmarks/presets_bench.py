@@ -25,6 +25,7 @@ PRESETS = (
     "bertr:mini:against=source",
     "bertr:mini:against=reference",
     "uscore:mini",
+    "uscore:mini-de-en",
     "esim:mini:against=source",
     "esim:mini:against=reference",
     "bilstm_attention:mini",

@@ -58,6 +58,19 @@ def test_translations_score_higher_than_other_sentences(pool: ModelPool, lang_pa
         assert "mini-encoder#" in result.signature
 
 
+def test_pseudo_references_of_a_preset_for_one_pair(pool: ModelPool) -> None:
+    scorer = load_scorer("uscore", preset="mini-de-en", pool=pool)
+    sources = ["Ich habe keine Zeit.", "Das Haus ist klein.", "Er wohnt in Berlin."]
+    translations = ["I have no time.", "The house is small.", "He lives in Berlin."]
+    good, bad = scorer.score(sources, translations), scorer.score(sources, translations[1:] + translations[:1])
+    assert "mini-mbart-de-en#" in good.signature
+    assert "without" not in good.signature
+    assert (good.parts["pseudo"] > bad.parts["pseudo"]).all()
+    assert (good.segments > bad.segments).all()
+    with pytest.raises(InputError, match="de-en"):
+        load_scorer("uscore", preset="mini-de-en", lang_pair="fi-en", pool=pool)
+
+
 @pytest.mark.parametrize("metric", ["bertr", "distilscore", "sentsim", "esim", "bilstm_attention", "bilstm"])
 def test_good_translations_score_higher_against_references(metric: str, pool: ModelPool) -> None:
     options = {"setting": "mt-ref"} if metric == "sentsim" else {"against": "reference"}

@@ -253,7 +253,7 @@ def test_bundled_artifacts_that_are_presets(folder: Path, tmp_path: Path, monkey
         f"[uscore-tiny-de-en]\n{entry}[sentsim-other]\n{entry}[uscore-maps]\n{entry.replace('preset', 'maps')}"
     )
     monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: bundled)
-    assert preset_names("uscore") == ["mini", "paper", "uscore-tiny-de-en"]
+    assert preset_names("uscore") == ["mini", "mini-de-en", "paper", "uscore-tiny-de-en"]
     assert load_preset("uscore", "uscore-tiny-de-en").folder == bundled / "uscore-tiny-de-en"
     bundled, same = (load_scorer("uscore", preset=preset) for preset in ("uscore-tiny-de-en", str(folder)))
     assert bundled.signature == same.signature

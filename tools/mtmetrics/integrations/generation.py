@@ -33,18 +33,17 @@ def generate(
         InputError: `sources` is no list of strings, only one output per text is asked for, or as `rerank`.
 
     Example:
-        The bundled language model goes on with a text; of its eight beams the one is taken that is most like all:
+        The bundled translation model translates; of its eight beams the one is taken that is most like all:
 
         >>> import mtmetrics
         >>> from mtmetrics.artifacts.models import model_folder
-        >>> from transformers import AutoModelForCausalLM, AutoTokenizer
-        >>> folder = model_folder("mini-lm-en")
-        >>> tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-        >>> model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+        >>> from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+        >>> folder = model_folder("mini-mbart-de-en")
+        >>> tokenizer = AutoTokenizer.from_pretrained(folder)
+        >>> model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype="float32")
         >>> reranker = mtmetrics.Reranker({"chrf": mtmetrics.load("chrf")}, mbr=True)
-        >>> texts = ["<s> the weather was", "<s> she did not"]
-        >>> len(mtmetrics.generate(model, tokenizer, texts, rerank=reranker, num_beams=8, max_new_tokens=6))
-        2
+        >>> mtmetrics.generate(model, tokenizer, ["Das Haus ist klein."], rerank=reranker, num_beams=8)
+        ['the house is small.']
     """
     import torch
 
