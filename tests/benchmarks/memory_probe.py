@@ -1,4 +1,5 @@
-"""Scores made-up lines as ``mtmetrics score`` does and prints the memory as JSON: ``memory_probe.py ENCODER LINES``."""
+"""Scores made-up lines as ``mtmetrics score`` does and prints the memory as JSON: ``memory_probe.py ENCODER LINES
+WORKERS``."""
 
 import json
 import resource
@@ -35,9 +36,9 @@ def rows(lines: int) -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     """Prints peak memory before and after scoring, and the size of the result."""
-    folder, lines = sys.argv[1], int(sys.argv[2])
+    folder, lines, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     return_large_blocks()
-    scorer = XMoverScore(TokenEncoder(folder, device="cpu"))
+    scorer = XMoverScore(TokenEncoder(folder, device="cpu"), workers=workers)
     before = peak_mib()
     result = scorer.score_stream(chunked(rows(lines)))[0]
     size = result.segments.nbytes + sum(part.nbytes for part in result.parts.values())
