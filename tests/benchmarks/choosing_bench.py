@@ -200,7 +200,7 @@ def measure_tuning(root: Path) -> Iterator[Table]:
     scorers = load_scorers({name: MetricSpec.parse(name) for name in _METRICS}, ["sources"], pool, "de-en")
     tuned = Reranker(scorers, model_scores=["model"])
     weights = tuned.tune(development, chrf)
-    ways = {name: [choice.index for choice in Reranker({name: it}).choose(lists)] for name, it in scorers.items()}
+    ways = {name: _choices(name, lists, pool, "de-en") for name in _METRICS}
     ways |= {f"mbr {name}": _choices(name, lists, pool, "de-en", mbr=True) for name in _UTILITIES}
     shown = ", ".join(f"{name}={weight:.3g}" for name, weight in weights.items())
     ways[shown] = [choice.index for choice in tuned.choose(lists)]
