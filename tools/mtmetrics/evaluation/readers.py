@@ -43,6 +43,11 @@ class Row(NamedTuple):
         """The name under which the row has a field of `FIELDS`, or None where it has not."""
         return next((name for name in FIELDS[field] if name in self.fields), None)
 
+    def null(self, field: str) -> bool:
+        """Whether the row has a field of `FIELDS` and says that there is none."""
+        name = self.name(field)
+        return name is not None and self.fields[name] is None
+
     def required(self, field: str) -> str:
         """The name under which the row has a field of `FIELDS`; refused where it has not."""
         name = self.name(field)

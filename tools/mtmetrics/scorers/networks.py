@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,6 +14,9 @@ from torch import nn
 from mtmetrics.scorers.learned import feature_count
 
 Lengths = tuple[torch.Tensor, torch.Tensor]
+_PADDING = -1e4
+# What a text is to a pair; the first two are what a translation can be compared with.
+SIDES = ("source", "reference", "translation")
 
 
 class ScalarMix(nn.Module):
@@ -220,12 +224,111 @@ class Member(nn.Module):
         return (self.outer(self.output_dropout(inner)) + self.direct(features)).squeeze(1)
 
 
+class Composition(NamedTuple):
+    """Sizes of a composition by transformer layers; those of the encoder whose layers it begins with.
+
+    Attributes:
+        layer: the encoder's layer that the network reads, 1 or higher.
+        begun_from: the encoder's layer from which each of its layers begins.
+        heads: attention heads of each layer.
+        inner: width of the feed-forward parts.
+    """
+
+    layer: int
+    begun_from: tuple[int, ...]
+    heads: int
+    inner: int
+
+
+class ComposedInference(nn.Module):
+    """ESIM whose second BiLSTM, the composition, is a transformer that begins as the upper layers of the encoder.
+
+    Local inference is that of ESIM (Chen et al., 2017): each vector attends to those of the other side, here by their
+    cosine times a learned temperature, and what it finds is compared with it. The result is added to the vectors, as is
+    a vector that says which side they are of (source, reference or translation), and both texts go through the layers
+    as one sequence. The paper's ESIM is `EnhancedInference`.
+    """
+
+    def __init__(self, width: int, composition: Composition, dropout: float) -> None:
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor(10.0))
+        self.enhancement = nn.Linear(3 * width + 1, width)
+        nn.init.normal_(self.enhancement.weight, std=0.01)
+        nn.init.zeros_(self.enhancement.bias)
+        self.sides = nn.Parameter(torch.zeros(len(SIDES), width))
+        self.norm = nn.LayerNorm(width)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                width, composition.heads, composition.inner, dropout, "gelu", layer_norm_eps=1e-12, batch_first=True
+            )
+            for _ in composition.begun_from
+        )
+        for layer in self.layers:  # dropout of attention and of the widest states costs a third of a step on a CPU
+            layer.self_attn.dropout = layer.dropout.p = 0.0
+        self.pooled = 6 * width
+
+    def near(self, first: torch.Tensor, second: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+        """(B, n, m) cosines of the vectors of the sides, (B, n, d) and (B, m, d); far below any at padding of the
+        second, but finite, which the gradient of the temperature needs."""
+        units = nn.functional.normalize(first, dim=-1), nn.functional.normalize(second, dim=-1)
+        return (units[0] @ units[1].transpose(1, 2)).float().masked_fill(~real[:, None, :], _PADDING)
+
+    def attention(self, near: torch.Tensor) -> torch.Tensor:
+        """(B, n, m) how much each position attends to each of the other side, from their cosines."""
+        return (near * self.temperature).softmax(-1)
+
+    def forward(
+        self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths, against: torch.Tensor
+    ) -> torch.Tensor:
+        """(B, `pooled`) representation of the pairs: ``[avg_o; avg_t; avg_o - avg_t; avg_o * avg_t; first_t; max_t]``.
+
+        Args:
+            other: (B, n, d) vectors of the references or sources, special tokens included.
+            prediction: (B, m, d) vectors of the translations, likewise.
+            lengths: (B,) lengths of each side.
+            against: (B,) place in `SIDES` of what each translation is compared with.
+        """
+        masks = [mask(sizes, side.shape[1]) for side, sizes in zip((other, prediction), lengths, strict=True)]
+        enhanced = []
+        names = against, torch.full_like(against, SIDES.index("translation"))
+        both = ((other, prediction, masks[1], names[0]), (prediction, other, masks[0], names[1]))
+        for own, found, real, name in both:
+            near = self.near(own, found, real)
+            attended = self.attention(near).to(own.dtype) @ found
+            joined = torch.cat([attended, (own - attended).abs(), own * attended, near.amax(-1, keepdim=True)], -1)
+            enhanced.append(self.norm(own + self.enhancement(joined) + self.sides[name][:, None]))
+        states, real = torch.cat(enhanced, 1), torch.cat(masks, 1)
+        for layer in self.layers:
+            states = layer(states, src_key_padding_mask=~real)
+        first, second = states.split([other.shape[1], prediction.shape[1]], 1)
+        o, t = averages(first, masks[0]), averages(second, masks[1])
+        return torch.cat([o, t, o - t, o * t, second[:, 0], maxima(second, masks[1])], 1)
+
+
+class ComposedMember(nn.Module):
+    """One network with a composition by transformer layers: the encoding of the pair, and the regressor over it."""
+
+    def __init__(self, width: int, composition: Composition, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.pairs = ComposedInference(width, composition, dropout)
+        self.output_dropout = nn.Dropout(dropout)
+        self.inner = linear(self.pairs.pooled, hidden)
+        self.outer = linear(hidden, 1)
+
+    def forward(
+        self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths, against: torch.Tensor
+    ) -> torch.Tensor:
+        """(B,) scores; arguments as `ComposedInference.forward`."""
+        pooled = self.output_dropout(self.pairs(other, prediction, lengths, against))
+        return self.outer(self.output_dropout(self.inner(pooled).tanh())).squeeze(1)
+
+
 class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=["machine-translation-evaluation"]):
     """One or several networks of one kind, whose scores are averaged, and what they were trained for.
 
     Args:
         architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
-        against: what translations are compared with, ``"reference"`` or ``"source"``.
+        against: what translations are compared with, ``"reference"`` or ``"source"``, or ``"either"``.
         encoder: name of the encoder whose vectors it reads.
         encoder_fingerprint: of that encoder.
         depth: number of its layers.
@@ -238,6 +341,7 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
         feature_layers: layers of the encoder that features are computed from, 1 to `depth`; the last by default.
         pooling: of the two BiLSTM models, ``"both"``, ``"avg"`` or ``"max"``.
         floor: score of a segment with a blank side.
+        composition: the fields of a `Composition`, of an ESIM that is composed by transformer layers.
     """
 
     def __init__(
@@ -256,6 +360,7 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
         feature_layers: list[int] | None = None,
         pooling: str = "both",
         floor: float = 0.0,
+        composition: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.architecture, self.against = architecture, against
@@ -264,8 +369,12 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
         self.features = list(features or [])
         self.feature_layers = list(feature_layers or [depth]) if self.features else []
         count = feature_count(self.features, len(self.feature_layers))
+        self.composition = None if composition is None else Composition(**composition)
         self.members = nn.ModuleList(
-            Member(architecture, depth, width, hidden, dropout, pooling, count) for _ in range(members)
+            ComposedMember(width, self.composition, hidden, dropout)
+            if self.composition
+            else Member(architecture, depth, width, hidden, dropout, pooling, count)
+            for _ in range(members)
         )
         self.feature_mean = nn.Buffer(torch.zeros(count))
         self.feature_scale = nn.Buffer(torch.ones(count))
@@ -273,20 +382,29 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
     def mixes(self) -> np.ndarray:
         """(C, depth) weights of the encoder's layers: a row per network, and one for each layer that features are
         computed from."""
+        if self.composition:
+            return np.eye(self.depth)[[self.composition.layer - 1] * len(self.members)]
         with torch.no_grad():
             rows = [member.mix.weights().cpu().numpy().astype(np.float64) for member in self.members]
         return np.stack([*rows, *(np.eye(self.depth)[layer - 1] for layer in self.feature_layers)])
 
     def forward(
-        self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths, features: torch.Tensor | None = None
+        self,
+        other: torch.Tensor,
+        prediction: torch.Tensor,
+        lengths: Lengths,
+        features: torch.Tensor | None = None,
+        against: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """(B,) mean scores over the networks, of sides with members * width numbers per piece, mixed for each network,
-        and (B, f) features as they were computed; else as `PooledBiLSTM.forward`."""
+        and (B, f) features as they were computed; else as `PooledBiLSTM.forward`. Networks with a `composition` read
+        `against` instead of features, see `ComposedInference.forward`."""
         standard = None if features is None else (features - self.feature_mean) / self.feature_scale
         scores = []
         for number, member in enumerate(self.members):
             own = slice(number * self.width, (number + 1) * self.width)
-            scores.append(member(other[:, :, own], prediction[:, :, own], lengths, standard))
+            given = against if self.composition else standard
+            scores.append(member(other[:, :, own], prediction[:, :, own], lengths, given))
         return torch.stack(scores).mean(0)
 
     def attentions(
@@ -297,8 +415,13 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
         found = []
         for number, member in enumerate(self.members):
             own = slice(number * self.width, (number + 1) * self.width)
-            sides = states_of_both(member.pairs.encoder, (other[:, :, own], prediction[:, :, own]), lengths)
+            sides = [other[:, :, own], prediction[:, :, own]]
             masks = [mask(sizes, side.shape[1]) for side, sizes in zip(sides, lengths, strict=True)]
+            if self.composition:
+                pairs = ((sides, masks[1]), (sides[::-1], masks[0]))
+                found.append(tuple(member.pairs.attention(member.pairs.near(*both, real)) for both, real in pairs))
+                continue
+            sides = states_of_both(member.pairs.encoder, sides, lengths)
             found.append((attention(*sides, masks[1]), attention(*sides[::-1], masks[0])))
         forth, back = zip(*found, strict=True)
         return torch.stack(forth).mean(0), torch.stack(back).mean(0)

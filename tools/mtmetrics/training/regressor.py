@@ -84,7 +84,7 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
     if len(seeds) > 1:
         moments = {"mean": np.mean(best), "deviation": np.std(best, ddof=1)}
         result["spread"] = moments | {"lowest": min(best), "highest": max(best)}
-    with run.artifact("regressor", "mtmetrics train regressor", rows=data.counts(), result=result) as folder:
+    with run.artifact("regressor", "mtmetrics train regressor", rows=counts(data.train_pairs, data.valid), result=result) as folder:
         network = data.save(folder, [state for state, _ in trained.values()])
         scores = np.mean([predict(member, data.valid_rows) for member in network.members], axis=0)
         result |= _agreement(scores, data.valid)
@@ -110,7 +110,7 @@ def _train_curve(run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Se
     means = {size: float(np.mean([row["pearson"] for row in found if row["instances"] == size])) for size in sizes}
     name = "mean of the seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
     result = {str(size): value for size, value in means.items()}
-    with run.artifact("regressor", "mtmetrics train regressor --curve", rows=data.counts(), result=result) as folder:
+    with run.artifact("regressor", "mtmetrics train regressor --curve", rows=counts(data.train_pairs, data.valid), result=result) as folder:
         write_table(folder / "curve.csv", found, list(found[0]))
         draw({name: means}, folder / "curve.png", title=data.title, x_label="training instances")
     return run.output
@@ -164,7 +164,7 @@ class TrainingData:
         self.encoder = TokenEncoder(encoder, mix=np.eye(plain.layer), max_pieces=config.max_pieces, cache_bytes=0)
         self.title = f"{config.architecture} on {self.encoder.label}"
         parts = (self.train_pairs, self.valid)
-        sides = (side for part in parts for side in zip(*map(_texts, part), strict=True))
+        sides = (side for part in parts for side in zip(*map(pair_texts, part), strict=True))
         texts = list(dict.fromkeys(itertools.chain.from_iterable(sides)))
         self._store = LayerStore(Path(vectors) if vectors else run.work / "vectors", self.encoder, texts)
         found = [self._examples(part) for part in parts]
@@ -173,11 +173,6 @@ class TrainingData:
         self.train_rows, self.valid_rows = (
             dataclasses.replace(rows, features=(rows.features - self._mean) / self._scale) for rows in found
         )
-
-    def counts(self) -> dict[str, dict[str, int]]:
-        """How many rows of each file are trained on and validated with."""
-        parts = {"train": self.train_pairs, "validation": self.valid}
-        return {name: dict(Counter(pair.group for pair in pairs)) for name, pairs in parts.items()}
 
     def train(self, seed: int, rows: np.ndarray, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Trains a network on some of the training rows; `name` is that of its checkpoint."""
@@ -227,7 +222,7 @@ class TrainingData:
 
     def _examples(self, pairs: Sequence["JudgedPair"]) -> Examples:
         store = self._store
-        sides = np.array([[store.row[text] for text in _texts(pair)] for pair in pairs]).T
+        sides = np.array([[store.row[text] for text in pair_texts(pair)] for pair in pairs]).T
         bad = (store.lengths[sides] == 0).any(0)
         if bad.any():
             pair = pairs[int(bad.argmax())]
@@ -258,25 +253,34 @@ def _layer_numbers(text: str, depth: int) -> list[int]:
 
 
 class JudgedPair(NamedTuple):
-    """A translation, the reference or source that it is compared with, how people judged it, its file, and the
-    languages of the two texts, where the row has a language pair."""
+    """A translation, the reference or source that it is compared with, how people judged it, its file, the languages of
+    the two texts, where the row has a language pair, and which of the two the other text is."""
 
     other: str
     translation: str
     human: float
     group: str
     languages: tuple[str | None, str | None] = (None, None)
+    against: str = "reference"
 
 
-def _texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
+def pair_texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
     return list(zip((pair.other, pair.translation), pair.languages, strict=True))
 
 
-def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
-    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line; rows with a blank text are left out.
+def counts(train: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str, dict[str, int]]:
+    """How many rows of each file are trained on and validated with."""
+    parts = {"train": train, "validation": valid}
+    return {name: dict(Counter(pair.group for pair in pairs)) for name, pairs in parts.items()}
 
-    The names of the fields are in `mtmetrics.evaluation.readers.FIELDS`; `against` is ``"reference"`` or ``"source"``;
-    with `standardise`, the judgements of each file get mean 0 and deviation 1.
+
+def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
+    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line; rows with a blank text or without a
+    judgement are left out.
+
+    The names of the fields are in `mtmetrics.evaluation.readers.FIELDS`; `against` is ``"reference"``, ``"source"``, or
+    ``"either"``: then a row is read once for each of the two that it has. With `standardise`, the judgements of each
+    file get mean 0 and deviation 1.
     """
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
@@ -284,14 +288,20 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
     for path in paths:
         pairs = []
         for row in jsonl_rows(path):
-            other, translation = (row.text(row.required(field)) for field in (against, "translation"))
-            human = row.number(row.required("human"))
-            languages: tuple[str | None, str | None] = (None, None)
+            if row.null("human"):
+                continue
+            translation, human = row.text(row.required("translation")), row.number(row.required("human"))
+            sides = ("source", "reference") if against == "either" else (against,)
+            source, target = None, None
             if row.name("lp") is not None:
                 source, target = language_pair(row.checked_pair(row.text(row.required("lp"))))
-                languages = (source if against == "source" else target, target)
-            if other.strip() and translation.strip():
-                pairs.append(JudgedPair(other, translation, human, short_name(path), languages))
+            for side in sides:
+                if against == "either" and (row.null(side) or row.name(side) is None):
+                    continue
+                other = row.text(row.required(side))
+                if other.strip() and translation.strip():
+                    languages = (source if side == "source" else target, target)
+                    pairs.append(JudgedPair(other, translation, human, short_name(path), languages, side))
         if not pairs:
             raise InputError(f"{path}: holds no judged translation")
         if standardise:

@@ -32,13 +32,17 @@ class LayerStore:
     """Word pieces of distinct texts, each with its language, with the outputs of all layers, in float16, memory-mapped.
 
     An interrupted computation goes on where it was; a later run with the same encoder, cut and texts finds the file.
-    Two runs must not compute it at the same time. The encoder has an identity mix, and the cut to use.
+    Two runs must not compute it at the same time. The encoder has an identity mix, or one layer, and the cut to use.
+    With `special`, the special tokens count as pieces.
     """
 
-    def __init__(self, folder: Path, encoder: TokenEncoder, texts: Sequence[tuple[str, str | None]]) -> None:
+    def __init__(
+        self, folder: Path, encoder: TokenEncoder, texts: Sequence[tuple[str, str | None]], *, special: bool = False
+    ) -> None:
         depth = len(encoder.mix) if encoder.mix is not None else 1
         shape = (depth, encoder.dim // depth)
-        described = json.dumps([encoder.fingerprint, encoder.dtype, encoder.max_length, list(texts)])
+        read = encoder.layer if encoder.mix is None else "all"
+        described = json.dumps([encoder.fingerprint, read, encoder.dtype, encoder.max_length, list(texts)])
         name = hashlib.sha256(described.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         make_folder(folder)
         layers, tokens = folder / f"{name}.layers", folder / f"{name}.tokens"
@@ -47,8 +51,8 @@ class LayerStore:
         self.vectors = np.memmap(layers, dtype=np.float16, mode="r", shape=(len(owners), *shape))
         self.offsets = np.searchsorted(owners, np.arange(len(texts) + 1))
         self.row = {text: number for number, text in enumerate(texts)}
-        # Of each text, the rows of its pieces that are no special tokens.
-        self._kept = np.flatnonzero(self.words >= 0)
+        # Of each text, the rows of its pieces.
+        self._kept = np.flatnonzero((self.words >= 0) | special)
         self._bounds = np.searchsorted(self._kept, self.offsets)
         self.lengths = np.diff(self._bounds)
 
@@ -152,10 +156,10 @@ def train_member(
         state = saved["state"]
     while state["epoch"] < config.epochs and state["stale"] < config.patience:
         epoch = state["epoch"] + 1
-        torch.manual_seed(_mixed(seed, epoch))
+        torch.manual_seed(mixed_seed(seed, epoch))
         member.train()
         losses = []
-        batches = plan(train.lengths(), config.batch, _mixed(seed, epoch))
+        batches = plan(train.lengths(), config.batch, mixed_seed(seed, epoch))
         for batch in tqdm(batches, desc=f"seed {seed}, epoch {epoch}", unit="batch", disable=None, leave=False):
             optimizer.zero_grad()
             scores, targets = _forward(member, train.take(batch), device)
@@ -227,5 +231,5 @@ def _forward(member: Member, pairs: Examples, device: Any) -> tuple[torch.Tensor
     return member(*sides, (sizes[0], sizes[1]), features), torch.from_numpy(pairs.human).float().to(device)
 
 
-def _mixed(seed: int, epoch: int) -> int:
+def mixed_seed(seed: int, epoch: int) -> int:
     return int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])

@@ -255,6 +255,7 @@ def trainer_settings(
     *,
     rows: int = 0,
     rows_per_step: int = 1,
+    planned: int | None = None,
     evaluate_every: int | None = None,
     weight_decay: float = 0.0,
     arguments: Callable[..., Any] | None = None,
@@ -262,14 +263,14 @@ def trainer_settings(
     """The `TrainingArguments` of a run, or of a class that a trainer asks for instead.
 
     The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a
-    run does not depend on its length. A config with `epochs` has whole passes over the `rows` instead: after the share
-    `warmup` of the steps, the learning rate falls to zero. Of several processes each takes `rows_per_step` in a step.
+    run does not depend on its length. A config with `epochs` has whole passes over the `rows` instead, or so many steps
+    as are `planned`: after the share `warmup` of them, the learning rate falls to zero. Of several processes each takes `rows_per_step` in a step.
     """
     require_extra("train", "training")
     from transformers import TrainingArguments
 
     if hasattr(config, "epochs"):
-        steps = -(-rows // (rows_per_step * run.processes)) * config.epochs
+        steps = planned or -(-rows // (rows_per_step * run.processes)) * config.epochs
         rise = int(steps * config.warmup)
         fall = steps - rise
     else:

@@ -161,3 +161,30 @@ class RegressorConfig:
     held_back_per_mille: int = setting(
         100, "of thousand texts to compare with, so many are kept for validation, where no --valid is given"
     )
+
+
+@dataclass(frozen=True)
+class CompositionConfig:
+    """Network and schedule of an ESIM that is composed by transformer layers."""
+
+    against: str = setting("source", "compare translations with the source, the reference, or either, each in a row")
+    layer: int = setting(4, "the encoder's layer that the network reads")
+    begun_from: str = setting("5+6+6", "the encoder's layers from which those of the composition begin")
+    hidden: int = setting(256, "width of the regressor over the pooled states")
+    dropout: float = setting(0.1, "dropout of the layers and of the regressor over the pooled states")
+    max_pieces: int = setting(100, "texts are cut at that many word pieces")
+    standardise: bool = setting(False, "give the judgements of each file mean 0 and deviation 1")
+    lowest: float = setting(-4.0, "lower judgements count as this")
+    highest: float = setting(3.0, "higher judgements count as this")
+    batch: int = setting(32, "pairs per step")
+    layer_lr: float = setting(1.5e-4, "peak learning rate of AdamW for the layers that begin as the encoder's")
+    other_lr: float = setting(4e-4, "peak learning rate of AdamW for everything else")
+    warmup: float = setting(0.06, "share of the steps in which the learning rates rise; then they fall to 0")
+    weight_decay: float = setting(0.01, "weight decay of the matrices")
+    epochs: int = setting(2, "passes over the data")
+    held_back_per_mille: int = setting(
+        30, "of thousand texts to compare with, so many are kept for validation, where no --valid is given"
+    )
+    evaluate_every: int = setting(500, "steps between evaluations")
+    checkpoint_every: int = setting(250, "steps between checkpoints")
+    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")

@@ -1,0 +1,262 @@
+"""Trains an ESIM that is composed by the upper layers of the encoder, on the vectors of one of its layers."""
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from mtmetrics.artifacts.models import model_folder, pretrained
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.networks import SIDES, ComposedMember, Composition, Regressor
+from mtmetrics.training.regressor import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
+from mtmetrics.training.regressor_loop import LayerStore, mixed_seed, plan
+from mtmetrics.training.run import Judging, Run, planned_trainer, trainer_settings
+from mtmetrics.training.settings import CompositionConfig
+
+log = logging.getLogger(__name__)
+_EVALUATION_BATCH = 64
+
+
+def train_composed(
+    run: Run,
+    judged: Sequence[str | Path],
+    encoder: str,
+    *,
+    valid: Sequence[str | Path] = (),
+    vectors: str | Path | None = None,
+    begin: str | Path | None = None,
+    repeats: Mapping[str, float] | None = None,
+    config: CompositionConfig | None = None,
+) -> Path:
+    """Trains a network with a transformer composition (`mtmetrics.scorers.networks.ComposedInference`).
+
+    The encoder runs once over every distinct text; the vectors of the layer that the network reads are kept in a file
+    that is mapped into memory, so that 200,000 rows need no more of it than 10,000.
+
+    Args:
+        run: see `mtmetrics.training.run`, as for `config`.
+        judged: files to train on, see `read_judged_pairs`.
+        encoder: its name; of the BERT architecture, whose upper layers the composition begins as.
+        valid: files on which every evaluation measures Pearson's r; rows of `judged` that compare with a text of theirs
+            are left out. Without them, a share of `judged` is held back.
+        vectors: folder for the vectors, which several runs may share; the work folder if not given.
+        begin: a regressor of the same form to begin with, instead of the encoder's layers.
+        repeats: file name (or its beginning) -> how often its rows are read in an epoch; 1 for all others, 0.5 for half
+            of the rows, another half in each epoch.
+    """
+    config = config or CompositionConfig()
+    if config.against not in ("source", "reference", "either"):
+        raise InputError(f"against {config.against!r}: must be source, reference or either")
+    dtype = "bfloat16" if config.bf16 else "float32"
+    reader = TokenEncoder(encoder, layer=config.layer, max_pieces=config.max_pieces, dtype=dtype, cache_bytes=0)
+    files = {"judged": judged, "valid": valid}
+    origin = f"{reader.label}#{reader.fingerprint}"
+    run.open(config, files, encoder=origin, begin=str(begin or ""), repeats=dict(repeats or {}))
+    pairs = read_judged_pairs(judged, config.against, standardise=config.standardise)
+    if valid:
+        held = read_judged_pairs(valid, config.against, standardise=config.standardise)
+        train = without(pairs, held)
+    else:
+        train, held = split(pairs, config.held_back_per_mille)
+    log.info("%d judged translations for training, %d for validation", len(train), len(held))
+    texts = [pair_texts(pair) for pair in (*train, *held)]
+    store = LayerStore(
+        Path(vectors) if vectors else run.work / "vectors",
+        reader,
+        list(dict.fromkeys(itertools.chain.from_iterable(texts))),
+        special=True,
+    )
+    network = _network(encoder, reader, config, floor=max(config.lowest, min(pair.human for pair in train)))
+    if begin:
+        network.load_state_dict(Regressor.read(Path(begin)).state_dict())
+    batches = PairBatches(store, train, config, _plan(store, train, repeats or {}, config, run.seed))
+    trainer = _trainer(run, config, network.members[0], batches, PairBatches(store, held, config))
+    rows = {"rows": counts(train, held)}
+    run.train(trainer)
+    with run.artifact("regressor", "mtmetrics train regressor", **rows, result=trainer.judge()) as folder:
+        network.save_pretrained(folder)
+        (folder / "README.md").unlink(missing_ok=True)
+    return run.output
+
+
+def _network(encoder: str, reader: TokenEncoder, config: CompositionConfig, floor: float) -> Regressor:
+    """A new network, whose layers are those of the encoder."""
+    _, model = pretrained("AutoModel", model_folder(encoder), torch.float32)
+    known = model.config
+    numbers = tuple(int(number) for number in config.begun_from.split("+"))
+    if known.model_type != "bert" or not all(1 <= number <= known.num_hidden_layers for number in numbers):
+        needed = f"an encoder of the BERT architecture with the layers {config.begun_from} is needed"
+        raise InputError(f"encoder {encoder}: {needed}, this is {known.model_type} with {known.num_hidden_layers}")
+    composition = Composition(config.layer, numbers, known.num_attention_heads, known.intermediate_size)
+    network = Regressor(
+        architecture="esim",
+        against=config.against,
+        encoder=reader.label,
+        encoder_fingerprint=reader.fingerprint,
+        depth=known.num_hidden_layers,
+        width=known.hidden_size,
+        hidden=config.hidden,
+        dropout=config.dropout,
+        max_pieces=config.max_pieces,
+        floor=floor,
+        composition=composition._asdict(),
+    )
+    for layer, number in zip(network.members[0].pairs.layers, numbers, strict=True):
+        _begin_as(layer, model.encoder.layer[number - 1])
+    return network
+
+
+def _begin_as(layer: torch.nn.TransformerEncoderLayer, bert: Any) -> None:
+    """Copies the weights of a layer of BERT, which computes the same in other names."""
+    own = bert.attention.self
+    parts = (own.query, own.key, own.value)
+    pairs = [
+        (layer.self_attn.out_proj, bert.attention.output.dense),
+        (layer.norm1, bert.attention.output.LayerNorm),
+        (layer.linear1, bert.intermediate.dense),
+        (layer.linear2, bert.output.dense),
+        (layer.norm2, bert.output.LayerNorm),
+    ]
+    with torch.no_grad():
+        layer.self_attn.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+        layer.self_attn.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+        for mine, theirs in pairs:
+            mine.load_state_dict(theirs.state_dict())
+
+
+def _plan(
+    store: LayerStore,
+    pairs: Sequence[JudgedPair],
+    repeats: Mapping[str, float],
+    config: CompositionConfig,
+    seed: int,
+) -> list[np.ndarray]:
+    """The rows of every step of all epochs."""
+    names = np.array([pair.group.rpartition("/")[2] for pair in pairs])
+    often = np.ones(len(pairs))
+    for beginning, number in repeats.items():
+        chosen = np.char.startswith(names, beginning)
+        if not chosen.any():
+            raise InputError(f"--repeat {beginning}: no file of --judged has a name that begins so")
+        often[chosen] = number
+    lengths = sum(store.lengths[[[store.row[text] for text in pair_texts(pair)] for pair in pairs]].T)
+    steps: list[np.ndarray] = []
+    # Where rows are read less than once in an epoch, every epoch has others: those whose turn has come.
+    turn = np.random.default_rng(seed).random(len(pairs))
+    for epoch in range(config.epochs):
+        read = np.floor(turn + often * (epoch + 1)) - np.floor(turn + often * epoch)
+        rows = np.repeat(np.arange(len(pairs)), read.astype(int))
+        steps += [rows[batch] for batch in plan(lengths[rows], config.batch, mixed_seed(seed, epoch))]
+    return steps
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class PairBatches:
+    """Map-style dataset whose items are whole batches, as a plan has them; without one, in order of length."""
+
+    store: LayerStore
+    pairs: Sequence[JudgedPair]
+    config: CompositionConfig
+    steps: Sequence[np.ndarray] = ()
+
+    def __post_init__(self) -> None:
+        self._texts = np.array([[self.store.row[text] for text in pair_texts(pair)] for pair in self.pairs])
+        self._human = np.array([pair.human for pair in self.pairs]).clip(self.config.lowest, self.config.highest)
+        self._against = np.array([SIDES.index(pair.against) for pair in self.pairs])
+        if not len(self.steps):
+            order = np.argsort(self.store.lengths[self._texts].sum(1), kind="stable")
+            self.steps = [order[first : first + _EVALUATION_BATCH] for first in range(0, len(order), _EVALUATION_BATCH)]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, step: int) -> dict[str, Any]:
+        """The padded vectors of both sides in a step, their lengths, what they are, and the judgements."""
+        rows = self.steps[step]
+        batch: dict[str, Any] = {}
+        for name, texts in zip(("other", "prediction"), self._texts[rows].T, strict=True):
+            lengths = self.store.lengths[texts]
+            vectors = self.store.pieces(texts)[:, 0].split(lengths.tolist())
+            batch[name] = torch.nn.utils.rnn.pad_sequence(list(vectors), batch_first=True)
+            batch[f"{name}_lengths"] = torch.from_numpy(lengths)
+        human = torch.from_numpy(self._human[rows]).float()
+        return batch | {"against": torch.from_numpy(self._against[rows]), "human": human}
+
+
+class _Objective(torch.nn.Module):
+    """Huber loss of a network."""
+
+    def __init__(self, member: ComposedMember) -> None:
+        super().__init__()
+        self.member = member
+
+    def forward(
+        self,
+        other: torch.Tensor,
+        prediction: torch.Tensor,
+        other_lengths: torch.Tensor,
+        prediction_lengths: torch.Tensor,
+        against: torch.Tensor,
+        human: torch.Tensor,
+    ) -> dict[str, torch.Tensor]:
+        # On CPUs, the gradient of the fused attention is slow for texts as short as these.
+        with sdpa_kernel(SDPBackend.MATH):
+            scores = self.member(other, prediction, (other_lengths, prediction_lengths), against).float()
+        return {"loss": torch.nn.functional.huber_loss(scores, human), "scores": scores}
+
+
+def _trainer(
+    run: Run, config: CompositionConfig, member: ComposedMember, batches: PairBatches, held: PairBatches
+) -> Any:
+    from transformers import set_seed
+
+    class PairTrainer(Judging, planned_trainer()):
+        """Evaluates on the held-back judgements."""
+
+        def judge(self) -> dict[str, float]:
+            model = self.model.eval()
+            device = next(model.parameters()).device
+            scores = np.empty(len(held.pairs))
+            with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
+                for number, rows in enumerate(held.steps):
+                    batch = {name: values.to(device) for name, values in held[number].items()}
+                    scores[rows] = model(**batch)["scores"].cpu().numpy()
+            model.train()
+            return agreement(scores, held.pairs)
+
+    set_seed(run.seed)
+    layers = {id(values) for values in member.pairs.layers.parameters()}
+    groups = []
+    for inside, rate in ((True, config.layer_lr), (False, config.other_lr)):
+        own = [values for values in member.parameters() if (id(values) in layers) is inside]
+        groups += [
+            {"params": [v for v in own if v.ndim > 1], "lr": rate, "weight_decay": config.weight_decay},
+            {"params": [v for v in own if v.ndim < 2], "lr": rate, "weight_decay": 0.0},
+        ]
+    settings = trainer_settings(
+        run, config, config.other_lr, planned=len(batches), evaluate_every=config.evaluate_every
+    )
+    return PairTrainer(
+        model=_Objective(member),
+        args=settings,
+        train_dataset=batches,
+        eval_dataset=held,
+        optimizers=(torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True), None),
+    )
+
+
+def agreement(scores: np.ndarray, pairs: Sequence[JudgedPair]) -> dict[str, float]:
+    """Pearson's r within each file and kind of text compared with, where it is defined, and their mean."""
+    human = np.array([pair.human for pair in pairs])
+    names = np.array([f"{pair.group}_{pair.against}" for pair in pairs])
+    found = {name: pearson(scores[names == name], human[names == name]) for name in dict.fromkeys(names.tolist())}
+    values = {f"pearson_{name}": round(value.value, 4) for name, value in found.items() if value.reason is None}
+    return {"pearson": round(float(np.mean(list(values.values()))), 4)} | values
