@@ -19,8 +19,8 @@ from mtmetrics.scorers.registry import METRICS
 
 # A new command is a name here, a module of that name, and three examples below.
 _COMMANDS = (
-    "score compare explain evaluate plot probe here.list data filter rerank mine remap idf uscore train artifacts "
-    "space here.install demo here.doctor"
+    "score compare explain evaluate plot probe here.list data filter rerank mine remap idf uscore label train "
+    "artifacts space here.install demo here.doctor"
 )
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -69,9 +69,13 @@ mtmetrics idf --encoder my-own --text de.txt en.txt --out idf.safetensors --dtyp
 mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --preset mini --without translation --out made
 mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --parallel de-en.tsv --out made
 mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --judged judged.jsonl --out made
+mtmetrics label --metric bilstm:mini --data outputs.jsonl --out labelled.jsonl.gz
+mtmetrics label --metric bilstm:mini --metric esim:mini --data outputs.jsonl --most 5 --failures 99 --out labels.jsonl
+mtmetrics label --data judged.jsonl --out standardised.jsonl
 mtmetrics train encoder --teacher sentence-transformers/all-MiniLM-L6-v2 --parallel de-en.jsonl --out my-encoder
 mtmetrics train lm --mono en.txt --out my-lm
 mtmetrics train regressor --architecture esim --encoder my-encoder --judged judged.jsonl --out my-esim
+mtmetrics train regressor --composition transformer --encoder mini-encoder --judged labelled.jsonl.gz --out my-esim
 mtmetrics artifacts list
 mtmetrics artifacts verify
 mtmetrics artifacts pull xmoverscore-published --lp de-en ru-en

@@ -262,17 +262,30 @@ def scoring(total: int) -> Iterator[None]:
         bar.update(max(total - bar.n, 0))
 
 
-def add_settings(parser: Any, config: type) -> None:
-    """Adds an option for each field of a dataclass of settings, which has a default, and its `help` in the metadata."""
+def add_settings(parser: Any, *configs: type) -> None:
+    """Adds an option for each field of dataclasses of settings, which has a default, and its `help` in the metadata.
+
+    Of several classes the user takes one; a field that differs between them is described as each has it.
+    """
     metavars = {str: " NAME", bool: ""}
-    for field in dataclasses.fields(config):
-        usage = f"--{field.name.replace('_', '-')}{metavars.get(type(field.default), ' N')}"
-        add_options(parser, {usage: (field.metadata["help"], field.default)})
+    fields: dict[str, list[dataclasses.Field]] = {}
+    for config in configs:
+        for field in dataclasses.fields(config):
+            fields.setdefault(field.name, []).append(field)
+    for name, found in fields.items():
+        usage = f"--{name.replace('_', '-')}{metavars.get(type(found[0].default), ' N')}"
+        if len(configs) == 1:
+            add_options(parser, {usage: (found[0].metadata["help"], found[0].default)})
+            continue
+        texts = dict.fromkeys(f"{field.metadata['help']} (default: {field.default})" for field in found)
+        how = _FLAG if isinstance(found[0].default, bool) else {"type": type(found[0].default)}
+        add_options(parser, {usage: ("; or ".join(texts).replace("%", "%%"), how)})
 
 
 def settings_of(args: argparse.Namespace, config: type) -> Any:
-    """The settings that `add_settings` asked for."""
-    return config(**{field.name: getattr(args, field.name) for field in dataclasses.fields(config)})
+    """The settings that `add_settings` asked for, of one of its classes."""
+    given = {field.name: getattr(args, field.name) for field in dataclasses.fields(config)}
+    return config(**{name: value for name, value in given.items() if value is not None})
 
 
 def add_mix_option(parser: argparse.ArgumentParser, others: str = "") -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import gzip
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -77,14 +78,18 @@ def check_folders(*paths: str | None, option: str = "") -> None:
 
 @contextlib.contextmanager
 def opened(out: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """A stream to a file, which appears only when everything went well, or standard output."""
+    """A stream to a file, which appears only when everything went well, or standard output; text for a name that ends
+    in .gz is compressed."""
     from mtmetrics.artifacts.files import atomic_path
 
     if out is None:
         yield sys.stdout
         return
     how: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "newline": "\n"}
-    with atomic_path(out) as temporary, open(temporary, **how) as stream:
+    compressed = not binary and out.endswith(".gz")
+    if compressed:
+        how["mode"] = "wt"
+    with atomic_path(out) as temporary, (gzip.open if compressed else open)(temporary, **how) as stream:
         yield stream
 
 

@@ -1,11 +1,13 @@
 """``mtmetrics train``: makes the small models that ship with the package, or others of their kind."""
 
 import argparse
+import dataclasses
 import functools
 import importlib
 from typing import Any
 
 from mtmetrics.cli import options
+from mtmetrics.errors import InputError
 
 
 def add_parser(subparsers: Any) -> None:
@@ -22,23 +24,25 @@ def add_parser(subparsers: Any) -> None:
         data, output = kind.add_argument_group("data"), kind.add_argument_group("output")
         names = options.add_options(data, own)
         options.add_options(output, _OUTPUT)
-        group, config = kind.add_argument_group("settings"), getattr(settings, config_name)
+        group, configs = kind.add_argument_group("settings"), [getattr(settings, one) for one in config_name.split()]
         if "seeds" not in names:
             options.add_options(group, {"--seed SEED": ("of everything random", 1)})
-        options.add_settings(group, config)
-        train = functools.partial(_train, function=function, names=names, config=config)
+        options.add_settings(group, *configs)
+        train = functools.partial(_train, function=function, names=names, configs=configs)
         kind.set_defaults(run=train, large_blocks=True)
 
 
-def _train(args: argparse.Namespace, *, function: str, names: list[str], config: type) -> None:
+def _train(args: argparse.Namespace, *, function: str, names: list[str], configs: list[type]) -> None:
     """Calls the training with the options of these names and its settings, and prints the folder."""
     from mtmetrics.training.corpus import parse_numbers
     from mtmetrics.training.run import Run
 
     given = {name: getattr(args, name) for name in names}
-    for name, option in (("caps", "--cap"), ("weights", "--weight")):
+    config = configs[given.pop("composition", "lstm") == "transformer"]
+    _refuse_others(args, config, configs)
+    for name, option in (("caps", "--cap"), ("weights", "--weight"), ("repeats", "--repeat")):
         if name in given:
-            given[name] = parse_numbers(given[name], option)
+            given[name] = parse_numbers(given[name], option, whole=name != "repeats")
     seed = given["seeds"][0] if "seeds" in given else args.seed
     places = {name: getattr(args, name) for name in ("work", "overwrite", "restart", "device")}
     run = Run(args.out, seed=seed, **places)
@@ -48,6 +52,16 @@ def _train(args: argparse.Namespace, *, function: str, names: list[str], config:
     made = train(run, **given, config=options.settings_of(args, config))
     if run.is_main:
         print(made)
+
+
+def _refuse_others(args: argparse.Namespace, config: type, configs: list[type]) -> None:
+    """Refuses settings of another class than the one that is asked for."""
+    own = {field.name for field in dataclasses.fields(config)}
+    for other in configs:
+        for field in dataclasses.fields(other):
+            if field.name not in own and getattr(args, field.name) is not None:
+                flag = f"--{field.name.replace('_', '-')}"
+                raise InputError(f"{flag}: is for the other --composition, not for {args.composition}; leave it out")
 
 
 def _numbers(text: str) -> list[int]:
@@ -109,6 +123,15 @@ _REGRESSOR: options.Options = {
     "--judged FILE ...!": "JSON Lines: reference or ref (source or src), translation or mt, human or score",
     "--valid FILE ...": "judged segments that decide when to stop",
     "--encoder MODEL!": _ANY,
+    "--composition": (
+        "what composes an ESIM: LSTMs as in the paper, or the encoder's upper layers",
+        ("lstm", "transformer"),
+    ),
+    "--begin MODEL": "of a transformer composition: a regressor to begin with, instead of the encoder's layers",
+    "--repeat NAME=N ...": (
+        "of a transformer composition: how often in an epoch the rows of files whose name begins so are read",
+        {"dest": "repeats"},
+    ),
     "--vectors DIR": "folder for the outputs of the encoder, to share between runs (default: WORK/vectors)",
     "--curve N,N,...": (
         "instead of an artifact, make a table and a plot of the validation against that many training instances",
@@ -166,7 +189,7 @@ _KINDS: dict[str, tuple[str, str, options.Options, str, str]] = {
     ),
     "regressor": (
         "regressor.train_regressor",
-        "RegressorConfig",
+        "RegressorConfig CompositionConfig",
         _REGRESSOR,
         "BiLSTM, BiLSTM with attention or ESIM, from human judgements",
         "Trains a network on the vectors of a frozen encoder to predict human judgements (Mathur et al., 2019).",

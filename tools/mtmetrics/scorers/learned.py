@@ -29,6 +29,8 @@ _BATCH_PIECES = 4096
 # Numbers about a pair of texts that a network can read beside their vectors; the paper's networks read none.
 FEATURES = ("precision", "recall", "f1", "cosine", "length")
 _WITHOUT_LAYERS = ("length",)
+# What a text is to a pair; the first two are what a translation can be compared with.
+SIDES = ("source", "reference", "translation")
 
 
 def feature_count(names: Sequence[str], layers: int) -> int:
@@ -75,12 +77,14 @@ class LearnedScore(Scorer):
     """The score that a trained network predicts for a translation, on the scale of the judgements that it was trained
     on.
 
-    The network reads the word pieces of both sides, without special tokens, as a learnt mix of the encoder's layers. A
-    segment with a blank side gets the lowest judgement of the training data, which the checkpoint records.
+    The network reads the word pieces of both sides, without special tokens, as a learnt mix of the encoder's layers;
+    where transformer layers compose it, all tokens as one layer gives them. A segment with a blank side gets the lowest
+    judgement of the training data, which the checkpoint records.
 
     Args:
         encoder: opened with the mixes of the network (`Regressor.mixes`) and its `max_pieces`.
         network: a trained regressor; it says whether translations are compared with references or with sources.
+        against: which of the two, where it can do either.
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
         label: how the signature calls it.
         device: where the network runs.
@@ -103,6 +107,7 @@ class LearnedScore(Scorer):
         label: str = "unnamed",
         device: Any = "cpu",
         *,
+        against: str | None = None,
         lang_pair: str | None = None,
         workers: int | None = None,
     ) -> None:
@@ -114,8 +119,8 @@ class LearnedScore(Scorer):
             )
         self.encoder = encoder
         self.network = network.to(device).eval()
-        self.against = network.against
-        self.compares = AGAINST[network.against]
+        self.against = against or network.against
+        self.compares = AGAINST[self.against]
         self.fingerprint, self.label = fingerprint, label
         self.lang_pair = lang_pair
         self.device = device
@@ -162,7 +167,9 @@ class LearnedScore(Scorer):
         network, fingerprint = pool.regressor(name, revision=table.get("revision"))
         if network.architecture != cls.metric:
             raise ArtifactError(f"regressor {name}: it is of the metric {network.architecture}, not {cls.metric}")
-        if against is not None and against != network.against:
+        if network.against == "either":
+            settings["against"] = wanted
+        elif against is not None and against != network.against:
             column = AGAINST[network.against]
             raise InputError(
                 f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor"
@@ -196,8 +203,8 @@ class LearnedScore(Scorer):
         tokens = self.encoder.encode(texts, text_languages(columns, self.column_languages))
         index = tokens.index.reshape(-1, len(others))
         pairs = np.stack([np.tile(index[0], len(systems)), index[1:].ravel()])
-        pieces = Pieces(tokens)
-        empty = (pieces.lengths[pairs] == 0).any(0)
+        pieces = Pieces(tokens, special=self.network.composition is not None)
+        empty = (pieces.words[pairs] == 0).any(0)
         truncated = tokens.truncated[pairs].any(0)
         scores = np.full(pairs.shape[1], np.nan)
         scores[~empty] = self._predict(pieces, pairs[:, ~empty])
@@ -213,8 +220,14 @@ class LearnedScore(Scorer):
         with torch.inference_mode():
             for batch, sides in self._batches(pieces, pairs):
                 given = torch.from_numpy(features[batch]).to(self.device) if self.network.features else None
-                scores[batch] = self.network(*sides, given).cpu().numpy()
+                scores[batch] = self.network(*sides, given, self._side(len(batch))).cpu().numpy()
         return scores
+
+    def _side(self, count: int) -> "torch.Tensor":
+        """(count,) what the translations are compared with, as a network with a composition reads it."""
+        import torch
+
+        return torch.full((count,), SIDES.index(self.against), device=self.device)
 
     def _batches(self, pieces: "Pieces", pairs: np.ndarray) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
         """Numbers of pairs of like length, and what the network takes of them: both sides, padded, and their
@@ -268,20 +281,21 @@ class AttentiveScore(LearnedScore):
 
         columns = others, predictions
         tokens = self.encoder.encode([*others, *predictions], text_languages(columns, self.column_languages))
-        read, pairs = Pieces(tokens), tokens.index.reshape(2, -1)
-        filled = np.flatnonzero((read.lengths[pairs] > 0).all(0))
+        read = Pieces(tokens, special=self.network.composition is not None)
+        pairs = tokens.index.reshape(2, -1)
+        filled = np.flatnonzero((read.words[pairs] > 0).all(0))
         found = {}
         with torch.inference_mode():
             for batch, sides in self._batches(read, pairs[:, filled]):
                 forth, back = (attention.cpu().numpy() for attention in self.network.attentions(*sides))
-                found |= {int(filled[number]): (forth[row], back[row]) for row, number in enumerate(batch)}
+                for row, number in enumerate(batch):
+                    x, y = (read.places(text) for text in pairs[:, filled[number]])
+                    found[int(filled[number])] = forth[row][np.ix_(x, y)], back[row][np.ix_(y, x)]
         packed = zip(tokens.split(len(others)), columns, self.column_languages, strict=True)
         units = (pieces(self.encoder, *column) for column in packed)
         for number, ((_, x), (_, y)) in enumerate(zip(*units, strict=True)):
             if x.words and y.words:
-                forth, back = found[number]
-                n, m = len(x.words), len(y.words)
-                yield attention_plan(x, y, forth[:n, :m], back[:m, :n])
+                yield attention_plan(x, y, *found[number])
             else:
                 yield Alignment.nothing("attention")
 
@@ -299,13 +313,25 @@ class ESIM(AttentiveScore):
 
 
 class Pieces:
-    """The word pieces of packed texts, without special tokens; nothing is copied until a batch is made."""
+    """The word pieces of packed texts; nothing is copied until a batch is made.
 
-    def __init__(self, tokens: PackedTokens) -> None:
+    Attributes:
+        lengths: (S,) tokens of each text that a network reads, `special` ones among them or not.
+        words: (S,) those that are not special.
+    """
+
+    def __init__(self, tokens: PackedTokens, *, special: bool = False) -> None:
         self.tokens = tokens
-        self._rows = np.flatnonzero(tokens.words >= 0)
+        kept = np.flatnonzero(tokens.words >= 0)
+        self._rows = np.arange(len(tokens.words)) if special else kept
         self._bounds = np.searchsorted(self._rows, tokens.offsets)
         self.lengths = np.diff(self._bounds)
+        self.words = np.diff(np.searchsorted(kept, tokens.offsets))
+
+    def places(self, text: int) -> np.ndarray:
+        """The pieces of a text that are not special, counted among those that are read."""
+        rows = self._rows[self._bounds[text] : self._bounds[text + 1]]
+        return np.flatnonzero(self.tokens.words[rows] >= 0)
 
     def padded(self, texts: np.ndarray, width: int) -> "torch.Tensor":
         """(B, longest, width) first entries of the vectors of some texts, zeros behind their ends."""

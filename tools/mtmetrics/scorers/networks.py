@@ -11,12 +11,10 @@ from huggingface_hub import PyTorchModelHubMixin
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from mtmetrics.scorers.learned import feature_count
+from mtmetrics.scorers.learned import SIDES, feature_count
 
 Lengths = tuple[torch.Tensor, torch.Tensor]
 _PADDING = -1e4
-# What a text is to a pair; the first two are what a translation can be compared with.
-SIDES = ("source", "reference", "translation")
 
 
 class ScalarMix(nn.Module):
@@ -235,7 +233,7 @@ class Composition(NamedTuple):
     """
 
     layer: int
-    begun_from: tuple[int, ...]
+    begun_from: list[int]
     heads: int
     inner: int
 

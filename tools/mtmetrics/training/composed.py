@@ -14,9 +14,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import InputError
 from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.inputs import choice
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.networks import SIDES, ComposedMember, Composition, Regressor
-from mtmetrics.training.regressor import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
+from mtmetrics.scorers.learned import SIDES
+from mtmetrics.scorers.networks import ComposedMember, Composition, Regressor
+from mtmetrics.training.judged_pairs import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
 from mtmetrics.training.regressor_loop import LayerStore, mixed_seed, plan
 from mtmetrics.training.run import Judging, Run, planned_trainer, trainer_settings
 from mtmetrics.training.settings import CompositionConfig
@@ -34,7 +36,7 @@ def train_composed(
     vectors: str | Path | None = None,
     begin: str | Path | None = None,
     repeats: Mapping[str, float] | None = None,
-    config: CompositionConfig | None = None,
+    config: CompositionConfig,
 ) -> Path:
     """Trains a network with a transformer composition (`mtmetrics.scorers.networks.ComposedInference`).
 
@@ -52,9 +54,8 @@ def train_composed(
         repeats: file name (or its beginning) -> how often its rows are read in an epoch; 1 for all others, 0.5 for half
             of the rows, another half in each epoch.
     """
-    config = config or CompositionConfig()
-    if config.against not in ("source", "reference", "either"):
-        raise InputError(f"against {config.against!r}: must be source, reference or either")
+    choice("architecture", config.architecture, ("esim",))
+    choice("against", config.against, ("source", "reference", "either"))
     dtype = "bfloat16" if config.bf16 else "float32"
     reader = TokenEncoder(encoder, layer=config.layer, max_pieces=config.max_pieces, dtype=dtype, cache_bytes=0)
     files = {"judged": judged, "valid": valid}
@@ -91,7 +92,7 @@ def _network(encoder: str, reader: TokenEncoder, config: CompositionConfig, floo
     """A new network, whose layers are those of the encoder."""
     _, model = pretrained("AutoModel", model_folder(encoder), torch.float32)
     known = model.config
-    numbers = tuple(int(number) for number in config.begun_from.split("+"))
+    numbers = [int(number) for number in config.begun_from.split("+")]
     if known.model_type != "bert" or not all(1 <= number <= known.num_hidden_layers for number in numbers):
         needed = f"an encoder of the BERT architecture with the layers {config.begun_from} is needed"
         raise InputError(f"encoder {encoder}: {needed}, this is {known.model_type} with {known.num_hidden_layers}")

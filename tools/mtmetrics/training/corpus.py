@@ -124,14 +124,15 @@ def origin_matches(origin: str, patterns: Iterable[str]) -> bool:
     return any(origin.startswith(name[:-1]) if name.endswith("*") else origin == name for name in patterns)
 
 
-def parse_numbers(specs: Iterable[str], option: str) -> dict[str, int]:
-    """Parses ``ORIGIN=NUMBER`` specifications; an InputError names the option."""
-    result = {}
+def parse_numbers(specs: Iterable[str], option: str, *, whole: bool = True) -> dict[str, Any]:
+    """Parses ``NAME=NUMBER`` specifications of numbers from 0 up, `whole` ones or not; an InputError names the
+    option."""
+    result: dict[str, Any] = {}
     for spec in specs:
         name, _, number = spec.rpartition("=")
-        if not name or not number.isdigit():
-            raise InputError(f"{option} needs ORIGIN=NUMBER, got {spec!r}")
-        result[name] = int(number)
+        if not name or not (number if whole else number.replace(".", "", 1)).isdecimal():
+            raise InputError(f"{option} needs NAME=NUMBER, got {spec!r}")
+        result[name] = int(number) if whole else float(number)
     return result
 
 

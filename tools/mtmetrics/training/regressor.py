@@ -4,10 +4,9 @@ import dataclasses
 import functools
 import itertools
 import logging
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,15 +15,15 @@ from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.evaluation.figures import save_figure
 from mtmetrics.evaluation.plots import draw_curves
-from mtmetrics.evaluation.readers import jsonl_rows
-from mtmetrics.inputs import choice, language_pair
+from mtmetrics.inputs import choice
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import FEATURES, pair_features
 from mtmetrics.scorers.networks import Regressor
-from mtmetrics.training.corpus import held_back, short_name, text_key
+from mtmetrics.training.composed import train_composed
+from mtmetrics.training.judged_pairs import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
 from mtmetrics.training.regressor_loop import Examples, LayerStore, predict, train_member
 from mtmetrics.training.run import Run, write_table
-from mtmetrics.training.settings import RegressorConfig
+from mtmetrics.training.settings import CompositionConfig, RegressorConfig
 
 log = logging.getLogger(__name__)
 ARCHITECTURES = ("bilstm", "bilstm_attention", "esim")
@@ -40,7 +39,9 @@ def train_regressor(
     seeds: Sequence[int] = (1,),
     vectors: str | Path | None = None,
     curve: Sequence[int] | None = None,
-    config: RegressorConfig | None = None,
+    begin: str | Path | None = None,
+    repeats: Mapping[str, float] | None = None,
+    config: RegressorConfig | CompositionConfig | None = None,
 ) -> Path:
     """Trains one network per seed on the vectors of a frozen encoder; the artifact scores with their mean.
 
@@ -51,6 +52,8 @@ def train_regressor(
     instances of a seed are drawn at random, and the larger draws hold the smaller ones; all networks have the same
     validation.
 
+    A `CompositionConfig` asks for an ESIM that transformer layers compose, see `mtmetrics.training.composed`.
+
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
         judged: files to train on, see `read_judged_pairs`.
@@ -60,6 +63,7 @@ def train_regressor(
         seeds: one network is trained with each.
         vectors: folder for the outputs of the encoder, which several runs may share; the work folder if not given.
         curve: numbers of instances; those above what there is are refused.
+        begin: as for `mtmetrics.training.composed.train_composed`, as `repeats`.
 
     Returns:
         The artifact folder; a plot of the validation lies in the work folder. With `curve`, a folder with curve.csv,
@@ -69,6 +73,14 @@ def train_regressor(
         raise InputError("several processes cannot share the training of a regressor; call it without torchrun")
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
+    if isinstance(config, CompositionConfig):
+        if len(seeds) > 1 or curve is not None:
+            raise InputError("a transformer composition has one network; leave out curve, and pass one seed")
+        return train_composed(
+            run, judged, encoder, valid=valid, vectors=vectors, begin=begin, repeats=repeats, config=config
+        )
+    if begin or repeats:
+        raise InputError("begin and repeats are for a transformer composition")
     recorded = {"seeds": list(seeds)} | ({} if curve is None else {"curve": sorted(set(curve))})
     data = TrainingData(run, config or RegressorConfig(), encoder, judged, valid, vectors, **recorded)
     return _train_members(run, data, seeds) if curve is None else _train_curve(run, data, seeds, curve)
@@ -84,7 +96,9 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
     if len(seeds) > 1:
         moments = {"mean": np.mean(best), "deviation": np.std(best, ddof=1)}
         result["spread"] = moments | {"lowest": min(best), "highest": max(best)}
-    with run.artifact("regressor", "mtmetrics train regressor", rows=counts(data.train_pairs, data.valid), result=result) as folder:
+    with run.artifact(
+        "regressor", "mtmetrics train regressor", rows=counts(data.train_pairs, data.valid), result=result
+    ) as folder:
         network = data.save(folder, [state for state, _ in trained.values()])
         scores = np.mean([predict(member, data.valid_rows) for member in network.members], axis=0)
         result |= _agreement(scores, data.valid)
@@ -110,7 +124,9 @@ def _train_curve(run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Se
     means = {size: float(np.mean([row["pearson"] for row in found if row["instances"] == size])) for size in sizes}
     name = "mean of the seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
     result = {str(size): value for size, value in means.items()}
-    with run.artifact("regressor", "mtmetrics train regressor --curve", rows=counts(data.train_pairs, data.valid), result=result) as folder:
+    with run.artifact(
+        "regressor", "mtmetrics train regressor --curve", rows=counts(data.train_pairs, data.valid), result=result
+    ) as folder:
         write_table(folder / "curve.csv", found, list(found[0]))
         draw({name: means}, folder / "curve.png", title=data.title, x_label="training instances")
     return run.output
@@ -220,7 +236,7 @@ class TrainingData:
         (folder / "README.md").unlink(missing_ok=True)
         return Regressor.read(folder)
 
-    def _examples(self, pairs: Sequence["JudgedPair"]) -> Examples:
+    def _examples(self, pairs: Sequence[JudgedPair]) -> Examples:
         store = self._store
         sides = np.array([[store.row[text] for text in pair_texts(pair)] for pair in pairs]).T
         bad = (store.lengths[sides] == 0).any(0)
@@ -250,88 +266,6 @@ def _layer_numbers(text: str, depth: int) -> list[int]:
         allowed = f"must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}"
         raise InputError(f"feature_layers {text!r}: {allowed}")
     return [int(name) for name in names]
-
-
-class JudgedPair(NamedTuple):
-    """A translation, the reference or source that it is compared with, how people judged it, its file, the languages of
-    the two texts, where the row has a language pair, and which of the two the other text is."""
-
-    other: str
-    translation: str
-    human: float
-    group: str
-    languages: tuple[str | None, str | None] = (None, None)
-    against: str = "reference"
-
-
-def pair_texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
-    return list(zip((pair.other, pair.translation), pair.languages, strict=True))
-
-
-def counts(train: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str, dict[str, int]]:
-    """How many rows of each file are trained on and validated with."""
-    parts = {"train": train, "validation": valid}
-    return {name: dict(Counter(pair.group for pair in pairs)) for name, pairs in parts.items()}
-
-
-def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
-    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line; rows with a blank text or without a
-    judgement are left out.
-
-    The names of the fields are in `mtmetrics.evaluation.readers.FIELDS`; `against` is ``"reference"``, ``"source"``, or
-    ``"either"``: then a row is read once for each of the two that it has. With `standardise`, the judgements of each
-    file get mean 0 and deviation 1.
-    """
-    if not paths:
-        raise InputError("no judged translations were given; pass at least one file with --judged")
-    found: list[JudgedPair] = []
-    for path in paths:
-        pairs = []
-        for row in jsonl_rows(path):
-            if row.null("human"):
-                continue
-            translation, human = row.text(row.required("translation")), row.number(row.required("human"))
-            sides = ("source", "reference") if against == "either" else (against,)
-            source, target = None, None
-            if row.name("lp") is not None:
-                source, target = language_pair(row.checked_pair(row.text(row.required("lp"))))
-            for side in sides:
-                if against == "either" and (row.null(side) or row.name(side) is None):
-                    continue
-                other = row.text(row.required(side))
-                if other.strip() and translation.strip():
-                    languages = (source if side == "source" else target, target)
-                    pairs.append(JudgedPair(other, translation, human, short_name(path), languages, side))
-        if not pairs:
-            raise InputError(f"{path}: holds no judged translation")
-        if standardise:
-            values = np.array([pair.human for pair in pairs])
-            if not values.std() > 0:
-                raise InputError(f"{path}: all judgements are equal; leave out standardise, or the file")
-            values = (values - values.mean()) / values.std()
-            pairs = [pair._replace(human=float(value)) for pair, value in zip(pairs, values, strict=True)]
-        found += pairs
-    return found
-
-
-def split(pairs: Sequence[JudgedPair], per_mille: int) -> tuple[list[JudgedPair], list[JudgedPair]]:
-    """Rows to train on and rows for validation, which share no text (`text_key`) to compare translations with."""
-    parts: tuple[list[JudgedPair], list[JudgedPair]] = ([], [])
-    for pair in pairs:
-        parts[held_back(text_key(pair.other), per_mille)].append(pair)
-    if not parts[0] or len(parts[1]) < 2:
-        few = f"{len(pairs)} judged translations are too few to train on and to hold some back"
-        raise InputError(f"{few}; pass more, or a file with --valid")
-    return parts
-
-
-def without(pairs: Iterable[JudgedPair], valid: Iterable[JudgedPair]) -> list[JudgedPair]:
-    """The rows whose text to compare with does not occur in the validation; InputError if none is left."""
-    keys = {text_key(pair.other) for pair in valid}
-    kept = [pair for pair in pairs if text_key(pair.other) not in keys]
-    if not kept:
-        raise InputError("--judged: all rows compare with a text of --valid; nothing is left to train on")
-    return kept
 
 
 def _agreement(scores: np.ndarray, pairs: Sequence[JudgedPair]) -> dict[str, float]:

@@ -263,8 +263,9 @@ def trainer_settings(
     """The `TrainingArguments` of a run, or of a class that a trainer asks for instead.
 
     The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a
-    run does not depend on its length. A config with `epochs` has whole passes over the `rows` instead, or so many steps
-    as are `planned`: after the share `warmup` of them, the learning rate falls to zero. Of several processes each takes `rows_per_step` in a step.
+    run does not depend on its length. A config with `epochs` has whole passes over the `rows` instead, or as many steps
+    as are `planned`: after the share `warmup` of them, the learning rate falls to zero. Of several processes each takes
+    `rows_per_step` in a step.
     """
     require_extra("train", "training")
     from transformers import TrainingArguments

@@ -167,6 +167,7 @@ class RegressorConfig:
 class CompositionConfig:
     """Network and schedule of an ESIM that is composed by transformer layers."""
 
+    architecture: str = setting("esim", "no other one is composed")
     against: str = setting("source", "compare translations with the source, the reference, or either, each in a row")
     layer: int = setting(4, "the encoder's layer that the network reads")
     begun_from: str = setting("5+6+6", "the encoder's layers from which those of the composition begin")

@@ -1,0 +1,66 @@
+"""``mtmetrics label``: judged rows for a metric without references, made by metrics that have them."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from mtmetrics.cli import options
+from mtmetrics.cli.results import check_folders, opened, print_json
+from mtmetrics.errors import InputError
+
+_OPTIONS: options.Options = {
+    "--data FILE ...!": (
+        "JSON Lines: lp, source, reference, and translation or outputs (an object, system -> translation)"
+    ),
+    "--out FILE!": "judged rows to train on: JSON Lines, .gz to compress; OUT.json beside it says how they were made",
+    "--most N": ("of the different translations of a source draw at most so many", {"type": int}),
+    "--keep": ("which text to compare with goes into the rows", ("source", "reference", "both")),
+    "--failures N": ("add so many outputs that are no translations, with low labels", {"type": int, "default": 0}),
+    "--seed N": ("of everything random", 1),
+    "--overwrite": "replace a file of that name",
+}
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "label",
+        help="have metrics with references judge translations, to train one without",
+        description="Scores translations against their references, and writes the scores, standardised within each "
+        "language pair, as judgements for 'train regressor'. Several metrics are averaged. Without --metric, "
+        "judgements that the rows hold are standardised. Prints what it wrote as JSON.",
+    )
+    options.add_options(parser.add_argument_group("rows"), _OPTIONS)
+    text = "a teacher, such as bilstm:mini; repeatable"
+    metric: options.Options = {"--metric NAME[:PRESET[:OPTION=VALUE,...]]": (text, {"action": "append", "default": []})}
+    options.add_options(parser.add_argument_group("metric"), metric)
+    options.add_model_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    from mtmetrics.evaluation.labels import failures, labelled, read_outputs
+    from mtmetrics.evaluation.run import MetricSpec
+
+    beside = f"{args.out}.json"
+    if Path(args.out).exists() and not args.overwrite:
+        raise InputError(f"--out {args.out}: exists already; pass --overwrite or another name")
+    for name, value, least in (("most", args.most, 1), ("failures", args.failures, 0)):
+        if value is not None and value < least:
+            raise InputError(f"--{name} {value}: must be at least {least}")
+    check_folders(args.out, option="--out ")
+    metrics = [MetricSpec.parse(text).filled(None, {}) for text in args.metric]
+    outputs = read_outputs(args.data, args.most, args.seed)
+    labels, signatures = labelled(outputs, metrics, options.model_pool(args))
+    rows = [*zip(outputs, labels.tolist(), strict=True), *failures(outputs, args.failures, args.seed)]
+    kept = ("source", "reference") if args.keep == "both" else (args.keep,)
+    with opened(args.out) as stream:
+        for output, label in rows:
+            texts = {name: getattr(output, name) for name in (*kept, "translation")}
+            row = {"lp": output.pair, **texts, "system": output.system, "human": round(label, 6)}
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+    counts = {"translations": len(outputs), "failures": len(rows) - len(outputs)}
+    made = {"teachers": signatures, **counts, "most": args.most, "seed": args.seed}
+    with opened(beside) as stream:
+        stream.write(json.dumps(made, indent=1) + "\n")
+    print_json({"file": args.out, **made})

@@ -1,0 +1,95 @@
+"""Judged translations as regressors learn from them: read, split so that no text is on both sides, and counted."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mtmetrics.errors import InputError
+from mtmetrics.evaluation.readers import jsonl_rows
+from mtmetrics.inputs import language_pair
+from mtmetrics.training.corpus import held_back, short_name, text_key
+
+
+class JudgedPair(NamedTuple):
+    """A translation, the reference or source that it is compared with, how people judged it, its file, the languages of
+    the two texts, where the row has a language pair, and which of the two the other text is."""
+
+    other: str
+    translation: str
+    human: float
+    group: str
+    languages: tuple[str | None, str | None] = (None, None)
+    against: str = "reference"
+
+
+def pair_texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
+    return list(zip((pair.other, pair.translation), pair.languages, strict=True))
+
+
+def counts(train: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str, dict[str, int]]:
+    """How many rows of each file are trained on and validated with."""
+    parts = {"train": train, "validation": valid}
+    return {name: dict(Counter(pair.group for pair in pairs)) for name, pairs in parts.items()}
+
+
+def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
+    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line; rows with a blank text or without a
+    judgement are left out.
+
+    The names of the fields are in `mtmetrics.evaluation.readers.FIELDS`; `against` is ``"reference"``, ``"source"``, or
+    ``"either"``: then a row is read once for each of the two that it has. With `standardise`, the judgements of each
+    file get mean 0 and deviation 1.
+    """
+    if not paths:
+        raise InputError("no judged translations were given; pass at least one file with --judged")
+    found: list[JudgedPair] = []
+    for path in paths:
+        pairs = []
+        for row in jsonl_rows(path):
+            if row.null("human"):
+                continue
+            translation, human = row.text(row.required("translation")), row.number(row.required("human"))
+            sides = ("source", "reference") if against == "either" else (against,)
+            source, target = None, None
+            if row.name("lp") is not None:
+                source, target = language_pair(row.checked_pair(row.text(row.required("lp"))))
+            for side in sides:
+                if against == "either" and (row.null(side) or row.name(side) is None):
+                    continue
+                other = row.text(row.required(side))
+                if other.strip() and translation.strip():
+                    languages = (source if side == "source" else target, target)
+                    pairs.append(JudgedPair(other, translation, human, short_name(path), languages, side))
+        if not pairs:
+            raise InputError(f"{path}: holds no judged translation")
+        if standardise:
+            values = np.array([pair.human for pair in pairs])
+            if not values.std() > 0:
+                raise InputError(f"{path}: all judgements are equal; leave out standardise, or the file")
+            values = (values - values.mean()) / values.std()
+            pairs = [pair._replace(human=float(value)) for pair, value in zip(pairs, values, strict=True)]
+        found += pairs
+    return found
+
+
+def split(pairs: Sequence[JudgedPair], per_mille: int) -> tuple[list[JudgedPair], list[JudgedPair]]:
+    """Rows to train on and rows for validation, which share no text (`text_key`) to compare translations with."""
+    parts: tuple[list[JudgedPair], list[JudgedPair]] = ([], [])
+    for pair in pairs:
+        parts[held_back(text_key(pair.other), per_mille)].append(pair)
+    if not parts[0] or len(parts[1]) < 2:
+        few = f"{len(pairs)} judged translations are too few to train on and to hold some back"
+        raise InputError(f"{few}; pass more, or a file with --valid")
+    return parts
+
+
+def without(pairs: Iterable[JudgedPair], valid: Iterable[JudgedPair]) -> list[JudgedPair]:
+    """The rows whose text to compare with does not occur in the validation; InputError if none is left."""
+    keys = {text_key(pair.other) for pair in valid}
+    kept = [pair for pair in pairs if text_key(pair.other) not in keys]
+    if not kept:
+        raise InputError("--judged: all rows compare with a text of --valid; nothing is left to train on")
+    return kept
