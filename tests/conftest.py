@@ -119,8 +119,8 @@ def tiny_preset(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, ti
     """A preset folder for XMoverScore with the tiny models, and CLP maps for de-en and fi-en."""
     import numpy as np
 
-    from mtmetrics.maps.files import map_file_name
-    from mtmetrics.maps.remapping import Remapping
+    from mtmetrics.matching.remapping import Remapping
+    from mtmetrics.matching.remapping_files import map_file_name
     from mtmetrics.models.token_encoder import TokenEncoder
 
     folder = tmp_path_factory.mktemp("tiny-preset")

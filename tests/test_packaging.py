@@ -97,7 +97,7 @@ def test_constraints_pin_the_exact_torch() -> None:
 
 
 def test_versions_agree() -> None:
-    assert importlib.metadata.version("mtmetrics") == mtmetrics.__version__
+    assert importlib.metadata.version("mtmetrics") == mtmetrics._version.__version__
 
 
 def test_metric_folders() -> None:

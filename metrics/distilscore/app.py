@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from mtmetrics.integrations.demo import build_demo
-from mtmetrics.integrations.page.theme import serve
+from mtmetrics.page.metric_demo import build_demo
+from mtmetrics.page.theme import serve
 
 if TYPE_CHECKING:
     import gradio

@@ -8,8 +8,8 @@ import pytest
 
 from mtmetrics.artifacts import catalog as module
 from mtmetrics.artifacts.catalog import CatalogEntry, Origin, catalog, entry_toml, update_catalog, verify
-from mtmetrics.artifacts.files import sha256_file
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.io.atomic import sha256_file
 from mtmetrics.layout import bundled_artifacts
 
 WEIGHTS = {"mini-encoder": 56_000_000, "mini-lm-en": 8_000_000, "mini-mbart-de-en": 19_000_000}

@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import fmean
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.figures import save_figure
-from mtmetrics.evaluation.plots import draw_curves
-from mtmetrics.textio import iter_jsonl
+from mtmetrics.io.lines import iter_jsonl
+from mtmetrics.reports.figures import save_figure
+from mtmetrics.reports.plots import draw_curves
 from mtmetrics.training.regressor import train_regressor
 from mtmetrics.training.run import Run
 from mtmetrics.training.settings import RegressorConfig

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.catalog import catalog, update_catalog
-from mtmetrics.artifacts.files import sha256_file, write_atomic
 from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.evaluation.correlation import Correlation, pearson
-from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.evaluation.run import SCORE, MetricSpec, score_together
-from mtmetrics.evaluation.table_styles import Marked, markdown, rounded
+from mtmetrics.io.atomic import sha256_file, write_atomic
+from mtmetrics.judgements.judged import read_judged_segments
 from mtmetrics.layout import bundled_artifacts, metric_scripts
-from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.reports.metric_runs import SCORE, MetricSpec, score_together
+from mtmetrics.reports.styles import Marked, markdown, rounded
+from mtmetrics.statistics.correlation import Correlation, pearson
 
 TABLES, RESULTS = "tables.toml", "results.json"
 # Files that tables name together; paths start at the root of the data.

@@ -22,15 +22,15 @@ import numpy as np
 from measure import Report, alternating, machine, options
 
 from mtmetrics.artifacts.models import model_folder
-from mtmetrics.choosing.filter import CHECKS, Checks, scan
+from mtmetrics.checks import language_pair
 from mtmetrics.choosing.mixture import Mixture, load_scorers
-from mtmetrics.choosing.rerank import NBest, Reranker
-from mtmetrics.evaluation.run import MetricSpec
-from mtmetrics.evaluation.table_styles import STYLES
-from mtmetrics.inputs import language_pair
+from mtmetrics.choosing.parallel_text import CHECKS, Checks, scan
+from mtmetrics.choosing.reranking import NBest, Reranker
 from mtmetrics.integrations.generation import generate
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import open_mbart
-from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.reports.styles import STYLES
 from mtmetrics.scorers.registry import load_scorer
 
 _FILTERED = ("de-en", "ne-en", "si-en")

@@ -18,10 +18,10 @@ from contenders import PublishedDesign
 from measure import Report, alternating, machine, options
 from workload import build_encoder, judged_or_made, made_pairs
 
+from mtmetrics.io.lines import iter_jsonl
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
-from mtmetrics.textio import iter_jsonl
 
 _LAYERS, _WIDTH, _HEADS, _LAYER = 12, 384, 12, 9
 _SHARED_SOURCES = 150

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtmetrics.evaluation.readers import jsonl_rows
-from mtmetrics.evaluation.run import MetricSpec
-from mtmetrics.evaluation.table_styles import STYLES
-from mtmetrics.matching.faults import LEVELS, word_faults, word_spans
-from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.judgements.readers import jsonl_rows
+from mtmetrics.matching.word_errors import LEVELS, word_faults, word_spans
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.reports.styles import STYLES
 
 METRICS = ("xmoverscore:mini", "sentsim:mini:setting=src-mt", "bertr:mini:against=source")
 _SHORTEST = 4  # letters of a word that is replaced

@@ -15,15 +15,16 @@ from unittest import mock
 import numpy as np
 from memory_probe import peak_mib
 
+from mtmetrics.checks import language_pair
 from mtmetrics.cli.main import return_large_blocks
-from mtmetrics.inputs import language_pair
-from mtmetrics.maps.remapping import Remapping
-from mtmetrics.mining import neighbours, words
+from mtmetrics.io.lines import iter_lines
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.mining import neighbours
+from mtmetrics.mining import word_level as words
 from mtmetrics.mining.neighbours import Index, nearest
 from mtmetrics.mining.sides import encode_side
-from mtmetrics.mining.words import closest, mine_words
+from mtmetrics.mining.word_level import closest, mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.textio import iter_lines
 
 
 @dataclasses.dataclass

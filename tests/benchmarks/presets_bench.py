@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 from measure import Report, alternating, machine, options
 
-from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.evaluation.run import MetricSpec
+from mtmetrics.judgements.judged import read_judged_segments
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.pool import ModelPool
 
 PRESETS = (
     "xmoverscore:mini",

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from measure import Report, alternating, machine, options
 
-from mtmetrics.evaluation.data import read_judged_segments
+from mtmetrics.judgements.judged import read_judged_segments
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 
 

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 from measure import Report, alternating, machine, options
 
-from mtmetrics.evaluation.correlation import COEFFICIENTS, soft_pairwise_accuracy, tie_calibrated_accuracy
-from mtmetrics.evaluation.significance import (
+from mtmetrics.statistics.correlation import COEFFICIENTS, soft_pairwise_accuracy, tie_calibrated_accuracy
+from mtmetrics.statistics.significance import (
     CorrelationInterval,
     bootstrap_correlation,
     paired_bootstrap,

@@ -10,9 +10,9 @@ import pytest
 from helpers import write
 
 import mtmetrics.artifacts.catalog
-from mtmetrics.artifacts.files import sha256_file
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.io.atomic import sha256_file
+from mtmetrics.models.pool import ModelPool
 
 SHOWING = [path for path in cards.cards() if cards.tables_in(path.read_text(encoding="utf-8"))]
 TABLES = """

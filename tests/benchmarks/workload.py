@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.evaluation.data import read_judged_segments
+from mtmetrics.judgements.judged import read_judged_segments
 
 PAIRS = 560
 _ONSETS = ("b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "st", "tr", "kl", "sch")

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from helpers import refused, write
 
-from mtmetrics import __version__, layout
+from mtmetrics import layout
+from mtmetrics._version import __version__
 from mtmetrics.artifacts import presets
 from mtmetrics.artifacts.catalog import CatalogEntry, entry_toml
 from mtmetrics.errors import install_command
-from mtmetrics.integrations.install import install
-from mtmetrics.maps.remapping import Remapping
+from mtmetrics.integrations.registration import install
+from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.registry import METRICS
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from helpers import refused
 
-from mtmetrics.evaluation.wmt_folder import EvalSet
+from mtmetrics.judgements.wmt_folder import EvalSet
 
 FILES = {"a.tsv": b"lp\tsource\ttranslation\thuman\n", "b.tsv": b"lp\tsource\ttranslation\thuman\nde-en\ta\tb\t1\n"}
 SUMS = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
@@ -27,7 +27,7 @@ def served(origin, tmp_path, monkeypatch):
     known = f'"a.tsv" = {{ url = "{origin.url}/c0ffee/a.tsv", sha256 = "{SUMS["a.tsv"]}" }}\n'
     unknown = f'"b.tsv" = {{ url = "{origin.url}/c0ffee/b.tsv" }}\n'
     path.write_text(f'[small]\nwhat = "two files"\nlicence = "CC0"\n[small.files]\n{known}{unknown}')
-    monkeypatch.setattr("mtmetrics.evaluation.datasets.REGISTRY", path)
+    monkeypatch.setattr("mtmetrics.judgements.public_sets.REGISTRY", path)
     monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
     return origin
 

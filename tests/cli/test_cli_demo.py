@@ -15,7 +15,7 @@ def test_the_app_is_served_until_it_ends(mtmetrics, monkeypatch):
         calls.append((app.title, port))
         app.local_url, app.block_thread = "http://127.0.0.1:7000/", lambda: calls.append("blocked")
 
-    monkeypatch.setattr("mtmetrics.integrations.page.theme.serve", serve)
+    monkeypatch.setattr("mtmetrics.page.theme.serve", serve)
     assert mtmetrics("demo", "xmoverscore", "--port", "7000") == (0, "http://127.0.0.1:7000/\n", "")
     assert mtmetrics("demo") == (0, "http://127.0.0.1:7000/\n", "")
     assert calls == [("XMoverScore", 7000), "blocked", ("mtmetrics: compare", None), "blocked"]

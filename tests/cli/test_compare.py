@@ -9,10 +9,10 @@ import pytest
 from helpers import note_loads, refused, write, write_jsonl
 
 from mtmetrics.cli.main import build_parser
-from mtmetrics.evaluation.compare import CORRECTIONS, PAIRED_TESTS, compare_systems
-from mtmetrics.evaluation.significance import SEED
-from mtmetrics.evaluation.table_styles import STYLES
+from mtmetrics.reports.comparison import CORRECTIONS, PAIRED_TESTS, compare_systems
+from mtmetrics.reports.styles import STYLES
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.statistics.significance import SEED
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze.", "Ein Baum steht dort."]
 OUTPUTS = {

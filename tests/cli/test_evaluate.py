@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from helpers import note_loads, refused, write, write_jsonl
 
-import mtmetrics.evaluation.run
+import mtmetrics.reports.metric_runs
 from mtmetrics.cli.main import main
-from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.statistics.correlation import pearson
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe zwei rote Autos.", "Wer hat das gesagt?", "Nein."]
 PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see red cars.", "who said that?", "the house is red."]
@@ -108,7 +108,7 @@ def test_layers(evaluate, preset, data, tmp_path):
 
 @pytest.mark.parametrize("changes", [{"human": float("nan")}, {"source": 3}, {"lp": "german"}])
 def test_a_bad_row_in_the_last_file_stops_before_anything_is_scored(evaluate, data, monkeypatch, changes):
-    monkeypatch.setattr(mtmetrics.evaluation.run, "load_scorer", lambda *_, **__: pytest.fail("scoring began"))
+    monkeypatch.setattr(mtmetrics.reports.metric_runs, "load_scorer", lambda *_, **__: pytest.fail("scoring began"))
     result = evaluate("--data", data(), data("bad.jsonl", **changes))
     refused(result, f"bad.jsonl, line 5, field '{next(iter(changes))}'")
 

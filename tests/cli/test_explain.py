@@ -11,7 +11,7 @@ import pytest
 from helpers import write
 
 from mtmetrics.errors import install_command
-from mtmetrics.matching.faults import faults_as_dicts
+from mtmetrics.matching.word_errors import faults_as_dicts
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", " ", "der Hund schläft"]
@@ -206,7 +206,7 @@ def test_the_ending_of_a_file_is_its_format(call, tmp_path, segments, drawn):
 @pytest.mark.parametrize(("no_color", "mark"), [(False, "\x1b[97;41mcat\x1b[0m"), (True, "[[cat]]")])
 def test_text_marks_the_words_at_fault(call, monkeypatch, no_color, mark):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("mtmetrics.matching.faults.level", lambda severity: 2)
+    monkeypatch.setattr("mtmetrics.matching.word_errors.level", lambda severity: 2)
     monkeypatch.delenv("NO_COLOR", raising=False)
     if no_color:
         monkeypatch.setenv("NO_COLOR", "1")

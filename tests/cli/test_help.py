@@ -10,7 +10,7 @@ from helpers import refused, write
 
 from mtmetrics.cli.main import EXAMPLES, build_parser, leaves, main
 from mtmetrics.cli.options import add_metric_options, metric_specs
-from mtmetrics.evaluation.run import MetricSpec
+from mtmetrics.reports.metric_runs import MetricSpec
 
 
 @pytest.fixture(scope="module")

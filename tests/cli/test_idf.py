@@ -8,7 +8,7 @@ import pytest
 from helpers import refused, write
 
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.models.words import TokenWeights
+from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers.registry import load_scorer
 
 

@@ -14,7 +14,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def outputs(tmp_path: Path) -> Path:
     """Three sources of two pairs with the outputs of three systems, two of which agree once."""
-    words = "the house is small and the dog sleeps".split()
+    words = ["the", "house", "is", "small", "and", "the", "dog", "sleeps"]
     rows = []
     for number in range(6):
         reference = " ".join(words[: 3 + number % 4])

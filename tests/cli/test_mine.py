@@ -8,11 +8,12 @@ import pytest
 
 from mtmetrics.cli import mine
 from mtmetrics.cli.main import main
-from mtmetrics.maps.files import map_file_name, map_meta
-from mtmetrics.maps.remapping import Remapping
-from mtmetrics.mining import sides, words
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import map_file_name, map_meta
+from mtmetrics.mining import sides
+from mtmetrics.mining import word_level as words
 from mtmetrics.mining.sides import encode_side
-from mtmetrics.mining.words import mine_words
+from mtmetrics.mining.word_level import mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import read_pairs
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from helpers import refused, write, write_jsonl
 
-import mtmetrics.evaluation.plots as plots
-from mtmetrics.evaluation.correlation import pearson
+import mtmetrics.reports.plots as plots
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.statistics.correlation import pearson
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe die Katze.", "Ein Baum.", "Nein."]
 PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see a cat.", "a tree stands", "the house is large."]

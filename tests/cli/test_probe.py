@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from helpers import refused, write
 
-from mtmetrics.evaluation.probes import random_order
+from mtmetrics.probes.probing import random_order
 from mtmetrics.scorers.registry import load_scorer
 
 SOURCES = ["das haus ist klein", "der hund schläft nicht", "ich sehe die katze", "ein baum steht dort"]
@@ -65,7 +65,7 @@ def test_words_of_parallel_text_translate_too(probe, files, tiny_encoder, monkey
         asked.append((pairs[0], aligner.name))
         return [("das", "the"), ("das", "that"), ("das", "that"), ("ist", "is")]
 
-    monkeypatch.setattr("mtmetrics.mining.words.words_from_sentences", align)
+    monkeypatch.setattr("mtmetrics.mining.word_level.words_from_sentences", align)
     words = ("--parallel", files["parallel.jsonl"], "--aligner", str(tiny_encoder))
     mined, both = (
         json.loads(probe("preference", files["rows.tsv"], *words, *more)[1])

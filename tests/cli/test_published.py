@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from helpers import refused, write
 
-from mtmetrics.artifacts.files import git_blob_sha1
 from mtmetrics.errors import ArtifactError
-from mtmetrics.maps.files import load_map
-from mtmetrics.maps.remapping import Remapping
+from mtmetrics.io.atomic import git_blob_sha1
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.models.token_encoder import TokenEncoder
 
 NAME = "xmoverscore-published"

@@ -9,9 +9,9 @@ import pytest
 from helpers import refused, write, write_jsonl
 
 from mtmetrics.errors import ArtifactError
-from mtmetrics.maps.files import load_map
-from mtmetrics.maps.remapping import Remapping
-from mtmetrics.mining.words import vectors_from_sentences, vectors_from_words
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import load_map
+from mtmetrics.mining.word_level import vectors_from_sentences, vectors_from_words
 from mtmetrics.models.token_encoder import TokenEncoder
 
 PAIRS = [("das haus ist klein", "the house is small"), ("ich sehe die katze", "i see the cat")]

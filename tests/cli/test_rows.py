@@ -11,8 +11,8 @@ import pytest
 from helpers import refused, write, write_jsonl
 from pyarrow import parquet
 
-from mtmetrics.cli.io import input_rows
 from mtmetrics.cli.options import add_metric_options, add_row_options
+from mtmetrics.cli.rows import input_rows
 from mtmetrics.errors import InputError
 
 

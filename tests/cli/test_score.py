@@ -13,11 +13,11 @@ from helpers import refused, write, write_jsonl
 from pyarrow import parquet
 
 from mtmetrics.cli import options
-from mtmetrics.cli.results import FORMATS
-from mtmetrics.evaluation.significance import bootstrap_interval
+from mtmetrics.cli.output import FORMATS
 from mtmetrics.models.runner import tell
 from mtmetrics.scorers.base import CHUNK_LINES, ChunkScores, MetricResult, Scorer
 from mtmetrics.scorers.xmoverscore import XMoverScore
+from mtmetrics.statistics.significance import bootstrap_interval
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze"]
 PREDICTIONS = ["the house is small.", "i see the cat"]
@@ -173,7 +173,9 @@ def test_a_long_file_is_not_kept(score: Score, monkeypatch: pytest.MonkeyPatch) 
         return [ChunkScores(values, {"mover": values, "lm": values}, nothing, nothing)]
 
     lines = 20 * CHUNK_LINES
-    monkeypatch.setattr("mtmetrics.textio.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines)))
+    monkeypatch.setattr(
+        "mtmetrics.io.lines.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines))
+    )
     monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._score_chunk", chunk)
     assert score("rows.tsv", "--out", "scores.parquet")[0] == 0
     assert parquet.read_metadata("scores.parquet").num_rows == lines

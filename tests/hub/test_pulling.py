@@ -16,7 +16,7 @@ import os, socket, sys
 from pathlib import Path
 import mtmetrics.layout
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.scorers.preset_tables import ModelPool
 
 def show(place, **options):
     scorer = load_scorer("xmoverscore", preset="mini", lang_pair="de-en", pool=ModelPool(device="cpu", **options))
@@ -129,7 +129,7 @@ from transformers import AutoModel, AutoTokenizer
 from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import ArtifactError
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.networks import Regressor
+from mtmetrics.models.networks import Regressor
 from mtmetrics.scorers.registry import load_scorer
 
 def same(one, other):

@@ -5,7 +5,7 @@ import pytest
 
 from mtmetrics.matching.plan import Units, attention_plan, greedy_plan, ngram_units, word_plan
 from mtmetrics.matching.transport import optimal_flow
-from mtmetrics.models.words import TextUnits, spans_of
+from mtmetrics.models.text_units import TextUnits, spans_of
 
 
 def text(words):

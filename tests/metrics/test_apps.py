@@ -13,11 +13,11 @@ import pytest
 
 import mtmetrics.scorers.base
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.evaluation.run import MetricSpec
-from mtmetrics.integrations.demo import DemoBackend, metric_app
-from mtmetrics.integrations.page.offers import Offer, offers
-from mtmetrics.integrations.page.theme import MAX_FILE, serve
 from mtmetrics.layout import COMPARE, metric_names, metric_scripts
+from mtmetrics.page.metric_demo import DemoBackend, metric_app
+from mtmetrics.page.offers import Offer, offers
+from mtmetrics.page.theme import MAX_FILE, serve
+from mtmetrics.reports.metric_runs import MetricSpec
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 
@@ -194,7 +194,7 @@ def test_the_script_serves_its_page(name, monkeypatch):
         def block_thread(self):
             served.append("blocked")
 
-    monkeypatch.setattr("mtmetrics.integrations.page.theme.serve", lambda app: served.append(app.title) or Served())
+    monkeypatch.setattr("mtmetrics.page.theme.serve", lambda app: served.append(app.title) or Served())
     runpy.run_path(str(metric_scripts() / name / "app.py"), run_name="__main__")
     assert served == ["mtmetrics: compare" if name == COMPARE else metric_app(name).title, "blocked"]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from mtmetrics.integrations.demo import metric_app
-from mtmetrics.integrations.page.app import build_page
-from mtmetrics.integrations.page.texts import example
-from mtmetrics.integrations.page.theme import MAX_FILE, serve
-from mtmetrics.integrations.page.views import shown
-from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.page.app import build_page
+from mtmetrics.page.metric_demo import metric_app
+from mtmetrics.page.texts import example
+from mtmetrics.page.theme import MAX_FILE, serve
+from mtmetrics.page.views import shown
 from mtmetrics.scorers.registry import load_scorer
 
 pytest.importorskip("gradio", reason="needs the extra 'app'")

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import mtmetrics.artifacts.presets as presets
-from mtmetrics.integrations.install import install
+from mtmetrics.integrations.registration import install
 from mtmetrics.layout import metric_names, metric_scripts, source_tree
 from mtmetrics.scorers.registry import METRICS
 

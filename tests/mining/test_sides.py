@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.mining import sentences, sides, words
+from mtmetrics.mining import sentences, sides
+from mtmetrics.mining import word_level as words
 from mtmetrics.mining.neighbours import Index
 from mtmetrics.mining.sentences import ratio_margins
 from mtmetrics.mining.sides import Rows, encode_side
-from mtmetrics.mining.words import find_closest
+from mtmetrics.mining.word_level import find_closest
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 

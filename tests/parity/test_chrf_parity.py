@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.io.lines import iter_jsonl
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.textio import iter_jsonl
+from mtmetrics.statistics.correlation import pearson
 
 FOLDER = Path(os.environ.get("MTMETRICS_DATA") or Path(__file__).parents[3] / "shared" / "data") / "wmt17_seg"
 

@@ -5,7 +5,7 @@ import pytest
 from goldens import LISTED, Case, cases, encoder, run
 
 from mtmetrics.matching.greedy import bertr, bertscore
-from mtmetrics.models.words import TokenWeights
+from mtmetrics.models.token_weights import TokenWeights
 
 TOLERANCE = 1e-5
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from goldens import Case, cases, encoder, run_named
 
-from mtmetrics.mining import words as word_level
+from mtmetrics.mining import word_level
+from mtmetrics.mining.kept_pairs import is_copy
 from mtmetrics.mining.neighbours import Neighbours, VectorDistance, nearest
-from mtmetrics.mining.pairs import is_copy
 from mtmetrics.mining.sentences import Margins, ratio_margins
-from mtmetrics.mining.words import closest
+from mtmetrics.mining.word_level import closest
 
 DISTANCES, SCORES, CLOSE = 1e-4, 1e-4, 1e-5
 

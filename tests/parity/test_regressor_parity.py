@@ -6,9 +6,9 @@ import torch
 from goldens import Case, cases, first_number, run
 from safetensors.torch import load_file
 
+from mtmetrics.models.networks import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import LearnedScore
-from mtmetrics.scorers.networks import Regressor
 
 # Names of the published classes, and ours.
 NAMES = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from goldens import Case, cases, encoder, language_model, run
 
-from mtmetrics.maps.remapping import Remapping
+from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.translator import Frame, Translator, generation, target_frame
 from mtmetrics.scorers.uscore import UScore
 from mtmetrics.scorers.xmoverscore import XMoverScore

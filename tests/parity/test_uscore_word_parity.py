@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from goldens import Case, archives, cases, count, encoder, language_model, run_named, weighted
 
-from mtmetrics.maps.remapping import Remapping, fit_clp, fit_umd
 from mtmetrics.matching.align import align_words, word_pair_vectors
+from mtmetrics.matching.remapping import Remapping, fit_clp, fit_umd
 from mtmetrics.matching.transport import RoundedPartialTransport, optimal_flow, word_mover_distances
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.scorers.xmoverscore import XMoverScore

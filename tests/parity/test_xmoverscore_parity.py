@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from goldens import LISTED, Case, cases, encoder, first_number, language_model, listed_items, run, weighted
 
-from mtmetrics.maps.remapping import Remapping
+from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.language_model import length_normalised
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.networks import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import LearnedScore, pair_features
-from mtmetrics.scorers.networks import Regressor
 from mtmetrics.scorers.registry import load_scorer
 
 REFERENCES = ["the house is small", "i see a dog", "the cat sleeps", "a tree stands there"]

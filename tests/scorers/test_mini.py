@@ -3,9 +3,9 @@
 import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.sentsim import SentSim
 from mtmetrics.scorers.xmoverscore import XMoverScore

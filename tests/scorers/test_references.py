@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.greedy import bertscore
+from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import Scorer

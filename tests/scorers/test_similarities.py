@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.maps.files import map_file_name, map_meta
-from mtmetrics.maps.remapping import Remapping
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import map_file_name, map_meta
 from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.static_vectors import StaticVectors
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!"]

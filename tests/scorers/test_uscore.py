@@ -10,14 +10,14 @@ import pytest
 import mtmetrics
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.maps.files import map_file_name, map_meta
-from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.pairs import cosines
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import map_file_name, map_meta
 from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
-from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights
 from mtmetrics.scorers.xmoverscore import XMoverScore

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.maps.files import map_file_name, map_meta
-from mtmetrics.maps.remapping import Remapping
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import map_file_name, map_meta
 from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.models.words import TokenWeights
+from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers.base import CHUNK_LINES
-from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 

@@ -13,9 +13,9 @@ from toys import equal_weights, record_of
 
 from mtmetrics.cli.main import main
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.correlation import pearson
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training import regressor_loop
 from mtmetrics.training.regressor import (
     JudgedPair,

@@ -14,7 +14,7 @@ from toys import CONFIGS, interrupted, record_of
 
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.evaluation.data import read_judged_segments
+from mtmetrics.judgements.judged import read_judged_segments
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training import sentence

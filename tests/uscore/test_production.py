@@ -20,15 +20,16 @@ from transformers import AutoTokenizer
 from mtmetrics.artifacts.cards import check_model_card
 from mtmetrics.artifacts.convert import convert_model
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.maps.files import load_map
+from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.mining.sides import encode_side
-from mtmetrics.mining.words import mine_words
+from mtmetrics.mining.word_level import mine_words
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
-from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.training.run import Run
-from mtmetrics.uscore import UScoreConfig, production, report
+from mtmetrics.uscore import UScoreConfig, production
+from mtmetrics.uscore import production_report as report
 from mtmetrics.uscore.production import Material, produce_uscore
 
 pytest.importorskip("faiss", reason="needs the extra 'mining'")

@@ -7,10 +7,11 @@ of one's own. Everything is imported when it is first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics._version import __version__
+
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
 
-__version__ = "1.1.0"
 # Name -> the module that it is imported from.
 _PUBLIC = {
     **dict.fromkeys(["ArtifactError", "InputError", "MTMetricsError", "MissingExtraError"], "mtmetrics.errors"),
@@ -18,10 +19,10 @@ _PUBLIC = {
     "BERTR": "mtmetrics.scorers.bertr",
     **dict.fromkeys(["BiLSTM", "BiLSTMAttention", "ESIM"], "mtmetrics.scorers.learned"),
     "DistilScore": "mtmetrics.scorers.distilscore",
-    "MetricModule": "mtmetrics.integrations.evaluate",
+    "MetricModule": "mtmetrics.integrations.metric_module",
     "MetricResult": "mtmetrics.scorers.base",
-    "Remapping": "mtmetrics.maps.remapping",
-    "Reranker": "mtmetrics.choosing.rerank",
+    "Remapping": "mtmetrics.matching.remapping",
+    "Reranker": "mtmetrics.choosing.reranking",
     "SentSim": "mtmetrics.scorers.sentsim",
     "TokenEncoder": "mtmetrics.models.token_encoder",
     "UScore": "mtmetrics.scorers.uscore",
@@ -29,7 +30,7 @@ _PUBLIC = {
     "generate": "mtmetrics.integrations.generation",
     "make_compute_metrics": "mtmetrics.integrations.trainer",
     "metric_path": "mtmetrics.layout",
-    "rerank": "mtmetrics.choosing.rerank",
+    "rerank": "mtmetrics.choosing.reranking",
 }
 
 __all__ = ["__version__", "load", *_PUBLIC]
@@ -45,7 +46,7 @@ def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
             ``"mini"`` of UScore and the learned metrics, whose models were not published.
         **options: `lang_pair` and whatever else ``from_preset`` of the metric's class takes; and how models are run:
             `device`, `dtype`, `batch_tokens`, `embedding_cache` and `local_files_only`, see
-            `mtmetrics.scorers.pool.ModelPool`.
+            `mtmetrics.models.pool.ModelPool`.
 
     Returns:
         A scorer, whose ``score(sources, predictions)``, or ``score(references, predictions)``, gives a `MetricResult`.
@@ -66,7 +67,7 @@ def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
     """
     import inspect
 
-    from mtmetrics.scorers.pool import ModelPool
+    from mtmetrics.models.pool import ModelPool
     from mtmetrics.scorers.registry import load_scorer
 
     of_models = [name for name in inspect.signature(ModelPool).parameters if name in options]

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.files import git_blob_file, new_folder, sha256_file, sha256_unchanged, write_atomic
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
+from mtmetrics.io.atomic import git_blob_file, new_folder, sha256_file, sha256_unchanged, write_atomic
 from mtmetrics.layout import bundled_artifacts
 
 FOLDER_VARIABLE = "MTMETRICS_ARTIFACTS"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder
-from mtmetrics.artifacts.files import new_folder, sha256_file
 from mtmetrics.artifacts.models import MODEL_FILES, model_label
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.io.atomic import new_folder, sha256_file
 
 if TYPE_CHECKING:
     import torch

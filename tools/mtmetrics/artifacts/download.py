@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mtmetrics.artifacts.files import atomic_path, git_blob_sha1
 from mtmetrics.errors import ArtifactError
+from mtmetrics.io.atomic import atomic_path, git_blob_sha1
 
 if TYPE_CHECKING:
     import httpx2

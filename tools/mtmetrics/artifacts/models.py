@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder, places_in_words
-from mtmetrics.artifacts.files import sha256_unchanged
 from mtmetrics.errors import ArtifactError
+from mtmetrics.io.atomic import sha256_unchanged
 
 if TYPE_CHECKING:
     import torch

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from packaging.version import InvalidVersion, Version
 
-from mtmetrics import __version__
+from mtmetrics._version import __version__
 from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog, hub_errors
-from mtmetrics.artifacts.files import git_blob_file, sha256_unchanged
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
+from mtmetrics.io.atomic import git_blob_file, sha256_unchanged
 from mtmetrics.layout import bundled_artifacts, source_tree, space_folder
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from mtmetrics.checks import InputReport, number
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.run import MetricSpec
-from mtmetrics.inputs import InputReport, number
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.pool import ModelPool
 from mtmetrics.scorers.registry import find_metric
 
 

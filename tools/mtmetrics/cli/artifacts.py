@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, hub_source, pull, update_catalog, verify
-from mtmetrics.artifacts.files import make_folder
+from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
-from mtmetrics.cli.results import print_json, print_table
+from mtmetrics.cli.output import print_json, print_table
 from mtmetrics.cli.space import add_push_options, pushed
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import language_pair
+from mtmetrics.io.atomic import make_folder
 from mtmetrics.layout import bundled_artifacts, source_tree
 
 if TYPE_CHECKING:
-    from mtmetrics.maps.files import PublishedMap
-    from mtmetrics.maps.remapping import Remapping
+    from mtmetrics.matching.remapping import Remapping
+    from mtmetrics.matching.remapping_files import PublishedMap
 
 
 def add_parser(subparsers: Any) -> None:
@@ -116,7 +116,7 @@ def _pull(name: str, namespace: str | None, out: Path | None) -> dict[str, Any]:
 
 
 def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
-    from mtmetrics.maps.files import published_maps
+    from mtmetrics.matching.remapping_files import published_maps
 
     maps = list(published_maps(entry).values())
     known = sorted({item.lang_pair for item in maps})
@@ -128,7 +128,7 @@ def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
 
 def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None) -> dict[str, Any]:
     from mtmetrics.artifacts.download import http_client, is_offline
-    from mtmetrics.maps.files import cache_folder, layered_file
+    from mtmetrics.matching.remapping_files import cache_folder, layered_file
 
     folder = out or cache_folder(entry)
     files = {layered_file(folder, item): item for item in maps}
@@ -151,7 +151,7 @@ def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None
 
 def run_import(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, model_size
-    from mtmetrics.maps.files import import_map, map_file_name
+    from mtmetrics.matching.remapping_files import import_map, map_file_name
 
     given = {name: str(value) for name in ("lp", "layer") if (value := getattr(args, name)) is not None}
     if args.lp is not None:

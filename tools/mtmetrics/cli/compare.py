@@ -4,8 +4,8 @@ import argparse
 from typing import Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.io import read_systems
-from mtmetrics.cli.results import TABLE_FORMATS, pick_format, print_text
+from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_text
+from mtmetrics.cli.rows import read_systems
 from mtmetrics.errors import InputError
 
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     if len(systems) < 2:
         only = f"only one system ({', '.join(systems)})"
         raise InputError(f"{only}: pass -t with a file for each; for one system: mtmetrics score")
-    from mtmetrics.evaluation.compare import check_resampling, compare_systems, render_comparison
+    from mtmetrics.reports.comparison import check_resampling, compare_systems, render_comparison
 
     resampling = {"correction": args.correction, "resamples": args.resamples, "seed": args.seed}
     check_resampling(len(systems), **resampling)

@@ -4,13 +4,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.checks import choice, warn
 from mtmetrics.cli import options
-from mtmetrics.cli.results import print_json, print_table
+from mtmetrics.cli.output import print_json, print_table
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import choice, warn
 
 if TYPE_CHECKING:
-    from mtmetrics.evaluation.wmt_folder import EvalSet
+    from mtmetrics.judgements.wmt_folder import EvalSet
 _SCORE: options.Options = {
     "--name NAME!": "what mt-metrics-eval shall call the metric",
     "--lp XX-YY ...": ("only these language pairs (default: all)", {"dest": "pairs"}),
@@ -53,7 +53,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_list(args: argparse.Namespace) -> None:
-    from mtmetrics.evaluation.datasets import datasets
+    from mtmetrics.judgements.public_sets import datasets
 
     rows = []
     for dataset in datasets().values():
@@ -70,7 +70,7 @@ def run_list(args: argparse.Namespace) -> None:
 
 
 def run_pull(args: argparse.Namespace) -> None:
-    from mtmetrics.evaluation.datasets import SUMS, datasets
+    from mtmetrics.judgements.public_sets import SUMS, datasets
 
     known = datasets()
     sets = [known[choice("data", name, list(known))] for name in args.names]
@@ -88,7 +88,7 @@ def run_pull(args: argparse.Namespace) -> None:
 
 def run_score(args: argparse.Namespace) -> None:
     """Scores the language pairs one by one with shared models, and prints what was written."""
-    from mtmetrics.evaluation.wmt_folder import EvalSet, lang_pairs
+    from mtmetrics.judgements.wmt_folder import EvalSet, lang_pairs
     from mtmetrics.scorers.registry import load_scorer
 
     # Everything is read and checked before the first pair is scored, so that a mistake does not cost an hour.
@@ -113,7 +113,7 @@ def run_score(args: argparse.Namespace) -> None:
 
 def _compared(named: str | None, asked: dict[str, Any], eval_set: "EvalSet") -> tuple[str, dict[str, Any]]:
     """What mt-metrics-eval calls the side that the metric compares with, and the option that says so to its loader."""
-    from mtmetrics.evaluation.wmt_folder import SOURCES_ONLY
+    from mtmetrics.judgements.wmt_folder import SOURCES_ONLY
     from mtmetrics.scorers.registry import find_metric
 
     metric = find_metric(asked["metric"])

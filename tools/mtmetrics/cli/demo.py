@@ -20,14 +20,14 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mtmetrics.integrations.page.theme import serve
+    from mtmetrics.page.theme import serve
 
     if args.name is None:
-        from mtmetrics.integrations.page.app import build_page
+        from mtmetrics.page.app import build_page
 
         app = build_page()
     else:
-        from mtmetrics.integrations.demo import metric_app
+        from mtmetrics.page.metric_demo import metric_app
 
         app = metric_app(args.name)
     serve(app, args.port)

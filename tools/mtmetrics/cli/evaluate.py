@@ -5,15 +5,15 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.results import TABLE_FORMATS, pick_format, print_table, print_text, print_warnings
+from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_table, print_text, print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.evaluation.data import Judged
-    from mtmetrics.evaluation.recipes import Recipe
-    from mtmetrics.evaluation.run import Entry, MetricRuns, MetricSpec
-    from mtmetrics.evaluation.table import Measure, MetricTable
-    from mtmetrics.scorers.pool import ModelPool
+    from mtmetrics.judgements.judged import Judged
+    from mtmetrics.models.pool import ModelPool
+    from mtmetrics.reports.agreement import Measure, MetricTable
+    from mtmetrics.reports.metric_runs import Entry, MetricRuns, MetricSpec
+    from mtmetrics.reports.recipes import Recipe
 
 _INPUT: options.Options = {
     "--data FILE ...!": (
@@ -75,15 +75,15 @@ class _ListRecipes(argparse.Action):
     """Like ``--version``, it needs no other argument."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from mtmetrics.evaluation.recipes import list_recipes
+        from mtmetrics.reports.recipes import list_recipes
 
         print_table(list_recipes())
         parser.exit()
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.evaluation.recipes import load_recipe
-    from mtmetrics.evaluation.table import Measure
+    from mtmetrics.reports.agreement import Measure
+    from mtmetrics.reports.recipes import load_recipe
 
     args.format = pick_format(args.format)
     if args.plot is not None and args.layers is None:
@@ -111,9 +111,9 @@ def _print_table(
     args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", recipe: "Recipe | None", *, one: bool
 ) -> None:
     """A row per metric or, of one metric, per file."""
-    from mtmetrics.evaluation.report import render_files, render_metrics
-    from mtmetrics.evaluation.run import Entry
-    from mtmetrics.evaluation.table import check_table, remarks, usual_test
+    from mtmetrics.reports.agreement import check_table, remarks, usual_test
+    from mtmetrics.reports.agreement_report import render_files, render_metrics
+    from mtmetrics.reports.metric_runs import Entry
 
     test = "none" if one else args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
@@ -146,8 +146,8 @@ def table_of(
     **settings: Any,
 ) -> "tuple[MetricRuns, MetricTable]":
     """Runs the metrics of the rows, with or without the parts of their scores, by which those of `one` are called."""
-    from mtmetrics.evaluation.run import run_metrics
-    from mtmetrics.evaluation.table import metric_table
+    from mtmetrics.reports.agreement import metric_table
+    from mtmetrics.reports.metric_runs import run_metrics
 
     metrics = [entry.metric for entry in entries if entry.metric is not None]
     runs = run_metrics(metrics, files, pool, lenient=recipe is not None)
@@ -163,11 +163,11 @@ def table_of(
 
 
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> None:
-    from mtmetrics.evaluation.figures import check_plot_file, save_figure
-    from mtmetrics.evaluation.plots import draw_curves
-    from mtmetrics.evaluation.report import chosen_layers, layer_curves, mean_intervals, render_layers
-    from mtmetrics.evaluation.run import Entry
-    from mtmetrics.evaluation.table import remarks
+    from mtmetrics.reports.agreement import remarks
+    from mtmetrics.reports.agreement_report import chosen_layers, layer_curves, mean_intervals, render_layers
+    from mtmetrics.reports.figures import check_plot_file, save_figure
+    from mtmetrics.reports.metric_runs import Entry
+    from mtmetrics.reports.plots import draw_curves
 
     drawn = args.plot is not None
     if drawn:
@@ -201,7 +201,7 @@ def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
 
 def judged(args: argparse.Namespace) -> "list[Judged]":
     """All files, read before the first is scored, so that a bad line in the last one does not cost an hour."""
-    from mtmetrics.evaluation.data import read_judged, read_judged_systems
+    from mtmetrics.judgements.judged import read_judged, read_judged_systems
 
     fields, read, paths = {"lang_pair": args.pair}, read_judged_systems, args.data
     if args.level == "segment":

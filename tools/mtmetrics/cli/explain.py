@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.cli.io import input_rows
+from mtmetrics.checks import positive
 from mtmetrics.cli.options import (
     add_metric_options,
     add_output_options,
@@ -21,13 +21,13 @@ from mtmetrics.cli.options import (
     progress,
     scoring,
 )
-from mtmetrics.cli.results import rounded
+from mtmetrics.cli.output import rounded
+from mtmetrics.cli.rows import input_rows
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.inputs import positive
 
 if TYPE_CHECKING:
-    from mtmetrics.matching.faults import Fault
     from mtmetrics.matching.plan import Alignment
+    from mtmetrics.matching.word_errors import Fault
     from mtmetrics.scorers.base import MetricResult, Scorer
 
 _ALL = range(1, sys.maxsize)
@@ -197,8 +197,8 @@ def _drawn(
     explained: Iterator[Explained], plots: Sequence[Path], scorer: "Scorer", *, special_tokens: bool
 ) -> Iterator[Explained]:
     """Draws each on its way."""
-    from mtmetrics.evaluation.figures import save_figure
-    from mtmetrics.evaluation.heatmap import draw_alignment, segment_title
+    from mtmetrics.reports.figures import save_figure
+    from mtmetrics.reports.heatmap import draw_alignment, segment_title
 
     names = _singular(scorer), "translation"
     for found, path in zip(explained, plots, strict=True):
@@ -230,7 +230,7 @@ def _print(explained: Iterator[Explained], scorer: "Scorer", result: "MetricResu
 
 
 def _document(found: Explained, other: str) -> dict[str, Any]:
-    from mtmetrics.matching.faults import faults_as_dicts
+    from mtmetrics.matching.word_errors import faults_as_dicts
 
     document = {
         "segment": found.segment.number,
@@ -247,7 +247,7 @@ def _document(found: Explained, other: str) -> dict[str, Any]:
 
 def _text(found: Explained, other: str) -> str:
     """For a terminal: both texts, the words at fault marked, what they were matched with, and the worst of them."""
-    from mtmetrics.evaluation.heatmap import segment_title, two_decimals
+    from mtmetrics.reports.heatmap import segment_title, two_decimals
 
     lines = [segment_title(found.segment.number, found.score, found.parts)]
     indent = " " * 15
@@ -269,7 +269,7 @@ def _text(found: Explained, other: str) -> str:
 
 
 def _legend() -> str:
-    from mtmetrics.matching.faults import LEVELS
+    from mtmetrics.matching.word_errors import LEVELS
 
     named = zip(LEVELS, ("doubtful", "wrong"), _marks()[1:], strict=True)
     levels = " and ".join(f"{before}{name}{behind} from {bound:g}" for bound, name, (before, behind) in named)
@@ -281,7 +281,7 @@ def _marks() -> tuple[tuple[str, str], ...]:
 
 
 def _marked(found: Explained) -> str:
-    from mtmetrics.matching.faults import level
+    from mtmetrics.matching.word_errors import level
 
     text, end, parts = found.segment.prediction, 0, []
     marks = _marks()

@@ -14,18 +14,18 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
-from mtmetrics.cli.engine import add_engine_options
-from mtmetrics.cli.results import check_folders, opened, write_report
+from mtmetrics.cli.output import check_folders, opened, write_report
+from mtmetrics.cli.ray import add_engine_options
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.inputs import language_pair
-from mtmetrics.textio import iter_parallel, iter_rows, table_keys
+from mtmetrics.io.lines import iter_parallel, iter_rows, table_keys
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from mtmetrics.choosing.filter import Checks, Scan, Selection
-    from mtmetrics.evaluation.run import MetricSpec
+    from mtmetrics.choosing.parallel_text import Checks, Scan, Selection
+    from mtmetrics.reports.metric_runs import MetricSpec
 
 _FORMATS = ("tsv", "jsonl", "parquet")
 _ROWS_AT_ONCE = 10_000
@@ -58,8 +58,8 @@ def add_parser(subparsers: Any) -> None:
         "filter",
         help="keep the good sentence pairs of parallel text",
         description="Drops sentence pairs that are blank, copied, of very unequal length, in a wrong language, with "
-        "different numbers, or near duplicates of an earlier pair (mtmetrics.choosing.filter.Checks says what each "
-        "means); scores the rest with one or several metrics that need no reference; and keeps the best, in their "
+        "different numbers, or near duplicates of an earlier pair (see mtmetrics.choosing.parallel_text.Checks); "
+        " scores the rest with one or several metrics that need no reference; and keeps the best, in their "
         "order, with all columns and their score. The input is read twice; memory holds a few numbers per pair.",
     )
     text = "source TAB target, further columns are kept; or .jsonl or .parquet with source, and target or translation; "
@@ -75,7 +75,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.choosing.filter import Checks, Selection
+    from mtmetrics.choosing.parallel_text import Checks, Selection
 
     selection = Selection(args.threshold, args.top, args.tokens)
     checks = Checks(args.lp and language_pair(args.lp), skip=args.skip, length_ratio=args.length_ratio)
@@ -113,8 +113,8 @@ def _here(
     names: list[str],
 ) -> "tuple[dict[str, Any], np.ndarray]":
     """Filters in this process: the report, and the scores of what is kept."""
-    from mtmetrics.choosing.filter import scan
     from mtmetrics.choosing.mixture import Mixture, load_scorers
+    from mtmetrics.choosing.parallel_text import scan
 
     with _rereadable(args) as (read, columns):
         _refuse_column(args.column, columns)
@@ -139,9 +139,9 @@ def _on_engine(
     names: list[str],
 ) -> "tuple[dict[str, Any], np.ndarray]":
     """Filters on the cluster: scored blocks are kept in OUT/_scored, so that another choice costs no scoring."""
-    from mtmetrics.cli.engine import absolute_paths, chosen_engine
-    from mtmetrics.integrations.engine import column_names, map_blocks
-    from mtmetrics.integrations.filtering import FilterWorker, choose, merged
+    from mtmetrics.cli.ray import absolute_paths, chosen_engine
+    from mtmetrics.cluster.engine import column_names, map_blocks
+    from mtmetrics.cluster.filtering import FilterWorker, choose, merged
 
     engine = chosen_engine(args)
     known = column_names(args.file)
@@ -230,7 +230,7 @@ def _kept(
     below: dict[str, Any],
 ) -> Iterator[dict[str, Any]]:
     """The rows that are kept, with their scores; of the others, examples."""
-    from mtmetrics.choosing.filter import add_example
+    from mtmetrics.choosing.parallel_text import add_example
 
     numbered = enumerate(rows)
     for place, number in enumerate(found.rows.tolist()):

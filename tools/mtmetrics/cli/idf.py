@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.results import check_folders, print_json
+from mtmetrics.cli.output import check_folders, print_json
 from mtmetrics.errors import InputError
 
 _OPTIONS: options.Options = {
@@ -32,8 +32,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.models.words import TokenWeights
-    from mtmetrics.textio import iter_lines
+    from mtmetrics.io.lines import iter_lines
+    from mtmetrics.models.token_weights import TokenWeights
 
     out = Path(args.out)
     if out.exists() and not args.overwrite:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.results import check_folders, opened, print_json
+from mtmetrics.cli.output import check_folders, opened, print_json
 from mtmetrics.errors import InputError
 
 _OPTIONS: options.Options = {
@@ -39,8 +39,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.evaluation.labels import failures, labelled, read_outputs
-    from mtmetrics.evaluation.run import MetricSpec
+    from mtmetrics.reports.metric_runs import MetricSpec
+    from mtmetrics.training.labels import failures, labelled, read_outputs
 
     beside = f"{args.out}.json"
     if Path(args.out).exists() and not args.overwrite:

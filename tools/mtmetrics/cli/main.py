@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mtmetrics import __version__
+from mtmetrics._version import __version__
 from mtmetrics.cli import options
-from mtmetrics.cli.words import in_shell_words
+from mtmetrics.cli.shell_words import in_shell_words
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.registry import METRICS
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mtmetrics.checks import choice, language_pair, positive
 from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError, require_extra
-from mtmetrics.inputs import choice, language_pair, positive
 
 _MEMORY, _LEAST_MEMORY = "12G", 2 * 2**30
 _ENCODER, _WORD_LAYER = "mini-encoder", 4
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> tuple[str, str]:
     """The two languages; refuses before the work what would fail after it."""
-    from mtmetrics.maps.remapping import KINDS
+    from mtmetrics.matching.remapping import KINDS
 
     require_extra("mining", "mtmetrics mine")
     languages = language_pair(args.lp)
@@ -146,10 +146,10 @@ class _WordEncoder(_Encoder):
 
 
 def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
-    from mtmetrics.maps.files import load_map
+    from mtmetrics.matching.remapping_files import load_map
     from mtmetrics.mining.sentences import mine_sentences
     from mtmetrics.mining.sides import encode_side
-    from mtmetrics.mining.words import mine_words
+    from mtmetrics.mining.word_level import mine_words
 
     make, mine = (_WordEncoder, mine_words) if args.level == "word" else (_Encoder, mine_sentences)
     given = {name: value for name in ("k", "share", "limit") if (value := getattr(args, name)) is not None}
@@ -170,9 +170,9 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
             *(encode(side) for encode, side in zip(encoders, sides, strict=True)), **given, wrap=mining
         )
 
-    from mtmetrics.cli.engine import absolute_paths
-    from mtmetrics.integrations.engine import Engine, connected
-    from mtmetrics.integrations.tasks import TaskMap
+    from mtmetrics.cli.ray import absolute_paths
+    from mtmetrics.cluster.engine import Engine, connected
+    from mtmetrics.cluster.task_map import TaskMap
 
     engine = Engine.parse(args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto")
     fingerprint = given["remapping"].fingerprint if "remapping" in given else None
@@ -202,8 +202,8 @@ def _work(args: argparse.Namespace) -> Path:
 
 
 def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list[str], dict[str, int]]:
-    from mtmetrics.mining.text import draw, prepare
-    from mtmetrics.textio import iter_lines
+    from mtmetrics.io.lines import iter_lines
+    from mtmetrics.mining.clean_text import draw, prepare
 
     lines = progress(iter_lines(path), desc=f"preparing {language}", unit=" lines")
     if args.prepared:

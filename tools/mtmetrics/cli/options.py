@@ -11,8 +11,8 @@ from mtmetrics.errors import InputError
 from mtmetrics.scorers.registry import METRICS
 
 if TYPE_CHECKING:
-    from mtmetrics.evaluation.run import MetricSpec
-    from mtmetrics.scorers.pool import ModelPool
+    from mtmetrics.models.pool import ModelPool
+    from mtmetrics.reports.metric_runs import MetricSpec
 
 USUAL_METRIC = "xmoverscore"
 # Set by `main`: no bars and no notes, but warnings and errors.
@@ -180,7 +180,7 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     Returns what the user wrote for each metric -> the metric; without any they are `usual`. An `InputError` where a
     metric is given twice, options could belong to several metrics, or as `MetricSpec.parse`.
     """
-    from mtmetrics.evaluation.run import MetricSpec
+    from mtmetrics.reports.metric_runs import MetricSpec
 
     named = args.metric or [*usual]
     twice = [text for text in named if named.count(text) > 1]
@@ -206,14 +206,14 @@ def _compared(spec: "MetricSpec", side: str | None) -> "MetricSpec":
 
 
 def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Any]:
-    """How models are run, for `mtmetrics.scorers.pool.ModelPool`; `dtype` is the usual number format."""
+    """How models are run, for `mtmetrics.models.pool.ModelPool`; `dtype` is the usual number format."""
     names = ("device", "batch_tokens", "embedding_cache", "local_files_only")
     return {name: getattr(args, name) for name in names} | {"dtype": args.dtype or dtype}
 
 
 def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPool":
     """The pool of models as the arguments ask for it; `dtype` is the usual number format."""
-    from mtmetrics.scorers.pool import ModelPool
+    from mtmetrics.models.pool import ModelPool
 
     return ModelPool(**pool_options(args, dtype=dtype))
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.evaluate import judged, table_of
-from mtmetrics.cli.results import TABLE_FORMATS, pick_format, print_text, print_warnings
+from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_text, print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.evaluation.run import Entry, MetricRuns
-    from mtmetrics.evaluation.table import MetricTable
+    from mtmetrics.reports.agreement import MetricTable
+    from mtmetrics.reports.metric_runs import Entry, MetricRuns
 
 _COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c")
 _DEVELOPMENT = (
@@ -64,7 +64,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _scatter(args: argparse.Namespace) -> None:
-    from mtmetrics.evaluation import figures, plots
+    from mtmetrics.reports import figures, plots
 
     _, _, table = _judged(args)
     panels = {
@@ -78,7 +78,7 @@ def _scatter(args: argparse.Namespace) -> None:
 
 
 def _bars(args: argparse.Namespace) -> None:
-    from mtmetrics.evaluation import figures, plots
+    from mtmetrics.reports import figures, plots
 
     _, _, table = _judged(args, intervals=True)
     several = len(table.labels) > 1
@@ -95,8 +95,8 @@ def _bars(args: argparse.Namespace) -> None:
 
 
 def _weights(args: argparse.Namespace) -> None:
-    from mtmetrics.evaluation import figures, plots
-    from mtmetrics.inputs import positive
+    from mtmetrics.checks import positive
+    from mtmetrics.reports import figures, plots
 
     if len(args.metric or []) > 1:
         raise InputError("--metric: a plot of weights shows the parts of one metric")
@@ -120,9 +120,9 @@ def _weights(args: argparse.Namespace) -> None:
 def _judged(args: argparse.Namespace, *, intervals: bool = False) -> "tuple[MetricRuns, list[Entry], MetricTable]":
     """Runs the metrics on the data, and says on standard error what is unusual; the table of their agreement names the
     files and holds the judgements."""
-    from mtmetrics.evaluation.figures import check_plot_file
-    from mtmetrics.evaluation.run import Entry
-    from mtmetrics.evaluation.table import Measure, remarks
+    from mtmetrics.reports.agreement import Measure, remarks
+    from mtmetrics.reports.figures import check_plot_file
+    from mtmetrics.reports.metric_runs import Entry
 
     check_plot_file(args.out, "mtmetrics plot")
     specs = options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,))

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.checks import language_pair, positive
 from mtmetrics.cli import options
-from mtmetrics.cli.results import pick_format, print_text
+from mtmetrics.cli.output import pick_format, print_text
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import language_pair, positive
 
 if TYPE_CHECKING:
+    from mtmetrics.models.pool import ModelPool
     from mtmetrics.scorers.base import MetricResult, Scorer
-    from mtmetrics.scorers.pool import ModelPool
 
 _PAIRS: options.Options = {
     **options.SOURCES,
@@ -80,8 +80,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _run_preference(args: argparse.Namespace) -> None:
-    from mtmetrics.evaluation import figures, plots, probes
-    from mtmetrics.evaluation.run import SCORE
+    from mtmetrics.probes import probing as probes
+    from mtmetrics.reports import figures, plots
+    from mtmetrics.reports.metric_runs import SCORE
 
     sources, references, *own = map(list, zip(*_drawn(_read(args, args.predictions), args), strict=True))
     modified = {"random order": [probes.random_order(text, args.seed) for text in references]}
@@ -108,11 +109,11 @@ def _run_preference(args: argparse.Namespace) -> None:
 
 
 def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
-    from mtmetrics.evaluation.probes import bare_words, read_word_pairs
+    from mtmetrics.probes.probing import bare_words, read_word_pairs
 
     found = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
     if args.parallel:
-        from mtmetrics.mining.words import words_from_sentences
+        from mtmetrics.mining.word_level import words_from_sentences
         from mtmetrics.training.corpus import read_pairs
 
         rows, _ = read_pairs(args.parallel)
@@ -127,8 +128,9 @@ def _languages(args: argparse.Namespace) -> tuple[str | None, str | None]:
 
 
 def _run_matching(args: argparse.Namespace) -> None:
-    from mtmetrics.evaluation import figures, plots, probes
-    from mtmetrics.evaluation.run import SCORE
+    from mtmetrics.probes import probing as probes
+    from mtmetrics.reports import figures, plots
+    from mtmetrics.reports.metric_runs import SCORE
 
     sources, targets = map(list, zip(*_drawn(probes.distinct_pairs(_read(args)), args), strict=True))
     pool = options.model_pool(args)
@@ -152,10 +154,10 @@ def _run_matching(args: argparse.Namespace) -> None:
 
 def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
     """Distinct rows of a source, its translation, and the modified sentences of the user."""
-    from mtmetrics.textio import iter_parallel, iter_table, table_keys
+    from mtmetrics.io.lines import iter_parallel, iter_table, table_keys
 
     if args.plot is not None:
-        from mtmetrics.evaluation.figures import check_plot_file
+        from mtmetrics.reports.figures import check_plot_file
 
         check_plot_file(args.plot, "--plot")
     given = [args.sources, args.references]

@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.checks import choice, language_pair, positive, warn
 from mtmetrics.cli import options
-from mtmetrics.cli.results import print_json
+from mtmetrics.cli.output import print_json
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import choice, language_pair, positive, warn
 
 if TYPE_CHECKING:
-    from mtmetrics.maps.remapping import Remapping
-    from mtmetrics.mining.words import Vectors
+    from mtmetrics.matching.remapping import Remapping
+    from mtmetrics.mining.word_level import Vectors
     from mtmetrics.models.packed import Encoder
-    from mtmetrics.scorers.pool import ModelPool
+    from mtmetrics.models.pool import ModelPool
 _SPACE: options.Options = {
     **options.ENCODER,
     "--layer": ("layer to remap (default: last)", int),
@@ -65,8 +65,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.maps.files import map_file_name, map_meta
-    from mtmetrics.maps.remapping import KINDS, Remapping
+    from mtmetrics.matching.remapping import KINDS, Remapping
+    from mtmetrics.matching.remapping_files import map_file_name, map_meta
 
     language_pair(args.lp)
     positive("--sentences", args.sentences)
@@ -138,7 +138,7 @@ def _check_files(args: argparse.Namespace, files: Sequence[Path]) -> None:
 
 def _pairs(args: argparse.Namespace, wanted: int) -> tuple[list[tuple[str, str]], str]:
     if args.word_pairs:
-        from mtmetrics.textio import iter_table
+        from mtmetrics.io.lines import iter_table
 
         pairs = [(row[0], row[1]) for row in iter_table(args.word_pairs, ("source", "target"), jsonl=False)]
         if not pairs:
@@ -157,7 +157,7 @@ def _pairs(args: argparse.Namespace, wanted: int) -> tuple[list[tuple[str, str]]
 def _vectors(args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "ModelPool") -> "tuple[*Vectors, Encoder]":
     import numpy as np
 
-    from mtmetrics.mining.words import vectors_from_sentences, vectors_from_words
+    from mtmetrics.mining.word_level import vectors_from_sentences, vectors_from_words
 
     languages = language_pair(args.lp)
     if args.level == "sentence":
@@ -180,9 +180,9 @@ def _print_curve(
     encoder: "Encoder",
     fit: "Callable[..., Remapping]",
 ) -> None:
-    from mtmetrics.evaluation.correlation import pearson
-    from mtmetrics.evaluation.data import read_judged_segments
+    from mtmetrics.judgements.judged import read_judged_segments
     from mtmetrics.scorers.xmoverscore import XMoverScore
+    from mtmetrics.statistics.correlation import pearson
 
     files = [read_judged_segments(path) for path in args.data]
     wrong = [file.file for file in files if file.lang_pair != args.lp]

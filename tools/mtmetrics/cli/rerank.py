@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.checks import positive
 from mtmetrics.cli import options
-from mtmetrics.cli.results import check_folders, opened, write_report
+from mtmetrics.cli.output import check_folders, opened, write_report
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import positive
-from mtmetrics.textio import iter_jsonl, iter_lines, iter_parallel
+from mtmetrics.io.lines import iter_jsonl, iter_lines, iter_parallel
 
 if TYPE_CHECKING:
-    from mtmetrics.choosing.rerank import NBest
+    from mtmetrics.choosing.reranking import NBest
 
 # Name of the translation model's score where the input gives it none.
 _MODEL = "model"
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"{args.file or args.predictions[0]}: empty; there is nothing to choose from")
     development = [item for _, item in _jsonl(args.tune)] if args.tune else []
     from mtmetrics.choosing.mixture import load_scorers
-    from mtmetrics.choosing.rerank import Reranker
+    from mtmetrics.choosing.reranking import Reranker
 
     columns = {"sources": first[1].source, "references": first[1].references}
     given = [name for name, value in columns.items() if value is not None]
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
     reranker = Reranker(scorers, weights, mbr=args.mbr, model_scores=first[1].scores)
     report: dict[str, Any] = {}
     if args.tune:
-        from mtmetrics.evaluation.run import MetricSpec
+        from mtmetrics.reports.metric_runs import MetricSpec
 
         judged = all(item.human is not None for item in development)
         spec = MetricSpec.parse(args.objective).filled(args.preset, {})
@@ -133,7 +133,7 @@ def _rows(args: argparse.Namespace) -> _Rows:
 
 
 def _jsonl(path: str) -> _Rows:
-    from mtmetrics.choosing.rerank import NBest
+    from mtmetrics.choosing.reranking import NBest
 
     if path != "-" and not path.removesuffix(".gz").endswith(".jsonl"):
         raise InputError(f"{path}: JSON Lines are needed (.jsonl); files of lines are passed with -t")
@@ -151,7 +151,7 @@ def _jsonl(path: str) -> _Rows:
 
 def _by_lines(paths: list[str], count: int) -> _Rows:
     """Every `count` lines of each of parallel files."""
-    from mtmetrics.choosing.rerank import NBest
+    from mtmetrics.choosing.reranking import NBest
 
     lines = iter_parallel(paths)
     for number in itertools.count(1):
@@ -167,7 +167,7 @@ def _by_lines(paths: list[str], count: int) -> _Rows:
 
 def _numbered(path: str) -> _Rows:
     """Lines with the number of their source, from 0; their last field ends in the model's score."""
-    from mtmetrics.choosing.rerank import NBest
+    from mtmetrics.choosing.reranking import NBest
 
     def fields() -> Iterator[tuple[int, str, float]]:
         for number, line in enumerate(iter_lines(path), 1):

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.engine import add_engine_options
-from mtmetrics.cli.engine import score as score_on_engine
-from mtmetrics.cli.io import metric_rows
-from mtmetrics.cli.results import FORMATS, check_folders, opened, pick_format, rounded
+from mtmetrics.cli.output import FORMATS, check_folders, opened, pick_format, rounded
+from mtmetrics.cli.ray import add_engine_options
+from mtmetrics.cli.ray import score as score_on_engine
+from mtmetrics.cli.rows import metric_rows
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _scored(
 
 
 def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str, Any]:
-    from mtmetrics.evaluation.significance import bootstrap_interval
+    from mtmetrics.statistics.significance import bootstrap_interval
 
     found = result.as_dict(scores=False)
     if interval:
@@ -123,7 +123,7 @@ def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str
 
 def _table(style: str, names: Sequence[str], summaries: "Summaries", *, full: bool) -> str:
     """A row per system and metric, with the signatures below."""
-    from mtmetrics.evaluation.table_styles import STYLES, one_line
+    from mtmetrics.reports.styles import STYLES, one_line
 
     every = [found for systems in summaries.values() for found in systems]
     unusual = [name for name in _UNUSUAL if any(found["report"][name] for found in every)]
@@ -176,7 +176,7 @@ class _Lowest:
 
     def tables(self, style: str, *, full: bool) -> str:
         """A table for each metric and system."""
-        from mtmetrics.evaluation.table_styles import STYLES
+        from mtmetrics.reports.styles import STYLES
 
         blocks = []
         for (metric, name), rows in self._kept.items():

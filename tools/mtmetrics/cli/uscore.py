@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.inputs import positive
+    from mtmetrics.checks import positive
     from mtmetrics.uscore import UScoreConfig
     from mtmetrics.uscore.production import Material, produce_uscore
 

@@ -1,1 +1,1 @@
-"""The bridges to other libraries: the `evaluate` base class, and its module cache."""
+"""The bridges to other libraries: modules of evaluate, metrics for trainers, and generation that a metric decides."""

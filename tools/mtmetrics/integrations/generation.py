@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mtmetrics.checks import as_texts, positive
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import as_texts, positive
 
 
 def generate(

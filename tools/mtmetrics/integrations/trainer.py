@@ -4,14 +4,14 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.checks import check
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import check
 
 if TYPE_CHECKING:
     import evaluate
     from transformers import EvalPrediction
 
-    from mtmetrics.integrations.evaluate import MetricModule
+    from mtmetrics.integrations.metric_module import MetricModule
     from mtmetrics.scorers.base import MetricResult, Scorer
 
 Compute = Callable[..., dict[str, float]]
@@ -66,7 +66,7 @@ def make_compute_metrics(
 
 def _prepared(metric: Any, with_sources: bool, options: dict[str, Any]) -> tuple[set[str], Compute]:
     """The columns that the metric reads besides the predictions, and a function of them all."""
-    from mtmetrics.integrations.evaluate import MetricModule
+    from mtmetrics.integrations.metric_module import MetricModule
     from mtmetrics.scorers.base import Scorer
 
     if isinstance(metric, MetricModule):

@@ -1,1 +1,1 @@
-"""Packed vectors to numbers: transport, alignment, token weights."""
+"""Packed vectors to numbers: transport, greedy matching, alignments, words at fault, and the maps between languages."""

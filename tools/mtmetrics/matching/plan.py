@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mtmetrics.models.packed import PackedTokens
-from mtmetrics.models.words import TextUnits, spans_of
+from mtmetrics.models.text_units import TextUnits, spans_of
 
 Cells = Literal["cost", "cosine", "attention"]
 

@@ -1,1 +1,1 @@
-"""Finds training pairs for the artifacts: aligned words, parallel sentences."""
+"""Finds sentences that translate each other: by sentence vectors, and by the words of the nearest ones."""

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mtmetrics.artifacts.files import atomic_path, make_folder
-from mtmetrics.inputs import choice, positive
+from mtmetrics.checks import choice, positive
+from mtmetrics.io.atomic import atomic_path, make_folder
 from mtmetrics.mining.sides import Rows, Run, blocks
 
 VectorDistance = Literal["euclidean", "cosine"]

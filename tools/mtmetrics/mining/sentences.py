@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtmetrics.inputs import positive
+from mtmetrics.checks import positive
+from mtmetrics.mining.kept_pairs import MinedPairs, select
 from mtmetrics.mining.neighbours import Index, Neighbours
-from mtmetrics.mining.pairs import MinedPairs, select
 from mtmetrics.mining.sides import SENTENCES_PER_BLOCK, Rows, Run, Side, Wrap, blocks
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.maps.remapping import Remapping
+from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.transport import centroids
-from mtmetrics.mining.text import distinct_sentences
+from mtmetrics.mining.clean_text import distinct_sentences
 from mtmetrics.models.packed import Encoder, PackedTokens
 
 Wrap = Callable[[Iterable[int]], Iterable[int]]

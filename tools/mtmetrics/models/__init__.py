@@ -1,1 +1,1 @@
-"""Texts to packed token vectors."""
+"""What runs a network: encoders, language models, translators, regressors, and their packed vectors."""

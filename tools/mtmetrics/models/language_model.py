@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, pretrained
+from mtmetrics.checks import choice, positive
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import choice, positive
 from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, replicate, torch_dtype
-from mtmetrics.models.words import spans_of
+from mtmetrics.models.text_units import spans_of
 
 if TYPE_CHECKING:
     import torch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from mtmetrics.models.words import TextUnits
+    from mtmetrics.models.text_units import TextUnits
 
 
 def distinct(texts: Sequence[Hashable]) -> tuple[list[Any], np.ndarray]:

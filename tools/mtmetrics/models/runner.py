@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mtmetrics.checks import choice, warn
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.inputs import choice, warn
 
 if TYPE_CHECKING:
     import torch

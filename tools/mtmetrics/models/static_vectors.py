@@ -10,9 +10,10 @@ import numpy as np
 
 from mtmetrics.artifacts.models import fingerprint, model_label
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.io.languages import is_unspaced
+from mtmetrics.io.lines import iter_lines
 from mtmetrics.models.packed import Language, PackedTokens, distinct
-from mtmetrics.models.words import TextUnits, is_unspaced, spans_of
-from mtmetrics.textio import iter_lines
+from mtmetrics.models.text_units import TextUnits, spans_of
 
 
 class StaticVectors:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics import __version__
+from mtmetrics._version import __version__
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, own_tokenizers, pretrained
+from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.inputs import positive
+from mtmetrics.io.languages import is_unspaced
 from mtmetrics.models.cache import EmbeddingCache, EncodedText, ReadText
 from mtmetrics.models.packed import Language, PackedTokens, distinct
 from mtmetrics.models.runner import (
@@ -27,7 +28,7 @@ from mtmetrics.models.runner import (
     replicate,
     torch_dtype,
 )
-from mtmetrics.models.words import TextUnits, is_unspaced, text_words
+from mtmetrics.models.text_units import TextUnits, text_words
 
 if TYPE_CHECKING:
     import torch
@@ -135,7 +136,7 @@ class TokenEncoder:
         return self._readers.get(language or "", self.tokenizer)
 
     def text_words(self, text: str, language: str | None = None, *, pieces: bool = False) -> TextUnits:
-        """The words of a text, or its pieces, see `mtmetrics.models.words.text_words`."""
+        """The words of a text, or its pieces, see `mtmetrics.models.text_units.text_words`."""
         return text_words(self.tokenizer_for(language), text, self.max_length, pieces=pieces)
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:

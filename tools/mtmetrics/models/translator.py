@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_label, pretrained
+from mtmetrics.checks import language_pair, positive
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import language_pair, positive
 from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, replicate, torch_dtype
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""One class per metric of the papers."""
+"""One class per metric, the tables of presets that they read, and the signatures of their scores."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
 from mtmetrics.errors import ArtifactError, MTMetricsError
-from mtmetrics.maps.files import is_local, mapped_pairs
+from mtmetrics.matching.remapping_files import is_local, mapped_pairs
 from mtmetrics.scorers.registry import Column, Metric, has_presets
 
 

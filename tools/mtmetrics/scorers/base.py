@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset, load_preset
+from mtmetrics.checks import InputReport, as_texts, check, language_pair, positive
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import InputReport, as_texts, check, language_pair, positive
-from mtmetrics.matching.faults import Evidence, Fault, match_evidence, word_faults
 from mtmetrics.matching.pairs import Later, cosines
 from mtmetrics.matching.plan import Alignment, Cells
+from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word_faults
 from mtmetrics.models.packed import Encoder, PackedTokens
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import tell
-from mtmetrics.scorers.pool import ModelPool
 
 CHUNK_LINES = 1024
 

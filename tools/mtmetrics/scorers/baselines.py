@@ -9,11 +9,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError, MTMetricsError, install_command
-from mtmetrics.inputs import language_pair
 from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import ChunkScores, Scorer
-from mtmetrics.scorers.pool import ModelPool, languages, model_name, preset_language_model, signature
+from mtmetrics.scorers.preset_tables import languages, model_name, preset_language_model, signature
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 SEED = 12345

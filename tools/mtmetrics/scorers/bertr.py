@@ -6,16 +6,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import choice
-from mtmetrics.maps.remapping import Remapping
 from mtmetrics.matching.greedy import bertr
 from mtmetrics.matching.plan import Alignment, Cells, greedy_plan, pieces
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoded_together, worker_count
-from mtmetrics.scorers.pool import (
+from mtmetrics.scorers.preset_tables import (
     AGAINST,
-    ModelPool,
     compared_with,
     dtype_name,
     encoder_table,

@@ -5,12 +5,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mtmetrics.inputs import choice
+from mtmetrics.checks import choice
 from mtmetrics.models.packed import Encoder
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoded_together, text_cosines
-from mtmetrics.scorers.pool import (
+from mtmetrics.scorers.preset_tables import (
     AGAINST,
-    ModelPool,
     compared_with,
     dtype_name,
     encoder_table,

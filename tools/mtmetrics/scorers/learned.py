@@ -7,36 +7,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mtmetrics.artifacts.models import model_label
+from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import choice
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment, Cells, attention_plan, pieces
 from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import ChunkScores, Scorer, text_languages, worker_count
-from mtmetrics.scorers.pool import AGAINST, ModelPool, dtype_name, languages, model_name, signature
+from mtmetrics.scorers.preset_tables import AGAINST, dtype_name, languages, model_name, signature
 
 if TYPE_CHECKING:
     import torch
 
-    from mtmetrics.scorers.networks import Regressor
+    from mtmetrics.models.networks import Regressor
 
 # The vectors of several layers are wide, so that fewer lines than a chunk has are encoded at a time.
 _LINES = 256
 _BATCH_PIECES = 4096
-# Numbers about a pair of texts that a network can read beside their vectors; the paper's networks read none.
-FEATURES = ("precision", "recall", "f1", "cosine", "length")
-_WITHOUT_LAYERS = ("length",)
-# What a text is to a pair; the first two are what a translation can be compared with.
-SIDES = ("source", "reference", "translation")
-
-
-def feature_count(names: Sequence[str], layers: int) -> int:
-    """Number of columns of `pair_features` where `layers` layers are read."""
-    once = sum(name in _WITHOUT_LAYERS for name in names)
-    return (len(names) - once) * layers + once
 
 
 def pair_features(
@@ -66,7 +56,7 @@ def pair_features(
         if "cosine" in names:
             means = tokens.means()
             found["cosine"] = cosines(means[others], means[predictions])
-        columns += [found[name] for name in names if name not in _WITHOUT_LAYERS]
+        columns += [found[name] for name in names if name != "length"]
     if "length" in names:
         lengths = layers[0].lengths
         columns.append(np.log(lengths[predictions] / lengths[others]))
@@ -226,6 +216,8 @@ class LearnedScore(Scorer):
     def _side(self, count: int) -> "torch.Tensor":
         """(count,) what the translations are compared with, as a network with a composition reads it."""
         import torch
+
+        from mtmetrics.models.networks import SIDES
 
         return torch.full((count,), SIDES.index(self.against), device=self.device)
 

@@ -7,17 +7,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
+from mtmetrics.checks import choice, number
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import choice, number
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances
 from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, pieces, word_plan
 from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
 from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.packed import Encoder, PackedTokens
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.sentence_encoder import words_and_sentences
+from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
-from mtmetrics.models.words import TextUnits
 from mtmetrics.scorers.base import (
     ChunkScores,
     MetricResult,
@@ -29,7 +30,7 @@ from mtmetrics.scorers.base import (
     text_languages,
     worker_count,
 )
-from mtmetrics.scorers.pool import ModelPool, dtype_name, languages, model_name, signature
+from mtmetrics.scorers.preset_tables import dtype_name, languages, model_name, signature
 
 Setting = Literal["src-mt", "mt-ref"]
 SETTINGS: dict[Setting, Literal["sources", "references"]] = {"src-mt": "sources", "mt-ref": "references"}

@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
+from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.inputs import choice
-from mtmetrics.matching.faults import Evidence
 from mtmetrics.matching.plan import Alignment, Cells
+from mtmetrics.matching.word_errors import Evidence
 from mtmetrics.models.packed import Encoder, PackedTokens
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.translator import Translator
 from mtmetrics.scorers.base import ChunkScores, Scorer, cut, text_cosines, text_languages
-from mtmetrics.scorers.pool import (
-    ModelPool,
+from mtmetrics.scorers.preset_tables import (
     dtype_name,
     encoder_table,
     languages,

@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
+from mtmetrics.checks import choice, number, positive
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import choice, number, positive
-from mtmetrics.maps.remapping import Remapping, Sides
-from mtmetrics.matching.faults import Evidence, loss_evidence, match_evidence
 from mtmetrics.matching.pairs import Later
 from mtmetrics.matching.plan import Alignment, Cells, Units, ngram_units, word_plan
+from mtmetrics.matching.remapping import Remapping, Sides
 from mtmetrics.matching.transport import (
     DISTANCES,
     Distance,
@@ -23,13 +22,14 @@ from mtmetrics.matching.transport import (
     cost_matrix,
     optimal_flow,
 )
+from mtmetrics.matching.word_errors import Evidence, loss_evidence, match_evidence
 from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
-from mtmetrics.models.words import TokenWeights
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoded_together, text_cosines, worker_count
-from mtmetrics.scorers.pool import (
-    ModelPool,
+from mtmetrics.scorers.preset_tables import (
     dtype_name,
     encoder_table,
     languages,

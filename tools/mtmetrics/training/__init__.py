@@ -1,1 +1,1 @@
-"""Trains the small models that ship with the package: a multilingual encoder and an English language model."""
+"""Trainings, on one skeleton: encoders, language models, translation models, regressors and what labels their data."""

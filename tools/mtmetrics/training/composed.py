@@ -12,12 +12,11 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from mtmetrics.artifacts.models import model_folder, pretrained
+from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.inputs import choice
+from mtmetrics.models.networks import SIDES, ComposedMember, Composition, Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.learned import SIDES
-from mtmetrics.scorers.networks import ComposedMember, Composition, Regressor
+from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.judged_pairs import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
 from mtmetrics.training.regressor_loop import LayerStore, mixed_seed, plan
 from mtmetrics.training.run import Judging, Run, planned_trainer, trainer_settings
@@ -38,7 +37,7 @@ def train_composed(
     repeats: Mapping[str, float] | None = None,
     config: CompositionConfig,
 ) -> Path:
-    """Trains a network with a transformer composition (`mtmetrics.scorers.networks.ComposedInference`).
+    """Trains a network with a transformer composition (`mtmetrics.models.networks.ComposedInference`).
 
     The encoder runs once over every distinct text; the vectors of the layer that the network reads are kept in a file
     that is mapped into memory, so that 200,000 rows need no more of it than 10,000.

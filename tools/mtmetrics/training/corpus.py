@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.evaluation.data import Judged, read_judged_segments
-from mtmetrics.textio import iter_jsonl, iter_lines
+from mtmetrics.io.lines import iter_jsonl, iter_lines
+from mtmetrics.judgements.judged import Judged, read_judged_segments
+from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.settings import DistilConfig, EncoderConfig
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from mtmetrics.artifacts.files import atomic_path
 from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.evaluation.data import Judged
+from mtmetrics.io.atomic import atomic_path
+from mtmetrics.judgements.judged import Judged
 from mtmetrics.training import corpus, vocabulary
 from mtmetrics.training.objective import Distillation, PairBatches, encode, paired_token_similarity, pooled
 from mtmetrics.training.run import Judging, Run, pinned, planned_trainer, save_model, trainer_settings

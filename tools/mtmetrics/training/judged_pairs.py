@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.readers import jsonl_rows
-from mtmetrics.inputs import language_pair
+from mtmetrics.judgements.readers import jsonl_rows
 from mtmetrics.training.corpus import held_back, short_name, text_key
 
 
@@ -39,7 +39,7 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
     """Reads JSON Lines, plain or ``.gz``, with one judged translation per line; rows with a blank text or without a
     judgement are left out.
 
-    The names of the fields are in `mtmetrics.evaluation.readers.FIELDS`; `against` is ``"reference"``, ``"source"``, or
+    The names of the fields are in `mtmetrics.judgements.readers.FIELDS`; `against` is ``"reference"``, ``"source"``, or
     ``"either"``: then a row is read once for each of the two that it has. With `standardise`, the judgements of each
     file get mean 0 and deviation 1.
     """

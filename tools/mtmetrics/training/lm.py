@@ -12,8 +12,8 @@ import torch
 from torch.optim import AdamW, Muon, Optimizer
 from torch.utils.data import default_collate
 
+from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
-from mtmetrics.inputs import choice
 from mtmetrics.training import corpus
 from mtmetrics.training.run import Run, save_model, trainer_settings
 from mtmetrics.training.settings import LMConfig

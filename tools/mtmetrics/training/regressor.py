@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from mtmetrics.checks import choice
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.evaluation.correlation import pearson
-from mtmetrics.evaluation.figures import save_figure
-from mtmetrics.evaluation.plots import draw_curves
-from mtmetrics.inputs import choice
+from mtmetrics.models.networks import FEATURES, Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.learned import FEATURES, pair_features
-from mtmetrics.scorers.networks import Regressor
+from mtmetrics.reports.figures import save_figure
+from mtmetrics.reports.plots import draw_curves
+from mtmetrics.scorers.learned import pair_features
+from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.composed import train_composed
 from mtmetrics.training.judged_pairs import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
 from mtmetrics.training.regressor_loop import Examples, LayerStore, predict, train_member

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from mtmetrics.artifacts.files import atomic_path, make_folder, write_atomic
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.evaluation.correlation import pearson
+from mtmetrics.io.atomic import atomic_path, make_folder, write_atomic
+from mtmetrics.models.networks import Member
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.networks import Member
+from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.settings import RegressorConfig
 
 log = logging.getLogger(__name__)

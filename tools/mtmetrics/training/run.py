@@ -26,10 +26,10 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, write_atomic
 from mtmetrics.artifacts.models import model_fingerprint, model_label, save_cut
+from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.inputs import positive
+from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic
 from mtmetrics.models.runner import Devices, pick_devices
 from mtmetrics.training.corpus import short_name
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.artifacts.files import atomic_path, write_atomic
 from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
-from mtmetrics.evaluation.data import Judged
-from mtmetrics.evaluation.probes import precision_at
+from mtmetrics.io.atomic import atomic_path, write_atomic
+from mtmetrics.judgements.judged import Judged
 from mtmetrics.matching.pairs import cosines
+from mtmetrics.probes.probing import precision_at
 from mtmetrics.training import corpus
 from mtmetrics.training.run import Judging, Run, pinned, read_record, save_model, trainer_settings
 from mtmetrics.training.settings import ContrastiveConfig, DistilConfig

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.models import loading, model_folder, own_tokenizers, pretrained
-from mtmetrics.inputs import language_pair
+from mtmetrics.checks import language_pair
 from mtmetrics.models.translator import generation, open_mbart, own_beams, target_frame
 from mtmetrics.training import corpus
 from mtmetrics.training.run import Run, pinned, planned_trainer, read_record, save_model, trainer_settings

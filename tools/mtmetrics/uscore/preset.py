@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.files import sha256_file, write_atomic
 from mtmetrics.artifacts.models import loading, model_folder, model_size
 from mtmetrics.artifacts.presets import load_preset
+from mtmetrics.checks import choice, language_pair
 from mtmetrics.errors import ArtifactError, MTMetricsError
-from mtmetrics.inputs import choice, language_pair
-from mtmetrics.maps.files import map_file_name
+from mtmetrics.io.atomic import sha256_file, write_atomic
+from mtmetrics.io.lines import iter_lines
+from mtmetrics.matching.remapping_files import map_file_name
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import pick_devices
 from mtmetrics.models.translator import require_mbart
-from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.textio import iter_lines
 from mtmetrics.training.run import versions
 from mtmetrics.uscore.stages import MODEL, SMALL, VECTOR_BYTES, Finished, Job, Start, known_by
 

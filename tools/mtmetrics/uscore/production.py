@@ -8,20 +8,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.files import make_folder, write_atomic
+from mtmetrics.checks import choice, language_pair, number, positive
 from mtmetrics.errors import InputError, require_extra
-from mtmetrics.evaluation.data import read_judged_segments
-from mtmetrics.inputs import choice, language_pair, number, positive
-from mtmetrics.maps.files import map_file_name, map_meta
-from mtmetrics.maps.remapping import Remapping
-from mtmetrics.mining.pairs import write_pairs
+from mtmetrics.io.atomic import make_folder, write_atomic
+from mtmetrics.io.languages import language_identifier
+from mtmetrics.io.lines import iter_lines, iter_table
+from mtmetrics.judgements.judged import read_judged_segments
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import map_file_name, map_meta
+from mtmetrics.mining.clean_text import prepare
+from mtmetrics.mining.kept_pairs import write_pairs
 from mtmetrics.mining.sentences import mine_sentences
 from mtmetrics.mining.sides import encode_side
-from mtmetrics.mining.text import language_identifier, prepare
-from mtmetrics.mining.words import mine_words, vectors_from_sentences
-from mtmetrics.scorers.pool import ModelPool
+from mtmetrics.mining.word_level import mine_words, vectors_from_sentences
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.uscore import UScore
-from mtmetrics.textio import iter_lines, iter_table
 from mtmetrics.training.corpus import read_pairs, text_key
 from mtmetrics.training.run import Run
 from mtmetrics.training.sentence import train_contrastive
@@ -29,7 +30,7 @@ from mtmetrics.training.settings import ContrastiveConfig, DenoisingConfig, Tran
 from mtmetrics.training.translation import train_denoising, train_translation
 from mtmetrics.uscore import UScoreConfig
 from mtmetrics.uscore.preset import assembled, check_models, check_room, install, read_start
-from mtmetrics.uscore.report import agreement, described, precision
+from mtmetrics.uscore.production_report import agreement, described, precision
 from mtmetrics.uscore.stages import MODEL, SENTENCES, SMALL, Finished, Job, Stages, known_by
 
 WORK, LOG = "work", "log.jsonl"

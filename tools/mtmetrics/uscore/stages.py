@@ -13,19 +13,19 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from mtmetrics import __version__
-from mtmetrics.artifacts.files import make_folder, new_folder, sha256_file, write_atomic
+from mtmetrics._version import __version__
 from mtmetrics.artifacts.models import model_fingerprint
+from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.inputs import language_pair
-from mtmetrics.maps.files import load_map
-from mtmetrics.maps.remapping import Remapping
-from mtmetrics.mining.pairs import MinedPairs
+from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic
+from mtmetrics.io.lines import iter_lines
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import load_map
+from mtmetrics.mining.clean_text import draw
+from mtmetrics.mining.kept_pairs import MinedPairs
 from mtmetrics.mining.sides import Side, encode_side
-from mtmetrics.mining.text import draw
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.pool import ModelPool
-from mtmetrics.textio import iter_lines
 from mtmetrics.training.run import pinned
 from mtmetrics.uscore import UScoreConfig
 

@@ -1,0 +1,256 @@
+"""Choosing among translations: by metrics, by weighted sums, by expected utility; `mtmetrics rerank` and hooks."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sacrebleu
+from helpers import write, write_jsonl
+
+import mtmetrics as package
+from mtmetrics.choosing.reranking import NBest, Reranker
+from mtmetrics.errors import InputError
+from mtmetrics.models.sentence_encoder import MeanPooledEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.bertr import BERTR
+from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.sentsim import SentSim
+
+Run = Callable[..., tuple[int, str, str]]
+SHORTEST = {"length": load_scorer("prediction_length")}
+LISTS = [["the house is small", "house", " ", "house"], ["a cat", "i see a cat"], ["", ""]]
+SOURCES = ["das haus ist klein", "ich sehe eine katze", "der hund"]
+
+
+def test_best_by_a_metric_with_blank_repeated_and_tied_candidates() -> None:
+    reranker = Reranker(SHORTEST)
+    house, cat, nothing = reranker(LISTS, SOURCES)
+    assert (house.index, house.text, house.score) == (1, "house", -5)
+    assert house.scores == pytest.approx([-18, -5, np.nan, -5], nan_ok=True)
+    assert (cat.index, cat.scores) == (0, [-5, -11])
+    assert (nothing.index, nothing.text) == (0, "")
+    assert np.isnan(nothing.score)
+    assert reranker.counts == {"sources": 3, "candidates": 8, "blank": 3, "repeated": 2, "tied": 0, "changed": 1}
+    # Of different texts with one score the first wins, and that is counted.
+    assert reranker([["abc", "xyz"]], ["das"])[0].text == "abc"
+    assert reranker.counts["tied"] == 1
+
+
+def test_a_weighted_sum_with_model_scores() -> None:
+    scores = {"model": [[10.0, -9.0, 0.0, -20.0], [0.0, 1.0], [0.0, 0.0]], "unused": [[9.0] * 4, [9.0] * 2, [9.0] * 2]}
+    names = ("model", "unused")
+    for weight, expected in ((0.5, [1, 0, 0]), (1.0, [0, 0, 0]), (7.0, [0, 1, 0])):
+        reranker = Reranker(SHORTEST, {"model": weight}, model_scores=names)
+        assert [choice.index for choice in reranker(LISTS, SOURCES, scores=scores)] == expected
+
+
+@pytest.mark.parametrize("metric", ["chrf", "chrfpp"])
+def test_expected_utility_by_plain_loops(metric: str) -> None:
+    texts = ["the small house", "the house is small", "a tree", "the house is small", " "]
+    [choice] = Reranker({metric: load_scorer(metric)}, mbr=True)([texts])
+    outside = sacrebleu.CHRF(word_order=2 if metric == "chrfpp" else 0)
+    references = texts[:4]  # the repeated text counts twice, the blank one not at all
+    expected = [np.mean([outside.sentence_score(text, [other]).score for other in references]) for text in references]
+    assert choice.scores == pytest.approx([*(np.array(expected) / 100), np.nan], nan_ok=True)
+    assert choice.index == 1
+
+
+def test_expected_utility_encodes_each_text_once(tiny_encoder: Path) -> None:
+    encoder = TokenEncoder(tiny_encoder, cache_bytes=0)
+    bounds = {"sss": (-1.0, 1.0), "bertscore": (0.0, 1.0)}
+    similar = SentSim(encoder, MeanPooledEncoder(encoder), bounds, setting="mt-ref", normalize="fixed")
+    scorers = {"sentsim": similar, "bertr": BERTR(encoder)}
+    lists = [["the house", "a house", "house", "the house"], ["i see the cat", "the cat", " ", "i see a cat"]]
+    for name, scorer in scorers.items():
+        before = encoder.counts.computed
+        found = Reranker({name: scorer}, mbr=True)(lists)
+        assert encoder.counts.computed - before == 6
+        for texts, choice in zip(lists, found, strict=True):
+            known = [text for text in texts if text.strip()]
+            plain = [scorer.score(known, [text] * len(known)).segments.mean() for text in known]
+            assert [score for score in choice.scores if score == score] == pytest.approx(plain, abs=1e-6)
+            assert choice.text == known[int(np.argmax(plain))]
+
+
+def test_blocks_of_lists_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = [[f"{'a' * (place % 7)}b{row}" for place in range(5)] for row in range(40)]
+    reranker = Reranker({"chrf": load_scorer("chrf")}, mbr=True)
+    whole = reranker(lists)
+    monkeypatch.setattr("mtmetrics.choosing.reranking.CHUNK_LINES", 60)
+    assert reranker(lists) == whole
+
+
+def test_tuning_finds_the_score_that_people_agree_with() -> None:
+    generator = np.random.default_rng(0)
+    lists = []
+    for _ in range(60):
+        human = generator.normal(size=6)
+        noisy = (1000 * (human + generator.normal(size=6))).tolist()
+        scores = {"good": noisy, "bad": generator.normal(size=6).tolist(), "constant": [1.0] * 6}
+        texts = ["x" * int(length) for length in generator.integers(1, 9, size=5)]
+        lists.append(NBest(["", *texts], "q", scores=scores, human=human.tolist()))
+    reranker = Reranker(SHORTEST, model_scores=lists[0].scores)
+
+    def reached() -> float:
+        return float(
+            np.mean([item.human[choice.index] for item, choice in zip(lists, reranker.choose(lists), strict=True)])
+        )
+
+    before = reached()
+    weights = reranker.tune(lists)
+    assert weights["constant"] == 0
+    # In units of their spread: the informed score, which is a thousand times as wide, decides.
+    assert weights["good"] * 1000 > 4 * max(weights["bad"], weights["length"])
+    assert reached() > before + 0.5
+    assert reranker.tune(lists) == weights
+
+
+def test_tuning_on_references(tmp_path: Path) -> None:
+    rows = [("the house", ["a tree", "the house"], [2.0, 1.0]), ("a cat", ["a cat", "dogs"], [0.0, 9.0])]
+    lists = [NBest(texts, "q", [reference], {"model": scores}) for reference, texts, scores in rows]
+    reranker = Reranker({}, {"model": 1.0}, model_scores=["model"])
+    with pytest.raises(InputError, match="neither judgements of all candidates"):
+        reranker.tune(lists)
+    assert reranker.tune(lists, load_scorer("chrf")) == {
+        "model": pytest.approx(1 / np.std([-0.5, 0.5, 4.5, -4.5]), rel=1e-5)
+    }
+
+
+def test_refusals() -> None:
+    reranker = Reranker(SHORTEST, {"model": 1.0}, model_scores=["model"])
+
+    def scored(*scores: float) -> object:
+        return reranker([["a"]], ["x"], scores={"model": [list(scores)]})
+
+    for call, message in (
+        (lambda: reranker([["a"]], ["x"]), "list 1: no model score 'model', which has a weight; it has: []"),
+        (lambda: Reranker(SHORTEST)([["a"]]), "list 1: no source, which length compares with"),
+        (lambda: reranker([[]], ["x"]), "list 0: candidates: empty"),
+        (lambda: reranker(["text"], ["x"]), "list 0: candidates: a list of strings"),
+        (lambda: scored(1, 2), "list 0: scores model: a list of 1 numbers"),
+        (lambda: scored(float("nan")), "scores model[0] nan: must be a finite"),
+        (lambda: reranker([["a"]], ["x", "y"]), "source: 2 rows, but there are 1 lists"),
+        (lambda: Reranker({}), "all weights are 0"),
+        (
+            lambda: package.rerank([["a"]], mbr=True),
+            "xmoverscore compares with sources; expected utility (mbr) needs",
+        ),
+    ):
+        with pytest.raises(InputError) as raised:
+            call()
+        assert message in str(raised.value)
+
+
+def test_from_python(tiny_preset: Path) -> None:
+    options = {"metric": "xmoverscore", "preset": str(tiny_preset), "lang_pair": "de-en", "dtype": "float32"}
+    found = package.rerank(LISTS[:2], SOURCES[:2], **options)
+    scorer = load_scorer("xmoverscore", str(tiny_preset), lang_pair="de-en")
+    for source, texts, choice in zip(SOURCES, LISTS, found, strict=False):
+        scores = scorer.score([source] * len(texts), texts).segments
+        assert choice.scores == pytest.approx(
+            [np.nan if not t.strip() else s for t, s in zip(texts, scores, strict=True)], nan_ok=True
+        )
+
+
+ROWS = [
+    {"id": 7, "source": "das haus", "candidates": ["the house", "house", ""], "scores": [4, 0, 9]},
+    {"id": 8, "source": "die katze", "candidates": ["cat", "the cat"], "scores": [0, 1]},
+]
+
+
+@pytest.fixture
+def run(mtmetrics: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(tmp_path / "nbest.jsonl", ROWS)
+    write(tmp_path / "s.de", "das haus\ndie katze\n")
+    write(tmp_path / "two.en", "the house\nhouse\ncat\nthe cat\n")
+    write(tmp_path / "other.en", "dwelling\na house\na cat\n\n")
+    write(tmp_path / "a.en", "the house\nthe cat\n")
+    write(tmp_path / "b.en", "house\ncat\n")
+    marked = "0 ||| the house ||| LM0= -1 ||| 4\n0 ||| house ||| LM0= -2 ||| 0\n1 ||| cat ||| LM0= 3 ||| -1e0\n"
+    write(tmp_path / "moses.txt", marked)
+    return lambda *argv: mtmetrics("rerank", *argv)
+
+
+@pytest.mark.parametrize(
+    ("argv", "texts"),
+    [
+        (["nbest.jsonl"], ["house", "cat"]),
+        (["nbest.jsonl", "--mix", "model=3"], ["the house", "cat"]),
+        (["nbest.jsonl", "--mix", "prediction_length=0.1", "--mix", "model=3"], ["the house", "the cat"]),
+        (["-s", "s.de", "-t", "two.en", "--nbest", "2"], ["house", "cat"]),
+        (["-s", "s.de", "-t", "a.en", "b.en"], ["house", "cat"]),
+        (["-s", "s.de", "-t", "two.en", "other.en", "--nbest", "2"], ["house", "cat"]),
+        (["-s", "s.de", "-t", "moses.txt", "--mix", "model=2"], ["the house", "cat"]),
+    ],
+)
+def test_ways_in(run: Run, argv: list[str], texts: list[str]) -> None:
+    code, out, _ = run("--metric", "prediction_length", *argv)
+    assert code == 0
+    assert [json.loads(line)["translation"] for line in out.splitlines()] == texts
+    code, out, _ = run("--metric", "prediction_length", *argv, "--out", "chosen.en")
+    assert (code, Path("chosen.en").read_text()) == (0, "".join(f"{text}\n" for text in texts))
+
+
+def test_rows_of_the_output_and_the_report(run: Run) -> None:
+    _, out, err = run("--metric", "prediction_length", "nbest.jsonl", "--report", "report.json")
+    first = json.loads(out.splitlines()[0])
+    expected = {
+        "id": 7,
+        "source": "das haus",
+        "translation": "house",
+        "index": 1,
+        "score": -5,
+        "scores": [-9, -5, None],
+    }
+    assert first == expected
+    report = json.loads(Path("report.json").read_text())
+    assert [report[name] for name in ("sources", "candidates", "blank", "changed")] == [2, 5, 1, 1]
+    assert report["weights"] == {"prediction_length": 1, "model": 0}
+    assert "2 sources with 5 candidates, 1 blank; 1 times not the first one is chosen" in err
+
+
+def test_tuning_and_expected_utility_on_the_command_line(run: Run) -> None:
+    development = [row | {"human": [1, 0, 0][: len(row["candidates"])]} for row in ROWS]
+    write_jsonl(Path("dev.jsonl"), development)
+    _, out, _ = run("--metric", "prediction_length", "nbest.jsonl", "--tune", "dev.jsonl", "--report", "report.json")
+    assert [json.loads(line)["index"] for line in out.splitlines()] == [0, 0]
+    report = json.loads(Path("report.json").read_text())
+    assert report["tuned_on"] == {"file": "dev.jsonl", "lists": 2, "objective": "human"}
+    assert min(report["weights"].values()) > 0
+    _, out, err = run("--mbr", "-t", "two.en", "other.en", "--nbest", "2", "--format", "text")
+    assert out.splitlines() == ["the house", "a cat"]
+    assert "weights chrf=1" in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "nothing to choose from: pass one FILE"),
+        (["nbest.jsonl", "-t", "two.en"], "nothing to choose from: pass one FILE"),
+        (["two.en"], "two.en: JSON Lines are needed"),
+        (["bad.jsonl"], "bad.jsonl, line 2: 'candidates' must be a list of strings"),
+        (["-s", "s.de", "-t", "two.en"], "two.en, line 1: NUMBER ||| TEXT ||| FEATURES ||| SCORE is needed"),
+        (["-s", "s.de", "-t", "two.en", "--nbest", "3"], "not a multiple of --nbest 3; source 2 has 1"),
+        (["-s", "s.de", "-t", "two.en", "--nbest", "0"], "--nbest 0: must be a whole number of at least 1"),
+        (["-s", "s.de", "-t", "two.en", "--nbest", "1"], "s.de ends after 2 sources, but two.en goes on"),
+        (["-s", "two.en", "-t", "two.en", "--nbest", "4"], "two.en ends after 1 sources, but two.en goes on"),
+        (["gap.txt"], "gap.txt: JSON Lines"),
+        (["-s", "s.de", "-t", "gap.txt"], "candidates of source 2 stand where those of 1 should"),
+        (["nbest.jsonl", "--mix", "modell=1"], "weights can be given to: prediction_length, model"),
+        (["nbest.jsonl", "--mix", "model=1", "--tune", "nbest.jsonl"], "either given or chosen"),
+        (
+            ["nbest.jsonl", "--tune", "nbest.jsonl"],
+            "list 1: neither judgements of all candidates (human) nor references",
+        ),
+    ],
+)
+def test_bad_calls(run: Run, argv: list[str], message: str) -> None:
+    write_jsonl(Path("bad.jsonl"), [ROWS[0], {"source": "x", "candidates": "y"}])
+    write(Path("gap.txt"), "0 ||| a ||| f ||| 1\n2 ||| b ||| f ||| 1\n")
+    code, _, err = run("--metric", "prediction_length", *argv)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1

@@ -1,0 +1,83 @@
+"""Reading lines, tables and parallel files, and the errors that name file and line."""
+
+import gzip
+from pathlib import Path
+
+import pyarrow
+import pytest
+from helpers import write
+from pyarrow import parquet
+
+from mtmetrics.errors import InputError
+from mtmetrics.io.lines import iter_jsonl, iter_lines, iter_parallel, iter_table
+
+
+def test_only_newlines_end_a_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "\ufeffeins\u2028zwei\x0bdrei\r\n\nvier".encode())
+    assert list(iter_lines(path)) == ["eins\u2028zwei\x0bdrei", "", "vier"]
+
+
+def test_gzip(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt.gz", "ä\nb\n")
+    assert list(iter_lines(path)) == ["ä", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("bad.txt", b"ok\n\xff\n", r"bad.txt, line 2: byte 1 \(0xff\) is not valid UTF-8"),
+        ("cut.txt.gz", gzip.compress(b"x" * 9999)[:30], "cut.txt.gz, after line 0: cannot be read"),
+        ("plain.txt.gz", b"no gzip", "plain.txt.gz, after line 0: cannot be read"),
+    ],
+)
+def test_damaged_files(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        list(iter_lines(write(tmp_path / name, data)))
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none.txt: no such file"):
+        list(iter_lines(tmp_path / "none.txt"))
+    with pytest.raises(InputError, match="is a folder"):
+        list(iter_lines(tmp_path))
+
+
+def test_jsonl_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a.jsonl, line 3: not valid JSON"):
+        list(iter_jsonl(write(tmp_path / "a.jsonl", b'{}\n\n{"a":\n')))
+    with pytest.raises(InputError, match="b.jsonl, line 1: a JSON object is needed, got list"):
+        list(iter_jsonl(write(tmp_path / "b.jsonl", b"[1]\n")))
+
+
+def test_tables(tmp_path: Path) -> None:
+    table = write(tmp_path / "a.tsv", b"x\ty\textra\n\tz\n")
+    assert list(iter_table(table, ("source", "translation"))) == [["x", "y"], ["", "z"]]
+    with pytest.raises(InputError, match="b.tsv, line 2: 1 column"):
+        list(iter_table(write(tmp_path / "b.tsv", b"x\ty\nx\n"), ("source", "translation")))
+    lines = b'{"source": "x", "translation": "y", "human": 1}\n{"source": "x", "translation": null}\n'
+    rows = write(tmp_path / "a.jsonl", lines)
+    with pytest.raises(InputError, match="a.jsonl, line 2: 'translation' must be a string, got null"):
+        list(iter_table(rows, ("source", "translation")))
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"translation": ["y", "z"], "source": ["x", "w"]}), path)
+    assert list(iter_table(path, ("source", "translation"))) == [["x", "y"], ["w", "z"]]
+    with pytest.raises(InputError, match="a.parquet: no column 'reference'; the file has: translation, source"):
+        list(iter_table(path, ("reference",)))
+    parquet.write_table(pyarrow.table({"source": ["x", None]}), path)
+    with pytest.raises(InputError, match="a.parquet, row 2: 'source' must be a string, got null"):
+        list(iter_table(path, ("source",)))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match="a.parquet, after row 0: cannot be read as Parquet"):
+        list(iter_table(path, ("source",)))
+    with pytest.raises(InputError, match="none.parquet: no such file"):
+        list(iter_table(tmp_path / "none.parquet", ("source",)))
+
+
+def test_parallel_files_of_unequal_length(tmp_path: Path) -> None:
+    left, right = write(tmp_path / "left", b"a\nb\n"), write(tmp_path / "right", b"c\n")
+    assert list(iter_parallel([left, left])) == [["a", "a"], ["b", "b"]]
+    with pytest.raises(InputError, match=r"right ends after 1 lines, but .*left goes on"):
+        list(iter_parallel([left, right]))

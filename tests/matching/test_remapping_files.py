@@ -1,0 +1,235 @@
+"""Where maps come from: folders, the cache, the authors' repository; and which are refused."""
+
+import concurrent.futures
+import logging
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import load_map, map_file_name
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.xmoverscore import XMoverScore
+
+NAME = "xmoverscore-published"
+DE_EN = "/c0ffee/mapping/layer-3/europarl-v7.de-en.2k.3.BAM"
+OF_LAYER_3 = "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru"
+SOURCES, PREDICTIONS = ["das haus ist klein", "ich sehe die katze"], ["the house is small", "i see the cat"]
+
+
+@pytest.fixture
+def model(tiny_encoder, tmp_path):
+    """The tiny encoder in a folder of the name that the published maps are for."""
+    return shutil.copytree(tiny_encoder, tmp_path / "preset" / "bert-base-multilingual-cased")
+
+
+@pytest.fixture
+def encoder(model):
+    return TokenEncoder(model)
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    return lambda value=True: monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", value)
+
+
+def cached(tmp_path):
+    assets = tmp_path / "assets"
+    return sorted(path.relative_to(assets).as_posix() for path in assets.rglob("*") if path.is_file())
+
+
+def test_the_way_of_the_paper_preset(published, model, tmp_path, caplog, offline):
+    (model.parent / "preset.toml").write_text(
+        f'[encoder]\nmodel = "bert-base-multilingual-cased"\nlayer = 3\n[maps]\nartifact = "{NAME}"\nkind = "clp"\n'
+    )
+    result = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(SOURCES, PREDICTIONS)
+    matrix = np.frombuffer(published.files[DE_EN][-16 * 16 * 4 :], dtype=np.float32).reshape(16, 16)
+    expected = XMoverScore(TokenEncoder(model), remapping=Remapping("clp", (matrix,)), lang_pair="de-en").score(
+        SOURCES, PREDICTIONS
+    )
+    assert result.segments.tolist() == expected.segments.tolist()
+    assert published.requests == [DE_EN]
+    [record] = caplog.records
+    assert (record.name, record.levelno) == ("mtmetrics", logging.WARNING)
+    target = tmp_path / "assets" / "mtmetrics" / NAME / "c0ffee" / "layer-3" / "de-en.clp.safetensors"
+    assert record.getMessage() == (
+        f"fetched the published map europarl-v7.de-en.2k.3.BAM (1 kB) from {published.url}{DE_EN}; kept as {target}"
+    )
+    assert cached(tmp_path) == [target.relative_to(tmp_path / "assets").as_posix()]
+    meta = Remapping.load(target).meta
+    assert meta.pop("git_blob") in (tmp_path / "catalog" / "catalog.toml").read_text()
+    assert meta == {
+        "encoder": "google-bert/bert-base-multilingual-cased",
+        "layer": "3",
+        "lp": "de-en",
+        "corpus": "europarl-v7",
+        "sentences": "2000",
+        "origin": published.url,
+        "commit": "c0ffee",
+        "licence": "Apache-2.0",
+    }
+    offline()
+    again = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(SOURCES, PREDICTIONS)
+    assert (again.signature, again.segments.tolist()) == (result.signature, result.segments.tolist())
+    assert len(published.requests) == len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("by_argument", [True, False])
+def test_offline_nothing_is_asked(published, encoder, tmp_path, offline, by_argument):
+    offline(not by_argument)
+    with pytest.raises(ArtifactError) as error:
+        load_map(NAME, "de-en", "umd", encoder, local_files_only=by_argument)
+    path = tmp_path / "assets" / "mtmetrics" / NAME / "c0ffee" / "layer-3" / "de-en.umd.safetensors"
+    assert str(error.value) == (
+        f"europarl-v7.de-en.2k.3.GBDD (umd map for de-en, layer 3) is not in the folder {NAME}, not bundled, and not "
+        f"in the cache ({path})"
+        "; the network was not asked (HF_HUB_OFFLINE or local_files_only); "
+        f"where there is a network, 'mtmetrics artifacts pull {NAME} --lp de-en' fetches it"
+    )
+    assert published.requests == []
+
+
+@pytest.mark.parametrize("place", ["numbers", "metadata", "end"])
+def test_a_damaged_copy_is_never_used(published, encoder, tmp_path, caplog, offline, place):
+    whole = load_map(NAME, "de-en", "clp", encoder)
+    [file] = cached(tmp_path)
+    path = tmp_path / "assets" / file
+    data = path.read_bytes()
+    changed = {
+        "numbers": data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+        "metadata": data.replace(b"europarl", b"europark"),
+        "end": data[:-5],
+    }
+    path.write_bytes(changed[place])
+    offline()
+    with pytest.raises(ArtifactError, match="not bundled, and damaged in the cache"):
+        load_map(NAME, "de-en", "clp", encoder)
+    offline(False)
+    again = load_map(NAME, "de-en", "clp", encoder)
+    assert (again.fingerprint, again.meta) == (whole.fingerprint, whole.meta)
+    assert len(published.requests) == len(caplog.records) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"), [("tampered", "damaged or not the file"), ("html", "a web page"), ("404", "404 Not Found")]
+)
+def test_a_failed_download_keeps_nothing(published, encoder, tmp_path, fault, message):
+    published.faults = [fault]
+    message = f"not in the cache .*{message}.* 'mtmetrics artifacts pull {NAME} --lp de-en' fetches it"
+    with pytest.raises(ArtifactError, match=message):
+        load_map(NAME, "de-en", "clp", encoder)
+    assert cached(tmp_path) == []
+    assert load_map(NAME, "de-en", "clp", encoder).kind == "clp"
+
+
+@pytest.mark.parametrize(
+    ("pair", "kind", "layer", "offer"),
+    [
+        ("de-fr", "clp", 3, OF_LAYER_3),
+        ("de-en", "clp+umd", 3, OF_LAYER_3),
+        ("en-ru", "clp", 2, "for layer 2 word maps were published: clp for de-en; umd for de-en"),
+        ("de-en", "clp", 1, "word maps were published for the layers 2, 3"),
+    ],
+)
+def test_what_was_never_published(published, model, pair, kind, layer, offer):
+    with pytest.raises(ArtifactError) as error:
+        load_map(NAME, pair, kind, TokenEncoder(model, layer=layer))
+    assert str(error.value).startswith(f"no {kind} map for language pair {pair} in {NAME}; {offer}; looked as ")
+    assert f"mtmetrics remap --encoder {model} --layer {layer} --lp {pair} --map {kind} --parallel" in str(error.value)
+    assert published.requests == []
+
+
+def test_other_models_and_copies(published, tiny_encoder, tmp_path):
+    encoder = TokenEncoder(tiny_encoder)
+    with pytest.raises(ArtifactError) as error:
+        load_map(NAME, "de-en", "clp", encoder)
+    [file] = cached(tmp_path)
+    path = tmp_path / "assets" / file
+    assert str(error.value) == (
+        f"map {path}: fitted for google-bert/bert-base-multilingual-cased (fingerprint not recorded) layer 3, but "
+        "the encoder in use is "
+        f"tiny-encoder#{encoder.fingerprint} layer 3; if that is a copy of google-bert/bert-base-multilingual-cased, "
+        f"'mtmetrics artifacts import {path} --encoder FOLDER --out DIR' binds the map to it"
+    )
+
+
+def test_many_at_once(published, encoder, tmp_path):
+    found, start = [], threading.Barrier(8)
+
+    def load():
+        start.wait()
+        found.append(load_map(NAME, "de-en", "clp", encoder).fingerprint)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        for future in [threads.submit(load) for _ in range(8)]:
+            future.result()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+    assert len(cached(tmp_path)) == 1
+
+
+class Sentences:
+    """Stands for a sentence encoder, which has no layer to choose."""
+
+    name, label, fingerprint, layer = "models/labse", "labse", "01234567", None
+
+
+def test_sentence_maps_are_kept_apart(tmp_path):
+    assert map_file_name("de-en", "clp", "sentence") == "de-en.sentence-clp.safetensors"
+    meta = {"encoder": "labse", "encoder_fingerprint": "01234567", "layer": "none", "lp": "de-en"}
+    fitted = Remapping("clp", (np.eye(4),), meta=meta | {"level": "sentence"})
+    fitted.save(tmp_path / map_file_name("de-en", "clp", "sentence"))
+    assert load_map(tmp_path, "de-en", "clp", Sentences(), level="sentence").level == "sentence"
+    with pytest.raises(ArtifactError, match="no clp map for language pair de-en in .*; looked as a folder"):
+        load_map(tmp_path, "de-en", "clp", Sentences())
+    message = "fitted on sentence vectors, but word vectors are to be mapped; .*--level word"
+    with pytest.raises(ArtifactError, match=message):
+        load_map(tmp_path / "de-en.sentence-clp.safetensors", "de-en", "clp", Sentences())
+    message = "no sentence-umd map .*: mtmetrics remap --encoder models/labse --level sentence --lp de-en"
+    with pytest.raises(ArtifactError, match=message):
+        load_map(tmp_path, "de-en", "umd", Sentences(), level="sentence")
+    message = "no sentence-clp map .* it has sentence-clp for: de-en; looked as a folder"
+    with pytest.raises(ArtifactError, match=message):
+        load_map(tmp_path, "fi-en", "clp", Sentences(), level="sentence")
+    with pytest.raises(InputError, match="level 'token': must be one of word, sentence"):
+        load_map(tmp_path, "de-en", "clp", Sentences(), level="token")
+
+
+def test_published_maps_are_word_maps(published, encoder):
+    message = "no sentence-clp map for language pair de-en in .* for layer 3 word maps were published"
+    with pytest.raises(ArtifactError, match=message):
+        load_map(NAME, "de-en", "clp", encoder, level="sentence")
+    with pytest.raises(ArtifactError, match="word maps were published for the layers 2, 3"):
+        load_map(NAME, "de-en", "clp", Sentences())
+    assert published.requests == []
+
+
+def test_a_folder_with_layers(tmp_path, model):
+    for layer in (2, 3):
+        meta = {"encoder": "x/bert-base-multilingual-cased", "layer": str(layer), "lp": "de-en"}
+        folder = tmp_path / "maps" / f"layer-{layer}"
+        folder.mkdir(parents=True)
+        Remapping("umd", (np.eye(16)[layer],), meta=meta).save(folder / "de-en.umd.safetensors")
+    for layer in (2, 3):
+        assert load_map(tmp_path / "maps", "de-en", "umd", TokenEncoder(model, layer=layer)).source[0].argmax() == layer
+
+
+def test_an_unknown_artifact_and_a_cache_that_cannot_be_made(published, encoder, tmp_path):
+    message = "no clp map for language pair de-en in nowhere; looked as a folder, as a bundled artifact; "
+    with pytest.raises(ArtifactError, match=message):
+        load_map("nowhere", "de-en", "clp", encoder)
+    (tmp_path / "assets").write_text("")
+    with pytest.raises(ArtifactError, match=f"the cache for {NAME} cannot be made .*; set HF_HOME"):
+        load_map(NAME, "de-en", "clp", encoder)
+
+
+def test_the_pool_passes_local_files_only(published, model):
+    (model.parent / "preset.toml").write_text(
+        f'[encoder]\nmodel = "{model}"\n[maps]\nartifact = "{NAME}"\nkind = "clp"\n'
+    )
+    with pytest.raises(ArtifactError, match="the network was not asked"):
+        XMoverScore.from_preset(str(model.parent), lang_pair="de-en", pool=ModelPool(local_files_only=True))

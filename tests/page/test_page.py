@@ -1,0 +1,201 @@
+"""The page that compares systems, without the browser around it."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import mtmetrics.page.texts as texts_module
+from mtmetrics.errors import InputError
+from mtmetrics.page import views
+from mtmetrics.page.comparing import Bench, Compared, Progress
+from mtmetrics.page.downloads import FILES, command, write_files
+from mtmetrics.page.explaining import coloured, heatmap
+from mtmetrics.page.offers import Offer, chosen, offers
+from mtmetrics.page.texts import Given, Texts, example, read
+from mtmetrics.reports.comparison import compare_systems
+from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.scorers.registry import load_scorer
+
+pytest.importorskip("sacrebleu", reason="needs the extra 'baselines'")
+
+CHRF = next(offer for offer in offers() if offer.key == "chrf")
+BLEU = next(offer for offer in offers() if offer.key == "sentbleu")
+
+
+def run(texts: Texts, *wanted: Offer) -> tuple[list[Progress], Compared]:
+    *progress, compared = Bench().compare(texts, wanted)
+    return progress, compared
+
+
+@pytest.fixture(scope="module")
+def known() -> Texts:
+    given = example()
+    return Texts("de-en", {"sources": given.sources, "references": given.references}, given.systems)
+
+
+@pytest.fixture(scope="module")
+def compared(known) -> Compared:
+    return run(known, CHRF, BLEU)[1]
+
+
+def test_what_is_offered_fits_what_is_given():
+    def keys(columns, lang_pair):
+        return {offer.key for offer in offers() if offer.fits(columns, lang_pair)}
+
+    both = keys({"sources", "references"}, "de-en")
+    assert {"xmoverscore:mini", "sentsim:mini:setting=src-mt", "sentsim:mini:setting=mt-ref", "chrf"} <= both
+    assert "uscore:mini" not in keys({"sources"}, "de-fr")
+    assert "xmoverscore:mini" not in keys({"references"}, "de-en")
+    german = keys({"sources", "references"}, "en-de")
+    assert {"xmoverscore:mini", "bertr:mini:against=source"} <= german
+    assert "uscore:mini" not in german  # it has no language model for German
+    assert keys({"sources"}, "xx-yy") == set()
+    assert not any(offer.spec.preset == "paper" for offer in offers())
+
+
+def test_what_cannot_be_scored_is_refused():
+    for keys, columns, message in [([], {"sources"}, "no metric is ticked"), (["chrf"], {"sources"}, "chrF: cannot")]:
+        with pytest.raises(InputError, match=message):
+            chosen(keys, columns, "de-en")
+    assert chosen(["chrf"], {"references"}, "de-en") == [CHRF]
+
+
+def test_texts_are_read(tmp_path):
+    path = tmp_path / "a.en"
+    path.write_text("one\n\nthree\n")
+    given = read(
+        "de-en",
+        {"sources": Given("source", text="eins\r\n\r\ndrei\n\n"), "references": Given("reference")},
+        [Given("a", str(path)), Given("b"), Given("c", text="1\n2\n3")],
+    )
+    assert given == ("de-en", {"sources": ["eins", "", "drei"]}, {"a": ["one", "", "three"], "c": ["1", "2", "3"]})
+    assert given.segments == 3
+
+
+@pytest.mark.parametrize(
+    ("lang_pair", "source", "systems", "message"),
+    [
+        ("de", "a", ["b"], "language pair 'de'"),
+        ("de-en", "", ["b"], "no source and no references"),
+        ("de-en", "a", [""], "no translations"),
+        ("de-en", "a\nb", ["c"], "system has 1 segments but source has 2"),
+        ("de-en", "a", ["b", "c"], "two of the texts are called 'system'"),
+        ("de-en", "a\nb\nc", ["1\n2\n3"], "characters, the most that this page takes"),
+    ],
+)
+def test_texts_that_cannot_be_used(lang_pair, source, systems, message, monkeypatch):
+    monkeypatch.setattr(texts_module, "MAX_CHARACTERS", 5)
+    with pytest.raises(InputError, match=message):
+        read(lang_pair, {"sources": Given("source", text=source)}, [Given("system", text=text) for text in systems])
+
+
+def test_files_that_cannot_be_used(tmp_path, monkeypatch):
+    path = tmp_path / "out.en"
+    others = {"sources": Given("source", text="a\nb\nc")}
+    path.write_bytes(b"a\nb\n\xff\n")
+    with pytest.raises(InputError, match=r"^out\.en, line 3: byte 1 \(0xff\) is not valid UTF-8"):
+        read("de-en", others, [Given("out", str(path))])
+    monkeypatch.setattr(texts_module, "MAX_SEGMENTS", 2)
+    path.write_text("a\nb\nc\n")
+    with pytest.raises(InputError, match=r"out: more than 2 segments.*mtmetrics compare"):
+        read("de-en", others, [Given("out", str(path))])
+
+
+def test_the_numbers_are_those_of_the_scorer_and_of_compare(known, compared):
+    expected = load_scorer("chrf").score_systems(known.others["references"], known.systems)
+    found = compared.metrics[0]
+    for name, result in expected.items():
+        assert np.array_equal(found.results[name].segments, result.segments)
+    wanted = compare_systems({name: result.segments for name, result in expected.items()})
+    assert found.comparison.systems == wanted.systems
+    moved = [*example().second[5:], *example().second[:5]]
+    assert found.anchors.random == load_scorer("chrf").score(example().references, moved).system
+    assert found.anchors.human == load_scorer("chrf").score(example().references, example().second).system
+
+
+def test_many_segments_go_in_turns_and_say_how_far_they_are(known):
+    many = Texts("de-en", {"references": known.others["references"] * 40}, {"a": known.systems["hasty"] * 40})
+    progress, compared = run(many, CHRF, BLEU)
+    done = [state.done for state in progress if state.what.startswith("scoring")]
+    assert done == sorted(done)
+    assert len(done) == 6
+    assert done[-1] == progress[-1].total == 960
+    assert [state.left is None for state in progress] == [True, True, *[False] * 6, True]
+    assert len(compared.metrics[1].results["a"].segments) == 480
+    assert not compared.tested
+    assert "nothing to compare" in views.verdict(compared)
+
+
+def test_segments_are_ordered(compared):
+    scores = compared.scores(0)
+    names = [name for _, name in compared.orders()]
+    assert names[:4] == ["disagree", "input", "lowest", "highest"]
+    assert len(names) == 10
+    assert compared.order(0, "input").tolist() == list(range(12))
+    assert np.ptp(scores, axis=0)[compared.order(0, "disagree")[0]] == np.ptp(scores, axis=0).max()
+    assert (np.diff(scores.mean(0)[compared.order(0, "lowest")]) >= 0).all()
+    first = compared.order(0, "0>1")[0]
+    assert scores[0, first] - scores[1, first] == (scores[0] - scores[1]).max()
+
+
+def test_the_verdict(compared):
+    said = views.verdict(compared)
+    for metric in compared.metrics:
+        assert metric.offer.title in said or "by all 2 metrics" in said
+    assert "<b>careful</b> is the best by all 2 metrics" in said
+
+
+def test_what_a_visitor_gives_is_no_markup():
+    evil = "<img src=x onerror=alert(1)>"
+    texts = Texts("de-en", {"references": [evil, "b"]}, {evil: [evil, "b"], "other": ["c", evil]})
+    compared = run(texts, CHRF)[1]
+    shown = views.overview(compared) + views.segments(compared, 0, [0, 1], {}, None) + views.problem(evil)
+    assert "<img" not in shown
+    assert "&lt;img" in shown
+
+
+def test_downloads(compared, known, tmp_path):
+    paths = write_files(compared, tmp_path)
+    assert [path.name for path in paths] == list(FILES)
+    rows = list(csv.DictReader((tmp_path / "segments.csv").open(encoding="utf-8")))
+    for place, row in enumerate(rows):
+        assert row["source"] == known.others["sources"][place]
+        for name in known.systems:
+            assert row[name] == known.systems[name][place]
+            assert float(row[f"{name} chrf"]) == compared.metrics[0].results[name].segments[place]
+    everything = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
+    first = everything["metrics"][0]
+    assert first["scores"]["hasty"] == compared.metrics[0].results["hasty"].segments.tolist()
+    assert first["anchors"]["human"] == compared.metrics[0].anchors.human
+    systems = list(csv.DictReader((tmp_path / "systems.csv").open(encoding="utf-8")))
+    assert {row["system"]: row["mean"] for row in systems if row["metric"] == "chrf"} == {
+        name: f"{result.system:.4f}" for name, result in compared.metrics[0].results.items()
+    }
+    assert r"\begin{tabular}" in (tmp_path / "systems.tex").read_text()
+    assert "<svg" in (tmp_path / "means.svg").read_text()
+    assert command(compared).startswith(
+        "mtmetrics compare --lp de-en -s sources.txt -r references.txt -t careful hasty"
+    )
+
+
+def test_a_single_segment_has_neither_test_nor_interval():
+    compared = run(Texts("de-en", {"references": ["a"]}, {"one": ["a"], "two": ["b"]}), CHRF)[1]
+    shown = views.overview(compared)
+    assert "One segment says nothing" in shown
+    assert "mt-interval" not in shown
+    assert "mt-cluster" not in shown
+
+
+def test_words_and_heatmaps_of_a_metric(tiny_preset):
+    scorer = MetricSpec("xmoverscore", str(tiny_preset)).load(Bench()._pool, "de-en")
+    text = "the house <b> small"
+    [shown] = coloured(scorer, ["das haus ist klein"], [text])
+    assert shown.replace("</mark>", "").split("<mark")[0] in "the house &lt;b&gt; small"
+    assert "<b>" not in shown
+    result = scorer.score(["das haus"], ["the house"])
+    assert 'src="data:image/png;base64,' in heatmap(scorer, "das haus", "the house", result, 0)
+    whole = load_scorer("chrf")
+    assert coloured(whole, ["a"], ["b"]) == []
+    assert "no words are matched" in heatmap(whole, "a", "b", result, 0)

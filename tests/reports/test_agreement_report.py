@@ -1,0 +1,298 @@
+"""The papers' tables: metrics as rows, language pairs as columns, and a paper's numbers beside ours."""
+
+import csv
+import dataclasses
+import io
+import json
+
+import numpy as np
+import pytest
+from helpers import judged
+
+from mtmetrics.checks import InputReport
+from mtmetrics.errors import InputError
+from mtmetrics.reports.agreement import PEARSON, Measure, MetricCell, MetricRow, MetricTable, metric_table, remarks
+from mtmetrics.reports.agreement_report import (
+    chosen_layers,
+    joined_signature,
+    mean_intervals,
+    render_files,
+    render_layers,
+    render_metrics,
+)
+from mtmetrics.reports.metric_runs import Entry, MetricSpec, RowScores
+from mtmetrics.reports.recipes import Recipe, RecipeRow
+from mtmetrics.reports.styles import STYLES, Marked, latex_text, rounded, terminal
+from mtmetrics.scorers.base import MetricResult
+from mtmetrics.statistics.correlation import Correlation
+from mtmetrics.statistics.significance import CorrelationInterval
+
+HUMAN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+COLUMNS = [judged(HUMAN, f"{pair}.jsonl", pair) for pair in ("de-en", "fi-en")]
+UP, NEARLY, DOWN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.5], [1.0, 2.0, 3.0, 4.0, 6.0, 5.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+
+
+def rows(last: RowScores) -> list[RowScores]:
+    signatures = ["bertr|lp:de-en|v:1", "bertr|lp:fi-en|v:1"]
+    bertr = RowScores(Entry("bertr:mini", MetricSpec("bertr", "mini")), [UP, NEARLY], signatures)
+    return [bertr, RowScores(Entry("given", column="given"), [NEARLY, UP]), last]
+
+
+@pytest.fixture
+def table() -> MetricTable:
+    return metric_table(rows(RowScores(Entry("esim"), [], problem="no such model")), COLUMNS, PEARSON, test="williams")
+
+
+def test_markdown(table) -> None:
+    lines = render_metrics(table, {}, "markdown").splitlines()
+    assert lines[0] == "| metric | de-en | fi-en | average |"
+    assert lines[2].startswith("| bertr:mini | **0.9")
+    assert lines[3].startswith("| given | 0.943")
+    assert lines[4] == "| esim |  |  |  |"
+    assert "Williams' test, p ≥ 0.05" in lines[6]
+    assert "Not run: esim: no such model" in lines
+    assert "bertr:mini: bertr|lp:de-en,fi-en|v:1" in lines
+
+
+def test_json(table) -> None:
+    shown = json.loads(render_metrics(table, {"field": "translation"}, "json"))
+    about = {"field": "translation", "coefficient": "pearson", "group": "none", "significance": "williams"}
+    assert shown == shown | about
+    assert shown["columns"][1] == {"file": "fi-en.jsonl", "lp": "fi-en", "n": 6}
+    first, given, missing = shown["rows"]
+    assert first["metric"] == "bertr:mini"
+    assert first["values"][0]["best"] is True
+    assert first["average"] == pytest.approx(np.mean([value["value"] for value in first["values"]]))
+    assert given["column"] == "given"
+    assert given["values"][0]["p"] == pytest.approx(table.rows[1].cells[0].p_value.value)
+    assert missing == {"title": "esim", "problem": "no such model"}
+
+
+def test_separated_values_and_latex(table) -> None:
+    head, bertr, given, esim = csv.reader(io.StringIO(render_metrics(table, {}, "csv")))
+    assert head == ["metric", "de-en", "fi-en", "average", "signature", "problem"]
+    assert bertr[-2:] == ["bertr|lp:de-en,fi-en|v:1", ""]
+    assert given[1] == "0.943"
+    assert esim == ["esim", "", "", "", "", "no such model"]
+    text = render_metrics(table, {}, "latex")
+    assert text.startswith(r"\begin{tabular}{lrrr}")
+    assert r"\noindent bertr:mini: bertr\textbar{}lp:de-en,fi-en" in text
+    assert "†" not in text
+
+
+def test_intervals_and_undefined_values() -> None:
+    flat = RowScores(Entry("flat"), [[1.0] * 6, [1.0] * 6])
+    table = metric_table(rows(flat), COLUMNS, Measure("spearman"), intervals=True)
+    lines = render_metrics(table, {}, "markdown").splitlines()
+    assert "[" in lines[2]
+    assert lines[4] == "| flat | nan | nan | nan |"
+    shown = json.loads(render_metrics(table, {}, "json"))
+    assert set(shown["rows"][0]["values"][0]["ci"]) == {"low", "high", "level", "resamples", "seed"}
+    assert shown["rows"][2]["values"][0] == {"value": None, "best": False, "undefined": "the scores are constant"}
+
+
+def test_systems_show_their_accuracy_and_one_file_needs_no_average() -> None:
+    columns = [judged(HUMAN, level="system", system=list("abcdef"))]
+    table = metric_table([RowScores(Entry("a"), [UP]), RowScores(Entry("b"), [DOWN])], columns, PEARSON)
+    lines = render_metrics(table, {}, "markdown").splitlines()
+    assert lines[0] == "| metric | de-en | accuracy |"
+    assert lines[2].endswith("| 1.000 |")
+    assert json.loads(render_metrics(table, {}, "json"))["rows"][1]["accuracy"] == 0.0
+
+
+def test_a_papers_numbers_stand_beside_ours(table) -> None:
+    papers = [
+        RecipeRow("BERTR", {"de-en": 0.5, "fi-en": 0.7, "cs-en": 0.9}, 0.7, metric="bertr"),
+        RecipeRow("given", {"de-en": 0.4}, None, column="given"),
+        RecipeRow("ESIM", {}, None, metric="esim"),
+    ]
+    recipe = Recipe("t", "Table T", "Someone, 2020", "segment", ["cs-en", "de-en", "fi-en"], papers, "A note.")
+    head, bertr, given, esim = csv.reader(io.StringIO(render_metrics(table, {}, "csv", recipe=recipe)))
+    published = ["average published", "cs-en published", "average of all published"]
+    assert head[:-2] == ["metric", "de-en", "de-en published", "fi-en", "fi-en published", "average", *published]
+    assert (bertr[2], bertr[4], bertr[6:9]) == ("0.500", "0.700", ["0.600", "0.900", "0.700"])
+    assert (given[2], given[4], given[6:9]) == ("0.400", "", ["", "", ""])
+    assert esim[1:9] == [""] * 8
+    lines = render_metrics(table, {}, "markdown", recipe=recipe).splitlines()
+    assert "Published: Table T. Someone, 2020" in lines
+    assert "A note." in lines
+    shown = json.loads(render_metrics(table, {}, "json", recipe=recipe))
+    assert shown["recipe"]["name"] == "t"
+    assert shown["rows"][0]["published"] == {"de-en": 0.5, "fi-en": 0.7, "cs-en": 0.9}
+
+
+def test_signatures_of_several_files_are_joined() -> None:
+    joined = joined_signature(["m|lp:de-en|map:clp#1|v:1", "m|lp:fi-en|map:clp#2|v:1"])
+    assert joined == "m|lp:de-en,fi-en|map:clp#1,clp#2|v:1"
+    assert joined_signature(["m|v:1", "m|v:1"]) == "m|v:1"
+    assert joined_signature(["m|lm:none|v:1", "m|v:1"]) == "m|lm:none|v:1 m|v:1"
+    assert joined_signature([]) == ""
+
+
+# One metric: a row per file.
+
+LENGTHS = np.array([1.0, 2.0, 3.0, 4.0])
+
+
+def lengths(*humans: list[float | None], parts: bool = True) -> tuple[MetricTable, list[MetricResult]]:
+    """A metric that says 1, 2, 3, 4, its negation, and a part that is the same for all, on each file."""
+    columns = {"score": LENGTHS, "negated": -LENGTHS, "flat": np.zeros(4)}
+    names = zip(("set.jsonl", "b|c.jsonl"), ("de-en", "fi-en"), humans, strict=False)
+    files = [judged(human, file, pair) for file, pair, human in names]
+    rows = [
+        RowScores(Entry(name, MetricSpec("m"), part=name), [values.tolist() for _ in files])
+        for name, values in columns.items()
+        if parts or name == "score"
+    ]
+    blank = np.array([False, False, False, True])
+    parted = {name: columns[name] for name in ("negated", "flat")}
+    result = MetricResult(LENGTHS, parted, blank, InputReport(4), "l|v:0")
+    return metric_table(rows, files, PEARSON), [result for _ in files]
+
+
+TWO = [2.0, 1.0, 4.0, 3.0], [1.0, 2.0, 3.0, 4.0]
+
+
+def test_files_as_json_hold_full_precision_and_reasons() -> None:
+    table, results = lengths(*TWO)
+    shown = json.loads(render_files(table, results, {"metric": "length"}, "json"))
+    first, second = shown["files"]
+    assert shown["metric"] == "length"
+    assert (first["file"], first["lp"], first["n"], first["signature"]) == ("set.jsonl", "de-en", 4, "l|v:0")
+    assert first["pearson"] == {"score": pytest.approx(0.6, abs=1e-12), "negated": pytest.approx(-0.6), "flat": None}
+    assert first["pearson"]["score"] == table.rows[0].cells[0].correlation.value
+    assert first["undefined"] == {"flat": "the scores are constant"}
+    assert first["range"] == {"score": [1.0, 3.0], "negated": [-3.0, -1.0], "flat": [0.0, 0.0]}  # of what is not blank
+    assert first["report"]["segments"] == 4
+    assert second["pearson"]["score"] == pytest.approx(1.0)
+    assert shown["mean"]["pearson"]["score"] == pytest.approx(0.8)
+    assert shown["mean"]["undefined"] == {"flat": "undefined for de-en (file 1), fi-en (file 2)"}
+    score = json.loads(render_files(*lengths(*TWO, parts=False), {}, "json"))["files"][0]
+    assert (list(score["pearson"]), list(score["range"]), "undefined" in score) == (["score"], ["score"], False)
+
+
+def test_files_as_tables() -> None:
+    assert render_files(*lengths(*TWO), {}, "tsv").splitlines() == [
+        "file\tlp\tn\tscore\tnegated\tflat\tsignature",
+        "set.jsonl\tde-en\t4\t0.600\t-0.600\tnan\tl|v:0",
+        "b|c.jsonl\tfi-en\t4\t1.000\t-1.000\tnan\tl|v:0",
+        "mean\t\t8\t0.800\t-0.800\tnan\t",
+    ]
+    assert render_files(*lengths(*TWO, parts=False), {}, "markdown").splitlines() == [
+        "| file | lp | n | score | signature |",
+        "|---|---|---:|---:|---|",
+        "| set.jsonl | de-en | 4 | 0.600 | l\\|v:0 |",
+        "| b\\|c.jsonl | fi-en | 4 | 1.000 | l\\|v:0 |",
+        "| mean |  | 8 | 0.800 |  |",
+    ]
+    table = render_files(*lengths([1, -1, -1, 1.0001]), {}, "tsv")
+    assert "0.000\t0.000" in table
+    assert "-0.000" not in table
+
+
+def test_files_with_few_or_constant_judgements() -> None:
+    table, results = lengths([2, 1, None, 3])
+    [file] = json.loads(render_files(table, results, {}, "json"))["files"]
+    assert file["n"] == 3
+    assert file["pearson"]["score"] == pytest.approx(np.corrcoef([1, 2, 4], [2, 1, 3])[0, 1])
+    table, results = lengths([3, 3, 3, 3], parts=False)
+    assert json.loads(render_files(table, results, {}, "json"))["mean"] == {
+        "pearson": {"score": None},
+        "undefined": {"score": "undefined for de-en (file 1)"},
+    }
+    assert remarks(table) == ["set.jsonl (de-en): no correlation for score: the human judgements are constant"]
+
+
+# One metric at several layers.
+
+
+def study(a: float, b: float, *, parts: bool) -> MetricTable:
+    rows = []
+    for name, scale in (("score", 1.0), ("part", 0.5))[: 1 + parts]:
+        values = [Correlation(scale * value, "constant" if np.isnan(value) else None) for value in (a, b, (a + b) / 2)]
+        rows.append(MetricRow(RowScores(Entry(name, part=name), []), [*map(MetricCell, values[:2])], values[2]))
+    return MetricTable([judged([1.0], file) for file in ("a", "b")], rows, PEARSON, "none")
+
+
+def studies(*, parts: bool) -> dict[int, MetricTable]:
+    return {1: study(0.2, 0.4, parts=parts), 2: study(0.5, float("nan"), parts=parts)}
+
+
+def test_layers_of_the_user() -> None:
+    assert chosen_layers("all", 3) == [0, 1, 2, 3]
+    assert chosen_layers("3,1,1", 3) == [1, 3]
+    for text in ("4", "-1", "one", ""):
+        with pytest.raises(InputError, match="numbers from 0 to 3"):
+            chosen_layers(text, 3)
+    with pytest.raises(InputError, match="no choice of layer"):
+        chosen_layers("all", None)
+
+
+def test_layers() -> None:
+    lines = render_layers(studies(parts=False), {}, "tsv").splitlines()
+    assert lines[0] == "measure\tlayer\ta (de-en)\tb (de-en)\tmean"
+    assert lines[1:] == ["score\t1\t0.200\t0.400\t0.300", "score\t2\t0.500\tnan\tnan"]
+    assert len(render_layers(studies(parts=True), {}, "markdown").splitlines()) == 6
+    text = render_layers(studies(parts=False), {"metric": "m"}, "json")
+    assert '"mean": 0.30000000000000004' in text
+    assert '"mean": null' in text
+
+
+def test_intervals_of_the_mean_over_files() -> None:
+    def cell(low: float, high: float) -> MetricCell:
+        return MetricCell(Correlation(0.5), interval=CorrelationInterval(low, high, 0.95, 9, 1))
+
+    row = MetricRow(RowScores(Entry("score"), []), [cell(0.2, 0.9), cell(0.1, 0.8)], Correlation(0.5))
+    part = RowScores(Entry("part", part="part"), [])
+    bare = dataclasses.replace(row, scored=part, cells=[row.cells[0], MetricCell(Correlation(0.5))])
+    [(name, bounds)] = mean_intervals({3: MetricTable([], [row, bare], PEARSON, "none")}).items()
+    assert (name, bounds[3]) == ("score", pytest.approx((0.5 - 0.25, 0.5 + 0.25)))
+
+
+# Styles of tables.
+
+TABLE = [["metric", "de-en"], ["a|b_c, d", Marked("0.500", bold=True)], ["e\n f", Marked("0.499", tied=True)]]
+
+
+def test_styles() -> None:
+    shown = {style: STYLES[style](TABLE, [1]).splitlines() for style in ("markdown", "latex", "csv", "tsv")}
+    assert shown["markdown"][1:] == ["|---|---:|", "| a\\|b_c, d | **0.500** |", "| e f | 0.499 † |"]
+    assert (shown["latex"][0], shown["latex"][-1]) == (r"\begin{tabular}{lr}", r"\end{tabular}")
+    assert shown["latex"][4:6] == [r"a\textbar{}b\_c, d & \textbf{0.500} \\", r"e f & 0.499$^{\dagger}$ \\"]
+    # At the beginning of a row these would be an argument of the line end before it.
+    assert STYLES["latex"]([["a"], ["[b]"], ["*"]], []).splitlines()[4:6] == [r"{}[b] \\", r"{}* \\"]
+    assert latex_text("100 % of {a} \\ b~^") == r"100 \% of \{a\} \textbackslash{} b\textasciitilde{}\textasciicircum{}"
+    # Numbers without marks.
+    assert [*csv.reader(shown["csv"])] == [["metric", "de-en"], ["a|b_c, d", "0.500"], ["e f", "0.499"]]
+    assert shown["tsv"][2] == "e f\t0.499"
+    for value, text in ((0.12345, "0.123"), (-0.0001, "0.000")):
+        assert rounded(Correlation(value)) == text
+    assert rounded(Correlation(float("nan"), "constant")) == "nan"
+
+
+WIDE = [
+    ["metric", "system", "mean", "95 % interval", "segments"],
+    ["xmoverscore:mini", "a-system-name.of.something", "-0.4521", Marked("[-0.4412, 0.4622]", True, True), "1,000"],
+    ["bertr", "系统甲", "-0.1", "0.1", "77777"],
+]
+
+
+@pytest.mark.parametrize("width", [10, 59, 60, 61, 71, 80, 120])
+def test_no_number_is_cut_or_broken_at_any_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = terminal(WIDE, range(2, 5))
+    assert all(word in text.split() for word in ("-0.4521", "[-0.4412,", "1,000", "77777"))
+    assert "\x1b" not in text
+    assert width < 80 or max(map(len, text.splitlines())) <= width
+    monkeypatch.delenv("NO_COLOR")
+    assert "\x1b[1m" in terminal(WIDE, range(2, 5))
+
+
+def test_a_pipe_gets_no_colour_and_whole_lines() -> None:
+    lines = terminal(WIDE, range(2, 5)).splitlines()
+    assert len(lines) == 4
+    assert "a-system-name.of.something" in lines[2]
+    assert "\x1b" not in "".join(lines)

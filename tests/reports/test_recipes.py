@@ -1,0 +1,165 @@
+"""The tables of the papers: whole, plausible, and made of metrics that exist."""
+
+import pytest
+
+from mtmetrics.artifacts.presets import load_preset
+from mtmetrics.checks import language_pair
+from mtmetrics.errors import InputError
+from mtmetrics.reports.metric_runs import MetricSpec, RowScores
+from mtmetrics.reports.recipes import RecipeRow, list_recipes, load_recipe
+from mtmetrics.scorers.registry import METRICS
+
+RUN = {
+    "belouadi2023": "table4 table5 table6 table7",
+    "mathur2019": "table1 table2-darr table2-pearson table3 table4 table5",
+    "song2021": "table2 table3 table4 table5 table7 table8 table9 table10",
+    "zhao2020": "table1 table5 table6 table7 table8",
+}
+NAMES = [f"{paper}-{table}" for paper, tables in RUN.items() for table in tables.split()]
+# Result tables and figures of the papers that no recipe runs; the other tables of the papers hold no results.
+NOT_RUN = {
+    "belouadi2023": "table2 figure3 figure4 figure5",
+    "mathur2019": "figure1",
+    "song2021": "figure3 figure5",
+    "zhao2020": "table3 table4 figure3 figure4",
+}
+# Averages that differ from the mean of their row in the paper itself.
+AS_PRINTED = {
+    ("mathur2019-table1", "BiLSTM (TrainL)"),
+    ("song2021-table5", "Leaderboard baseline"),
+    ("zhao2020-table7", "Cosine + UMD o CLP(LASER) + LM"),
+    ("zhao2020-table7", "Mover-2 + CLP o UMD(M-BERT) + LM"),
+}
+
+
+def rows(recipe: str) -> dict[str, RecipeRow]:
+    return {row.title: row for row in load_recipe(recipe).rows}
+
+
+def test_all_are_listed_with_their_data_or_a_reason() -> None:
+    listed = {name: about for name, _, about in list_recipes()[1:]}
+    missing = [f"{paper}-{table}" for paper, tables in NOT_RUN.items() for table in tables.split()]
+    assert sorted(listed) == sorted([*NAMES, *missing])
+    assert all(listed.values())
+    assert {name for name, about in listed.items() if about.startswith("not run: ")} == set(missing)
+    with pytest.raises(InputError, match="recipe 'zhao2020': must be one of belouadi2023-figure3"):
+        load_recipe("zhao2020")
+    with pytest.raises(InputError, match=r"zhao2020-table4: cannot be run: the multilingual USE is not part"):
+        load_recipe("zhao2020-table4")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers(name: str) -> None:
+    recipe = load_recipe(name)
+    assert recipe.level in {"segment", "system"}
+    assert recipe.coefficient in {"pearson", "darr"}
+    assert len({row.title for row in recipe.rows}) == len(recipe.rows)
+    for pair in recipe.pairs:
+        language_pair(pair)
+    for row in recipe.rows:
+        assert [row.metric, row.column, row.why_not].count(None) == 2, row.title
+        if row.metric is not None:
+            assert not row.options.keys() - METRICS[row.metric].options(), row.title
+        assert all(-1 <= value <= 1 for value in row.published.values())
+        if row.average is not None and len(row.published) == len(recipe.pairs) and (name, row.title) not in AS_PRINTED:
+            mean = sum(row.published.values()) / len(row.published)
+            assert row.average == pytest.approx(mean, abs=0.00051), row.title
+
+
+# Table, row, language pair, number.
+PRINTED = """
+zhao2020-table1 | SentBLEU | tr-en | 0.538
+zhao2020-table1 | Mover-2 + CLP(M-BERT) + LM | fi-en | 0.633
+zhao2020-table5 | Mover-2 + UMD(M-BERT) | de-en | 0.973
+mathur2019-table1 | BERTR | zh-en | 0.687
+mathur2019-table3 | ESIM (TrainL) | ru-en | 0.921
+song2021-table3 | SSS + BERTScore | en-ru | 0.553
+song2021-table5 | SSS | ro-en | 0.694
+belouadi2023-table5 | DistilScore | cs-en | 0.4642
+belouadi2023-table6 | SentSim (BERTScore) | en-de | 0.0615
+belouadi2023-table4 | UScore++ wrd+snt | en-ru | 0.6414
+belouadi2023-table7 | SentSim (WMD) | de-zh | -0.1154
+zhao2020-table6 | Mover-1 + CLP o UMD(M-BERT) | de-en | 0.277
+zhao2020-table7 | Mover-2 + CLP o UMD(M-BERT) + LM | tr-en | -0.036
+zhao2020-table8 | Mover-2 + CLP(M-BERT) | kk-en | 0.993
+song2021-table2 | SSS + WMD (MT-REF) | en-fr | 0.501
+song2021-table4 | SSS | cs-en | 0.62232
+song2021-table7 | BERTScore | tr-en | 0.718
+song2021-table8 | SMD + BERTScore | zh-en | 0.503
+mathur2019-table2-darr | BERTR | en-tr | 0.457
+mathur2019-table2-pearson | BERTR | en-zh | 0.803
+mathur2019-table4 | ESIM (TrainL) | en-lv | 0.954
+mathur2019-table5 | ESIM (TrainL) | en-pt | 0.996
+"""
+
+
+def test_some_numbers_of_the_papers() -> None:
+    for line in PRINTED.strip().splitlines():
+        recipe, title, pair, number = line.split(" | ")
+        assert rows(recipe)[title].published[pair] == float(number), line
+
+
+def test_what_could_not_be_read_is_left_out() -> None:
+    row = rows("zhao2020-table5")["Cosine + CLP(LASER)"]
+    assert set(row.published) == {"cs-en", "de-en", "fi-en", "lv-en", "zh-en"}
+    assert rows("song2021-table9")["SMD"].published == {}
+
+
+def test_entries_take_the_preset() -> None:
+    song = rows("song2021-table3")
+    wmd = song["WMD"].entry("mini")
+    assert wmd.metric == MetricSpec.parse("sentsim:mini:setting=src-mt,combine=sss+wmd")
+    assert (wmd.part, wmd.falls) == ("wmd", True)
+    # Both rows come from one run of the metric.
+    whole = song["SSS + WMD"].entry("mini")
+    assert (whole.metric, whole.part) == (wmd.metric, "score")
+    laser = rows("zhao2020-table1")["Cosine + LASER"].entry("mini")
+    assert (laser.metric, laser.why_not) == (None, "LASER is not part of this package")
+
+
+def test_the_user_may_name_the_preset_of_a_metric() -> None:
+    asked = {"uscore": MetricSpec.parse("uscore:made/{lp}:lm=none")}
+    metric = rows("belouadi2023-table5")["UScore+ wrd"].entry("paper", asked).metric
+    assert metric == MetricSpec.parse("uscore:made/{lp}:combine=wrd,weights=+,lm=none")
+    recipe = load_recipe("belouadi2023-table5")
+    presets = {entry.metric.preset for entry in recipe.entries("paper", asked) if entry.metric}
+    assert presets == {None, "paper", "made/{lp}"}
+    with pytest.raises(InputError, match="--metric bertr: recipe belouadi2023-table5 has rows of sentbleu, xmover"):
+        recipe.entries("paper", {"bertr": MetricSpec("bertr")})
+
+
+def test_rows_with_other_models_than_those_of_paper_have_a_preset_of_their_own() -> None:
+    row = rows("song2021-table7")["WMD"]
+    own = row.entry("paper").metric
+    settings = load_preset("sentsim", own.preset).settings
+    assert settings["mt-ref"]["words"] == "FacebookAI/roberta-base"
+    assert row.entry("mini").metric.preset == "mini"
+    assert row.marked(scored(row, "paper"), ["de-en"]).entry.title == "WMD"
+
+
+def scored(row: RecipeRow, preset: str, *signatures: str, asked: str | None = None) -> RowScores:
+    entry = row.entry(preset, {row.metric: MetricSpec.parse(asked)} if asked else {})
+    return RowScores(entry, [[1.0]] * max(1, len(signatures)), list(signatures or ["m|v:1"]))
+
+
+@pytest.mark.parametrize(
+    ("preset", "asked", "signatures", "mark"),
+    [
+        ("paper", None, ["x|lm:gpt2*0.1|v:1"], ""),
+        ("mini", None, ["x|lm:tiny*0.1|v:1"], " [mini]"),
+        ("paper", None, ["x|lm:none|v:1"], " [no language model]"),
+        ("mini", None, ["x|lm:tiny|v:1", "x|v:1"], " [mini, no language model for de-zh]"),
+        ("paper", "xmoverscore::layer=8", ["x|lm:gpt2|v:1"], " [layer=8]"),
+        ("mini", "xmoverscore:dir/{lp}:ngram=2", ["x|lm:gpt2|v:1"], " [dir/{lp}]"),
+    ],
+)
+def test_what_is_not_run_as_published_has_a_mark(preset: str, asked: str, signatures: list[str], mark: str) -> None:
+    row = rows("zhao2020-table1")["Mover-2 + CLP(M-BERT) + LM"]
+    pairs = ["de-en", "de-zh"][: len(signatures)]
+    found = row.marked(scored(row, preset, *signatures, asked=asked), pairs)
+    assert found.entry.title == f"Mover-2 + CLP(M-BERT) + LM{mark}"
+    # Rows without models, and those that the paper ran without a language model, have no mark.
+    table = rows("zhao2020-table1")
+    for title, of_row in (("chrF++", []), ("SentBLEU", []), ("Mover-2 + CLP(M-BERT)", ["x|lm:none|v:1"])):
+        given = scored(table[title], "paper" if of_row else "mini", *of_row)
+        assert table[title].marked(given, ["de-en"]).entry.title == title

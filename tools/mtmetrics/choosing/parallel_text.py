@@ -1,0 +1,225 @@
+"""Parallel text: which sentence pairs are worth keeping, by cheap checks and then by metrics."""
+
+import dataclasses
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtmetrics.checks import choice, number, positive
+from mtmetrics.choosing.mixture import Mixture
+from mtmetrics.errors import InputError, require_extra
+from mtmetrics.io.languages import is_unspaced, words_and_marks
+from mtmetrics.scorers.base import chunked
+
+CHECKS = ("blank", "length", "copy", "language", "numbers", "repeated")
+EXAMPLES = 3
+_DIGITS = re.compile(r"\d+")
+_NO_LETTERS_OR_DIGITS = re.compile(r"[\W_]+")
+_NO_LETTERS = re.compile(r"[\W\d_]+")
+# Numbers up to this are often written as words.
+_SPELT_OUT = 12
+# A language is wrong where another one is e^10 times as likely; a lower bound costs short sentences.
+_CERTAIN = 10.0
+
+
+class Checks:
+    """Cheap reasons to drop a pair, tried in the order of `CHECKS`; it remembers the pairs that passed.
+
+    * ``blank``: a side holds nothing but white space.
+    * ``length``: a side is more than `length_ratio` times as long as the other, in characters, of which those of
+      scripts without spaces between words count three times.
+    * ``copy``: the sides are equal but for case and what is neither letter nor digit.
+    * ``language``: py3langid finds another language far likelier for a side.
+    * ``numbers``: a number above 12 stands on one side only; digits of all scripts count, and how they are grouped
+      does not.
+    * ``repeated``: a near duplicate of a pair that passed: equal but for case, accents, digits and what is no letter.
+
+    Args:
+        languages: source and target language; None only without the check of languages.
+        skip: checks to leave out.
+        length_ratio: see above.
+
+    Raises:
+        InputError: an unknown check, a ratio below 1, no languages, or one that py3langid does not know.
+        MissingExtraError: py3langid is not installed.
+    """
+
+    def __init__(
+        self, languages: tuple[str, str] | None, *, skip: Collection[str] = (), length_ratio: float = 3.0
+    ) -> None:
+        for name in skip:
+            choice("check to skip", name, CHECKS)
+        if number("length ratio", length_ratio) < 1:
+            raise InputError(f"length ratio {length_ratio}: must be at least 1")
+        self.length_ratio = length_ratio
+        self._languages = languages
+        self._seen: set[bytes] = set()
+        known: dict[str, Callable[[str, str], bool]] = {
+            "blank": lambda source, target: not source.strip() or not target.strip(),
+            "length": self._unequal,
+            "copy": lambda source, target: _bare(source) == _bare(target),
+            "language": self._foreign,
+            "numbers": _numbers_differ,
+            "repeated": self._repeated,
+        }
+        self._checks = {name: check for name, check in known.items() if name not in skip}
+        if "language" in self._checks:
+            self._rank = _language_ranks(languages)
+
+    def flaw(self, source: str, target: str) -> str | None:
+        """The first check that a pair does not pass, or None."""
+        return next((name for name, found in self._checks.items() if found(source, target)), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._checks)
+
+    def _unequal(self, source: str, target: str) -> bool:
+        shorter, longer = sorted((_length(source), _length(target)))
+        return longer > self.length_ratio * shorter
+
+    def _foreign(self, *texts: str) -> bool:
+        for text, language in zip(texts, self._languages or (), strict=True):
+            ranks = self._rank(text)
+            if ranks[0][1] - dict(ranks)[language] > _CERTAIN:
+                return True
+        return False
+
+    def _repeated(self, *texts: str) -> bool:
+        key = self.near_key(*texts)
+        if key in self._seen:
+            return True
+        self._seen.add(key)
+        return False
+
+    @staticmethod
+    def near_key(source: str, target: str) -> bytes:
+        """Eight bytes that near duplicates share."""
+        bare = (_NO_LETTERS.sub("", unicodedata.normalize("NFKD", text).casefold()) for text in (source, target))
+        return hashlib.blake2b("\0".join(bare).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _language_ranks(languages: tuple[str, str] | None) -> Callable[[str], list[tuple[str, float]]]:
+    skip = "(--skip language)"
+    if languages is None:
+        raise InputError(f"language pair None: the check of languages needs one (--lp), or leave it out {skip}")
+    require_extra("filter", "the check of languages (--skip language does without)")
+    import py3langid
+
+    for language in languages:
+        if language not in {code for code, _ in py3langid.rank("")}:
+            raise InputError(f"language {language!r}: py3langid does not know it; leave the check out {skip}")
+    return py3langid.rank
+
+
+def _length(text: str) -> int:
+    return len(text) if text.isascii() else len(text) + 2 * sum(map(is_unspaced, text))
+
+
+def _bare(text: str) -> str:
+    return _NO_LETTERS_OR_DIGITS.sub("", text.casefold())
+
+
+def _numbers_differ(source: str, target: str) -> bool:
+    sides = [[_ascii(run) for run in _DIGITS.findall(text)] for text in (source, target)]
+    # "16.50" is found in "1650", and "2010" in "21052010".
+    whole = ["".join(runs) for runs in sides]
+    return any(
+        int(run[:20]) > _SPELT_OUT and run not in other
+        for runs, other in zip(sides, whole[::-1], strict=True)
+        for run in runs
+    )
+
+
+def _ascii(digits: str) -> str:
+    return digits if digits.isascii() else "".join(str(unicodedata.decimal(digit)) for digit in digits)
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """Which of the pairs that passed the checks are kept; exactly one of the three, else an InputError.
+
+    Attributes:
+        threshold: those with at least this score.
+        top: the best share of them, above 0 and at most 1, rounded to a whole number of pairs.
+        tokens: the best ones until the next would raise the tokens of their target sides above this; a token is a word
+            or a mark, or a character of a script without spaces.
+    """
+
+    threshold: float | None = None
+    top: float | None = None
+    tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if len(given) != 1:
+            ways = "--threshold SCORE, --top SHARE or --tokens NUMBER"
+            raise InputError(f"{' and '.join(given) or 'nothing'} says which pairs to keep: pass one of {ways}")
+        if self.threshold is not None:
+            number("threshold", self.threshold)
+        if self.top is not None and not 0 < number("top", self.top) <= 1:
+            raise InputError(f"top {self.top}: must be above 0 and at most 1")
+        if self.tokens is not None:
+            positive("tokens", self.tokens)
+
+    def mask(self, scores: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """(n,) bool, the chosen ones of n pairs with these scores and tokens; of equal scores the earlier pair comes
+        first."""
+        if self.threshold is not None:
+            return scores >= self.threshold
+        best = np.argsort(-scores, kind="stable")
+        if self.top is not None:
+            count = int(self.top * len(scores) + 0.5)
+        else:
+            count = int(np.searchsorted(np.cumsum(tokens[best]), self.tokens, side="right"))
+        mask = np.zeros(len(scores), dtype=bool)
+        mask[best[:count]] = True
+        return mask
+
+
+class Scan(NamedTuple):
+    """What is known of a file of pairs after one pass: `rows`, the (n,) numbers, from 0, of those that passed the
+    checks; `scores`, their (n,) weighted sums; `values`, their (k, n) scores by each metric; `tokens`, those (n,) of
+    their target sides, zeros where these were not counted; `report`, pairs read, and for each check how many it
+    removed, with the first ones."""
+
+    rows: np.ndarray
+    scores: np.ndarray
+    values: np.ndarray
+    tokens: np.ndarray
+    report: dict[str, Any]
+
+
+def scan(pairs: Iterable[tuple[str, str]], checks: Checks, mixture: Mixture, *, count_tokens: bool = False) -> Scan:
+    """Checks and scores pairs that arrive one by one; of what passes, numbers alone are kept."""
+    removed: dict[str, dict[str, Any]] = {name: {"pairs": 0, "examples": []} for name in checks.names}
+    read = 0
+
+    def passing() -> Iterator[tuple[int, str, str]]:
+        nonlocal read
+        for read, (source, target) in enumerate(pairs, 1):
+            flaw = checks.flaw(source, target)
+            if flaw is None:
+                yield read - 1, source, target
+                continue
+            removed[flaw]["pairs"] += 1
+            add_example(removed[flaw], read, source, target)
+
+    none = np.zeros(0, dtype=np.int64)
+    parts = [(none, np.zeros((len(mixture.scorers), 0)), none)]
+    for numbers, sources, targets in chunked(passing()):
+        counts = [len(words_and_marks(text)) if count_tokens else 0 for text in targets]
+        parts.append((np.array(numbers), mixture.score({"sources": sources}, targets), np.array(counts)))
+    rows, values, tokens = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
+    report = {"pairs": read, "removed": removed, "scored": len(rows)}
+    return Scan(rows, mixture.sum(values), values, tokens, report)
+
+
+def add_example(entry: dict[str, Any], row: int, source: str, target: str, **more: Any) -> None:
+    """Keeps the first pairs of an entry of the report; rows count from 1."""
+    if len(entry["examples"]) < EXAMPLES:
+        entry["examples"].append({"row": row, "source": source, "target": target, **more})

@@ -1,0 +1,344 @@
+"""Which of several translations of a source to take: by metrics, by their sum with model scores, or by minimum Bayes
+risk."""
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtmetrics.checks import as_texts, number
+from mtmetrics.choosing.mixture import Mixture, load_scorers
+from mtmetrics.errors import InputError
+from mtmetrics.models.packed import distinct
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.scorers.base import CHUNK_LINES, Scorer
+
+# Weights that are tried, in units of the spread of a score within the lists of candidates.
+_STEPS = np.concatenate([[0.0], np.geomspace(0.02, 50.0, 35)])
+
+
+@dataclasses.dataclass
+class NBest:
+    """The n candidate translations of one source, the translation model's favourite first, the source's references,
+    scores of the translation model by name, and human judgements (n of each, higher is better).
+
+    An InputError says if there is no candidate, or something is no text or number, or not of the candidates' number.
+    """
+
+    candidates: list[str]
+    source: str | None = None
+    references: list[str] | None = None
+    scores: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    human: list[float] | None = None
+
+    def __post_init__(self) -> None:
+        self.candidates = as_texts("candidates", self.candidates)
+        if not self.candidates:
+            raise InputError("candidates: empty; a source needs at least one")
+        if self.source is not None:
+            [self.source] = as_texts("source", [self.source])
+        if self.references is not None:
+            self.references = as_texts("references", self.references)
+            if not self.references:
+                raise InputError("references: empty; leave the key out where there are none")
+        given = {f"scores {name}": values for name, values in self.scores.items()}
+        for name, values in (given | ({} if self.human is None else {"human": self.human})).items():
+            if not isinstance(values, Sequence) or len(values) != len(self.candidates):
+                raise InputError(f"{name}: a list of {len(self.candidates)} numbers is needed, one for each candidate")
+            for index, value in enumerate(values):
+                number(f"{name}[{index}]", value)
+
+
+class Choice(NamedTuple):
+    """The chosen candidate: its place in the list (from 0), text and score, and the scores of all n candidates, NaN
+    for blank ones."""
+
+    index: int
+    text: str
+    score: float
+    scores: list[float]
+
+
+class Reranker:
+    """Chooses the candidate with the highest weighted sum of metrics and model scores.
+
+    With `mbr` a metric's score of a candidate is its expected utility (minimum Bayes risk decoding): the mean of the
+    metric over all candidates of the list as references, itself among them. A candidate that stands in the list k times
+    counts k times as a reference. All n x n comparisons of a list are made from one encoding of each text.
+
+    A blank candidate is chosen only where all are blank, and is no reference. Of equal scores the first candidate wins,
+    so a text that stands there several times is chosen at its first place.
+
+    Args:
+        scorers: by the names that weights are given to; they compare with sources or references, with `mbr` with
+            references, which the other candidates are.
+        weights: name of a metric (1 by default) or of a model score (0 by default) -> weight.
+        mbr: see above.
+        model_scores: names of the model scores that the lists hold.
+
+    Raises:
+        InputError: a weight of something unknown; or there is nothing to choose by.
+    """
+
+    def __init__(
+        self,
+        scorers: Mapping[str, Scorer],
+        weights: Mapping[str, float] | None = None,
+        *,
+        mbr: bool = False,
+        model_scores: Iterable[str] = (),
+    ) -> None:
+        self.mixture = Mixture(scorers, weights, model_scores)
+        if not any(self.mixture.weights.values()):
+            raise InputError("all weights are 0; there is nothing to choose by")
+        self.mbr = mbr
+        self.counts = Counter[str]()
+        self._model_scores = [name for name in self.mixture.weights if name not in self.mixture.scorers]
+
+    def __call__(
+        self,
+        candidates: Sequence[Sequence[str]],
+        sources: Sequence[str] | None = None,
+        *,
+        references: Sequence[Sequence[str]] | None = None,
+        scores: Mapping[str, Sequence[Sequence[float]]] | None = None,
+    ) -> list[Choice]:
+        """Chooses for m sources at once; the arguments are those of `rerank`.
+
+        Raises:
+            InputError: the columns are of unequal length, or as `NBest` and `choose`.
+        """
+        columns = {"source": sources, "references": references}
+        columns |= {f"scores {name}": values for name, values in (scores or {}).items()}
+        for name, values in columns.items():
+            if values is not None and len(values) != len(candidates):
+                raise InputError(f"{name}: {len(values)} rows, but there are {len(candidates)} lists of candidates")
+        lists = []
+        for row, texts in enumerate(candidates):
+            model = {name: list(values[row]) for name, values in (scores or {}).items()}
+            source = None if sources is None else sources[row]
+            known = None if references is None else list(references[row])
+            try:
+                lists.append(NBest(texts if isinstance(texts, str) else list(texts), source, known, model))
+            except InputError as error:
+                raise InputError(f"list {row}: {error}") from None
+        return list(self.choose(lists))
+
+    def choose(self, lists: Iterable[NBest]) -> Iterator[Choice]:
+        """Chooses for lists that arrive one by one; memory holds about a thousand comparisons' texts.
+
+        Raises:
+            InputError: a list lacks what a metric compares with, or a model score that has a weight (names its number).
+        """
+        for block, features in self._features(lists):
+            ends = np.cumsum([len(item.candidates) for item in block])
+            for item, values in zip(block, np.split(self.mixture.sum(features), ends[:-1]), strict=True):
+                texts = item.candidates
+                blank = np.array([not text.strip() for text in texts])
+                values = np.where(blank, np.nan, values)
+                index = 0 if blank.all() else int(np.nanargmax(values))
+                best = {text for text, value in zip(texts, values.tolist(), strict=True) if value == values[index]}
+                self.counts.update(sources=1, candidates=len(texts), blank=int(blank.sum()))
+                self.counts.update(repeated=len(texts) - len(set(texts)), tied=len(best) > 1, changed=index > 0)
+                yield Choice(index, texts[index], float(values[index]), values.tolist())
+
+    def _features(self, lists: Iterable[NBest]) -> Iterator[tuple[list[NBest], np.ndarray]]:
+        """Blocks of lists, and the (k, candidates) scores of each in the order of the weights."""
+        block: list[NBest] = []
+        pairs = 0
+        for row, item in enumerate(lists, 1):
+            self._check(item, row)
+            block.append(item)
+            pairs += len(item.candidates) ** 2 if self.mbr else len(item.candidates)
+            if pairs >= CHUNK_LINES:
+                yield block, self._block_features(block)
+                block, pairs = [], 0
+        if block:
+            yield block, self._block_features(block)
+
+    def _check(self, item: NBest, row: int) -> None:
+        for name in self._model_scores:
+            if self.mixture.weights[name] and name not in item.scores:
+                raise InputError(f"list {row}: no model score {name!r}, which has a weight; it has: {[*item.scores]}")
+        for name, scorer in () if self.mbr else self.mixture.scorers.items():
+            column = "source" if scorer.compares == "sources" else "references"
+            if getattr(item, column) is None:
+                raise InputError(f"list {row}: no {column}, which {name} compares with")
+
+    def _block_features(self, block: list[NBest]) -> np.ndarray:
+        if self.mbr:
+            found = self._utilities(block)
+        else:
+            rows = [(item.source, item.references, text) for item in block for text in item.candidates]
+            sources, references, texts = map(list, zip(*rows, strict=True))
+            found = self.mixture.score({"sources": sources, "references": references}, texts)
+        given = [
+            [value for item in block for value in item.scores.get(name, [0.0] * len(item.candidates))]
+            for name in self._model_scores
+        ]
+        return np.concatenate([found, np.array(given, dtype=np.float64).reshape(len(given), found.shape[1])])
+
+    def _utilities(self, block: list[NBest]) -> np.ndarray:
+        """Expected utilities; the distinct texts of each list are compared, all lists in one call of each metric."""
+        apart = [distinct([text for text in item.candidates if text.strip()]) for item in block]
+        pairs = [pair for texts, _ in apart for pair in itertools.product(texts, repeat=2)]
+        predictions, references = ([pair[side] for pair in pairs] for side in (0, 1))
+        utilities = self.mixture.score({"references": references}, predictions) if pairs else np.zeros((0, 0))
+        columns, first = [], 0
+        for item, (texts, index) in zip(block, apart, strict=True):
+            values = np.full((len(self.mixture.scorers), len(item.candidates)), np.nan)
+            if texts:
+                size = len(texts)
+                matrix = utilities[:, first : first + size**2].reshape(-1, size, size)
+                first += size**2
+                blank = np.array([not text.strip() for text in item.candidates])
+                values[:, ~blank] = (matrix @ np.bincount(index) / len(index))[:, index]
+            columns.append(values)
+        return np.concatenate(columns, axis=1)
+
+    def tune(self, lists: Sequence[NBest], objective: Scorer | None = None) -> dict[str, float]:
+        """Sets the weights that choose the best candidates on a development set, and returns them.
+
+        The mean quality of what is chosen is climbed along one weight after the other, from each score alone and from
+        all together: minimum error rate training (Och, 2003) in steps. Weights are not negative.
+
+        Args:
+            lists: with human judgements, which are the quality then; else with references.
+            objective: a metric that compares with references, which is the quality where there are no judgements.
+
+        Raises:
+            InputError: there is no list, or it has neither judgements nor references.
+        """
+        if not lists:
+            raise InputError("the development set is empty; there is nothing to tune on")
+        quality = _quality(lists, objective)
+        blocks = [features for _, features in self._features(lists)]
+        sizes = [len(item.candidates) for item in lists]
+        owners = np.repeat(np.arange(len(lists)), sizes)
+        usable = np.array([bool(text.strip()) for item in lists for text in item.candidates])
+        features = np.where(usable, np.concatenate(blocks, axis=1), 0.0)
+        means = np.array([np.bincount(owners, row) for row in features]) / np.maximum(np.bincount(owners, usable), 1)
+        spread = np.sqrt(np.mean(np.square((features - means[:, owners])[:, usable]), axis=1))
+        names = np.array([*self.mixture.weights])
+        moving = spread > 0
+        if not moving.any():
+            raise InputError("the development set has no list whose candidates differ in any score")
+        chosen = _Development(features[moving] / spread[moving, None], quality, usable, np.array(sizes)).best_weights()
+        raw = np.zeros(len(names))
+        raw[moving] = chosen / spread[moving]
+        self.mixture.weights = {name: float(f"{value:.6g}") for name, value in zip(names.tolist(), raw, strict=True)}
+        return self.mixture.weights
+
+
+def _quality(lists: Sequence[NBest], objective: Scorer | None) -> np.ndarray:
+    """(candidates,) what is to be made high."""
+    if all(item.human is not None for item in lists):
+        return np.array([value for item in lists for value in item.human or ()], dtype=np.float64)
+    lacking = next((row for row, item in enumerate(lists, 1) if item.references is None), None)
+    if lacking is not None or objective is None:
+        where = f"list {lacking}" if lacking else "the lists"
+        raise InputError(f"{where}: neither judgements of all candidates (human) nor references; tuning needs either")
+    references = [item.references for item in lists for _ in item.candidates]
+    [result] = objective.score_stream([[references, [text for item in lists for text in item.candidates]]])
+    return result.segments
+
+
+class _Development:
+    """(k, candidates) scores of equal spread, and the quality of the candidates of lists of given sizes."""
+
+    def __init__(self, features: np.ndarray, quality: np.ndarray, usable: np.ndarray, sizes: np.ndarray) -> None:
+        self.places = np.arange(sizes.max()) < sizes[:, None]  # (lists, most candidates)
+        self.features = features
+        self.quality = self._padded(quality, 0.0)
+        self.usable = self._padded(usable, False)
+        # A list of blank candidates alone has its first one chosen, whatever the weights.
+        self.usable[~self.usable.any(axis=1), 0] = True
+
+    def _padded(self, values: np.ndarray, rest: Any) -> np.ndarray:
+        padded = np.full(self.places.shape, rest)
+        padded[self.places] = values
+        return padded
+
+    def _reached(self, scores: np.ndarray) -> float:
+        chosen = np.argmax(np.where(self.usable, self._padded(scores, 0.0), -np.inf), axis=1)
+        return float(np.take_along_axis(self.quality, chosen[:, None], axis=1).mean())
+
+    def best_weights(self) -> np.ndarray:
+        """(k,) weights; of equally good ones those that were met first."""
+        count = len(self.features)
+        starts = np.unique(np.concatenate([np.eye(count), np.ones((1, count))]), axis=0)[::-1]
+        best, best_value = starts[0], -np.inf
+        for start in starts:
+            weights, value = start, self._reached(start @ self.features)
+            improved = True
+            while improved:
+                improved = False
+                for place in range(count):
+                    others = np.where(np.arange(count) == place, 0.0, weights)
+                    rest = others @ self.features
+                    steps = _STEPS if others.any() else [1.0]
+                    values = [self._reached(rest + step * self.features[place]) for step in steps]
+                    top = int(np.argmax(values))
+                    if values[top] > value + 1e-12:
+                        value, improved = values[top], True
+                        weights = np.where(np.arange(count) == place, steps[top], weights)
+            if value > best_value + 1e-12:
+                best, best_value = weights, value
+        return best / best.sum()
+
+
+def rerank(
+    candidates: Sequence[Sequence[str]],
+    sources: Sequence[str] | None = None,
+    *,
+    metric: str | Sequence[str] = "xmoverscore",
+    preset: str | None = None,
+    mbr: bool = False,
+    references: Sequence[Sequence[str]] | None = None,
+    scores: Mapping[str, Sequence[Sequence[float]]] | None = None,
+    weights: Mapping[str, float] | None = None,
+    lang_pair: str | None = None,
+    **options: Any,
+) -> list[Choice]:
+    """The best of the candidate translations of each source.
+
+    Args:
+        candidates: for each of m sources its candidates, the translation model's favourite first.
+        sources: m texts, where a metric compares with them.
+        metric: ``NAME[:PRESET[:option=value,...]]``, or several.
+        preset: of metrics that name none; the default of each if None.
+        mbr: choose by expected utility, see `Reranker`; metrics then compare with the other candidates.
+        references: for each source a list of references, where a metric compares with them.
+        scores: name -> for each source the scores of its candidates by the translation model, higher is better.
+        weights: name of a metric, as it is written in `metric` (1 by default), or of a model score (0 by default) ->
+            weight in the sum that decides.
+        lang_pair: such as ``"de-en"``.
+        **options: how models are run, see `mtmetrics.models.pool.ModelPool`; `dtype` is ``"auto"`` here.
+
+    Returns:
+        m `Choice`, with index, text and score of the chosen candidate. Blank candidates, ties and repeated ones are
+        treated as `Reranker` says.
+
+    Raises:
+        InputError: as `Reranker`, or a metric that compares with something that is not given.
+        ArtifactError: a model cannot be loaded.
+
+    Example:
+        >>> import mtmetrics
+        >>> lists = [["The house is small.", "The weather was good yesterday.", ""]]
+        >>> [choice] = mtmetrics.rerank(lists, ["Das Haus ist klein."], metric="xmoverscore:mini", lang_pair="de-en")
+        >>> choice.index, choice.text
+        (0, 'The house is small.')
+    """
+    names = [metric] if isinstance(metric, str) else list(metric)
+    specs = {name: MetricSpec.parse(name).filled(preset, {}) for name in names}
+    columns = {"sources": sources, "references": references}
+    given = [name for name, values in columns.items() if values is not None]
+    pool = ModelPool(**{"dtype": "auto"} | options)
+    scorers = load_scorers(specs, given, pool, lang_pair, mbr)
+    reranker = Reranker(scorers, weights, mbr=mbr, model_scores=scores or ())
+    return reranker(candidates, sources, references=references, scores=scores)

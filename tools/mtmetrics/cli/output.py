@@ -1,0 +1,100 @@
+"""What commands print and write: formats, digits, tables, warnings, and files that appear only when they are whole."""
+
+import argparse
+import contextlib
+import gzip
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from mtmetrics.errors import InputError
+
+FORMATS = ("table", "json", "jsonl", "tsv", "csv", "markdown", "parquet")
+TABLE_FORMATS = ("table", "json", "markdown", "latex", "csv", "tsv")
+
+
+def rounded(value: Any, *, full: bool) -> Any:
+    """The numbers in plain data with 6 significant digits, or all digits."""
+    if isinstance(value, float) and not full:
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: rounded(inner, full=full) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner, full=full) for inner in value]
+    return value
+
+
+def pick_format(name: str | None, out: str | None = None) -> str:
+    """The output format: as named, else by the end of the output file's name, else a table on a terminal and JSON where
+    the output is piped.
+
+    Raises:
+        InputError: the file's name says nothing, or Parquet without a file.
+    """
+    usual = "table" if sys.stdout.isatty() else "json"
+    suffix = Path(out).suffix.removeprefix(".") if out else usual
+    suffix = {"md": "markdown"}.get(suffix, suffix)
+    if name is None and suffix not in FORMATS:
+        raise InputError(f"--out {out}: ends in none of {', '.join('.' + known for known in FORMATS)}; pass --format")
+    if (name or suffix) == "parquet" and not out:
+        raise InputError("--format parquet needs --out FILE")
+    if name == "table" and out:
+        raise InputError("--format table is for the screen; --out takes the other formats")
+    return name or suffix
+
+
+def print_json(document: Any) -> None:
+    print(json.dumps(document, ensure_ascii=False, indent=1))
+
+
+def print_text(text: str, args: argparse.Namespace) -> None:
+    """Prints what `mtmetrics.evaluation` rendered; numbers of JSON as the user wants them."""
+    if args.format == "json" and not args.full_precision:
+        text = json.dumps(rounded(json.loads(text), full=False), indent=2, ensure_ascii=False)
+    print(text)
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Prints rows of equal length in aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def print_warnings(lines: Iterable[str]) -> None:
+    """Prints what is unusual to standard error, a line each."""
+    for line in lines:
+        print(f"mtmetrics: warning: {line}", file=sys.stderr)
+
+
+def check_folders(*paths: str | None, option: str = "") -> None:
+    """Refuses before the work files that could not be written after it, by way of the `option` that names them."""
+    for path in paths:
+        if path and not Path(path).parent.is_dir():
+            raise InputError(f"{option}{path}: there is no folder {Path(path).parent}")
+
+
+@contextlib.contextmanager
+def opened(out: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
+    """A stream to a file, which appears only when everything went well, or standard output; text for a name that ends
+    in .gz is compressed."""
+    from mtmetrics.io.atomic import atomic_path
+
+    if out is None:
+        yield sys.stdout
+        return
+    how: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "newline": "\n"}
+    compressed = not binary and out.endswith(".gz")
+    if compressed:
+        how["mode"] = "wt"
+    with atomic_path(out) as temporary, (gzip.open if compressed else open)(temporary, **how) as stream:
+        yield stream
+
+
+def write_report(path: str | None, report: dict[str, Any]) -> None:
+    """Writes a report as JSON, if a file is named for it."""
+    if path:
+        with opened(path) as stream:
+            stream.write(json.dumps(report, ensure_ascii=False, indent=1) + "\n")

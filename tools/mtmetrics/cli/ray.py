@@ -1,0 +1,94 @@
+"""The options of ``--engine ray``, and ``mtmetrics score`` on it."""
+
+import argparse
+import functools
+import json
+import os
+from typing import Any
+
+from mtmetrics.cli.options import metric_options, pool_options, progress
+from mtmetrics.cli.output import rounded
+from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks, written
+from mtmetrics.errors import InputError
+from mtmetrics.scorers.registry import find_metric
+
+
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the choice of a cluster, and how work is divided on it."""
+    group = parser.add_argument_group(
+        "engine", "With --engine ray, FILE is a .parquet or .jsonl file, or a folder of them, or a URI such as s3://..."
+        " of one, and --out a folder to be filled with Parquet: all columns, and what was computed. Repeat an"
+        " interrupted call to finish it. Needs the extra [ray].",
+    )  # fmt: skip
+    text = "work on a Ray cluster: of this machine alone, or the one at ADDRESS (HOST:PORT, or auto)"
+    group.add_argument("--engine", metavar="ray[=ADDRESS]", help=text)
+    text = "CPUs of a worker (default: %(default)s); where there are GPUs, each worker takes one of them too"
+    group.add_argument("--cpus-per-worker", type=int, default=1, metavar="N", help=text)
+    text = "rows that are computed, written and after a fault repeated together (default: %(default)s)"
+    group.add_argument("--block-rows", type=int, default=BLOCK_ROWS, metavar="N", help=text)
+    text = "stop at the first bad row, or keep bad rows in OUT/errors and go on (default: %(default)s)"
+    group.add_argument("--on-error", choices=("stop", "keep"), default="stop", help=text)
+
+
+def chosen_engine(args: argparse.Namespace) -> Engine:
+    """The engine as the arguments ask for it, for one FILE and a folder; `InputError` where they ask for anything else
+    too."""
+    if args.file is None or args.sources or args.predictions or args.references:
+        raise InputError("--engine ray reads one FILE or folder of rows (.parquet, .jsonl); not -s, -t and -r")
+    if args.out is None or args.format not in (None, "parquet"):
+        raise InputError("--engine ray writes a folder of Parquet: pass --out FOLDER, and no other --format")
+    if args.device not in ("auto", "cpu"):
+        raise InputError(f"--device {args.device}: --engine ray gives each worker its device; pass auto or cpu")
+    return Engine.parse(args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto")
+
+
+def score(args: argparse.Namespace) -> int:
+    """Scores on the cluster, and prints the summary as JSON."""
+    engine = chosen_engine(args)
+    if args.segments or len(args.metric or ()) > 1:
+        raise InputError("--engine ray scores with one --metric, and prints no --segments")
+    asked_for = metric_options(args)
+    comparison = find_metric(asked_for["metric"])
+    asked = asked_for.get(comparison.option)
+    names = column_names(args.file)
+    column, compared = comparison.choose([f"{name}s" for name in ("source", "reference") if name in names], asked)
+    options, pool = asked_for | compared, pool_options(args, dtype="auto")
+    settings = options | {"dtype": pool["dtype"]}
+    settings = {name: value for name, value in settings.items() if value is not None and name != "workers"}
+    columns = (column.removesuffix("s"), "translation")
+    blocks = map_blocks(
+        functools.partial(_worker, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker),
+        args.file,
+        args.out,
+        engine=engine,
+        texts=columns,
+        settings=settings,
+        block_rows=args.block_rows,
+        keep_errors=args.on_error == "keep",
+    )
+    done = list(progress(blocks, unit=" blocks", desc="scoring"))
+    from mtmetrics.cluster.scoring import SCORE, total
+
+    summary, report = total(done)
+    if args.ci:
+        from mtmetrics.statistics.significance import bootstrap_interval
+
+        summary["ci"] = bootstrap_interval(written(args.out, SCORE))._asdict()
+    bad = sum(block["bad"] for block in done)
+    shown = rounded(summary | {"bad": bad}, full=args.full_precision)
+    print(json.dumps(shown, ensure_ascii=False, indent=1))
+    report.warn()
+    return 0
+
+
+def _worker(*arguments: Any) -> Any:
+    from mtmetrics.cluster.scoring import ScoringWorker
+
+    *given, workers = arguments
+    return ScoringWorker(*given, workers=workers)
+
+
+def absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with paths that hold in the working folder of another process."""
+    there = {name: value for name, value in options.items() if isinstance(value, str) and os.path.exists(value)}
+    return options | {name: os.path.abspath(value) for name, value in there.items()}

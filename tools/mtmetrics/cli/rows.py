@@ -1,0 +1,221 @@
+"""What several commands read: rows to score and systems to compare, in the languages that the user says they are in."""
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mtmetrics.cli.options import metric_options
+from mtmetrics.errors import InputError
+from mtmetrics.io import lines as textio
+from mtmetrics.io.languages import language_checked
+from mtmetrics.scorers.registry import Column, Metric, find_metric
+
+_KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
+
+
+class MetricRows(NamedTuple):
+    """What is to be scored: rows of what each of `columns` holds, of references a list where there are several, then
+    one prediction per system; how many rows (0: not known); and for each metric its column, and what tells its loader.
+    """
+
+    names: list[str]
+    columns: list[Column]
+    rows: Iterator[list[Any]]
+    count: int
+    chosen: list[tuple[Column, dict[str, Any]]]
+
+
+# What n translations are compared with, sources, references or lists of several, or both; and those of each system.
+Systems = tuple[dict[Column, list[Any]], dict[str, list[str]]]
+
+
+class _Opened(NamedTuple):
+    """Names of systems; the columns that are there, or None where a file of two does not say which the first is; what
+    reads those that are wanted; and how many rows there are."""
+
+    names: list[str]
+    columns: list[Column] | None
+    read: Callable[[Sequence[Column]], Iterator[list[Any]]]
+    count: int | None
+
+
+def input_rows(args: argparse.Namespace) -> tuple[list[str], Iterator[list[Any]], dict[str, Any]]:
+    """As `metric_rows`, for one metric: the names of the systems, the rows, and the options that tell its loader which
+    column they hold."""
+    names, _, rows, _, [(_, chosen)] = metric_rows(args, [metric_options(args)])
+    return names, rows, chosen
+
+
+def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> MetricRows:
+    """Opens what the options of `mtmetrics.cli.options.add_row_options` name, for metrics given by their loaders'
+    keywords.
+
+    The first row is read at once, so that a missing or empty file is reported before any model is loaded.
+    """
+    known = [find_metric(options["metric"]) for options in metrics]
+    _require_files(args)
+    opened = _opened(args)
+    chosen = [_choice(metric, options, opened.columns) for metric, options in zip(known, metrics, strict=True)]
+    columns = list(dict.fromkeys(column for column, _ in chosen))
+    if opened.columns is None and len(columns) > 1:
+        both = "some metrics compare with the source and others with a reference; name the columns in a header row"
+        raise InputError(f"{args.file}: the first of two columns cannot be both: {both}")
+    return MetricRows(opened.names, columns, _read(args, opened, columns), opened.count or 0, chosen)
+
+
+def read_systems(args: argparse.Namespace) -> Systems:
+    """Reads all that the same options name, for metrics that compare with different columns of it.
+
+    One FILE is JSON Lines here, with the keys ``source``, ``reference`` or both, and ``outputs``, an object with the
+    translation of each system.
+    """
+    _require_files(args)
+    if args.file is not None:
+        return _systems_of_file(args.file)
+    opened = _opened(args)
+    twice = [name for name in opened.names if opened.names.count(name) > 1]
+    if twice:
+        raise InputError(f"-t {twice[0]}: given twice")
+    given = opened.columns or []
+    columns = [list(column) for column in zip(*_read(args, opened, given), strict=True)]
+    others, predictions = columns[: len(given)], columns[len(given) :]
+    return dict(zip(given, others, strict=True)), dict(zip(opened.names, predictions, strict=True))
+
+
+def _require_files(args: argparse.Namespace) -> None:
+    if args.file is not None and (args.sources or args.predictions or args.references):
+        raise InputError("pass either one FILE or -s and -t (or -r and -t), not both")
+    if args.file is None and (not args.predictions or not (args.sources or args.references)):
+        ways = "-s SOURCES or -r REFERENCES and -t PREDICTIONS, or one FILE, or - for standard input"
+        raise InputError(f"nothing to score: pass {ways}")
+
+
+def _read(args: argparse.Namespace, opened: _Opened, columns: Sequence[Column]) -> Iterator[list[Any]]:
+    rows = opened.read(columns)
+    first = next(rows, None)
+    if first is None:
+        raise _empty(args.file or args.sources or args.references[0])
+    names = [*columns, *["predictions"] * len(opened.names)]
+    return language_checked(args.lp, names, itertools.chain([first], rows))
+
+
+def _empty(path: str) -> InputError:
+    return InputError(f"{path}: empty; there is nothing to score")
+
+
+def _choice(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> tuple[Column, dict[str, Any]]:
+    """The column that a metric compares with, and the option that says so to its loader."""
+    from mtmetrics.artifacts.presets import load_preset
+
+    asked = options.get(metric.option or "")
+    if columns is not None:
+        return metric.choose(columns, asked)
+    if asked is None and len(metric.values) > 1:
+        only = metric.only(load_preset(metric.name, options["preset"]).settings)
+        if only is None:
+            ways = [f"--against {_KEYS[column]} ({_KEYS[column]} TAB translation)" for column in metric.values]
+            named = "or name the columns in a header row"
+            raise InputError(
+                f"two columns can be read in two ways for {metric.name}: pass {' or '.join(ways)}, {named}"
+            )
+        return metric.choose([only])
+    return metric.choose(list(metric.values), asked)
+
+
+def _opened(args: argparse.Namespace) -> _Opened:
+    if args.file is not None:
+        keys = textio.table_keys(args.file)
+        return _opened_tsv(args.file) if keys is None else _opened_keys(args.file, keys)
+    given = [column for column in _KEYS if getattr(args, column)]
+    paths: dict[Column, list[str]] = {"sources": [args.sources], "references": args.references}
+
+    def read(columns: Sequence[Column]) -> Iterator[list[Any]]:
+        others = [paths[column] for column in columns]
+        for line in textio.iter_parallel([*itertools.chain(*others), *args.predictions]):
+            texts = iter(line)
+            compared = [list(itertools.islice(texts, len(files))) for files in others]
+            yield [found[0] if len(found) == 1 else found for found in compared] + list(texts)
+
+    # The names of the files without folder and suffix; the whole path where that is not enough to tell them apart.
+    stems = [Path(path).stem for path in args.predictions]
+    names = [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, args.predictions, strict=True)]
+    everything = [*itertools.chain(*(paths[column] for column in given)), *args.predictions]
+    return _Opened(names, given, read, _common_count(everything))
+
+
+def _common_count(paths: Sequence[str]) -> int | None:
+    """The number of lines of parallel files, which must be the same wherever it can be known before they are read."""
+    counts = {path: count for path in paths if (count := textio.count_rows(path)) is not None}
+    first = next(iter(counts), None)
+    for path, count in counts.items():
+        if count != counts[first]:
+            unequal = f"{path} has {count} line(s), {first} has {counts[first]}"
+            raise InputError(f"{unequal}; parallel files need equal lengths")
+    return counts.get(first)
+
+
+def _opened_keys(path: str, keys: Sequence[str]) -> _Opened:
+    """JSON Lines or Parquet."""
+    if not keys:
+        raise _empty(path)
+    found = textio.column_names(path, keys)
+    columns: list[Column] = [column for column, key in _KEYS.items() if key in found]
+    if "translation" not in found or not columns:
+        lacks = "translation" if columns else "source or reference"
+        known = "; ".join(f"{column} ({', '.join(names)})" for column, names in textio.COLUMN_NAMES.items())
+        raise InputError(f"{path}: no {lacks}; the first row has {', '.join(keys)}; what is read is {known}")
+
+    def read(wanted: Sequence[Column]) -> Iterator[list[Any]]:
+        return textio.iter_table(path, [*(found[_KEYS[column]] for column in wanted), found["translation"]])
+
+    return _Opened([path], columns, read, textio.count_rows(path))
+
+
+def _opened_tsv(path: str) -> _Opened:
+    lines = textio.iter_tsv(path)
+    first = next(lines, None)
+    if first is None:
+        raise _empty(path)
+    places = textio.header_places(path, first)
+    headed = places is not None
+    if places is None:
+        if len(first) not in (2, 3):
+            wanted = "source TAB translation TAB reference, or source (or reference) TAB translation"
+            what = f"{len(first)} column(s), but {wanted} are needed, or a header row that names the columns"
+            raise InputError(f"{path}, line 1: {what}")
+        # Two columns hold what the metric compares with and the translation.
+        places = {"source": 0, "translation": 1, "reference": 2 if len(first) == 3 else 0}
+        lines = itertools.chain([first], lines)
+    columns: list[Column] = [column for column, key in _KEYS.items() if key in places]
+
+    def read(asked: Sequence[Column]) -> Iterator[list[Any]]:
+        picked = [places[key] for key in (*(_KEYS[column] for column in asked), "translation")]
+        for number, cells in enumerate(lines, 2 if headed else 1):
+            if len(cells) != len(first):
+                raise InputError(f"{path}, line {number}: {len(cells)} column(s), but line 1 has {len(first)}")
+            yield [cells[place] for place in picked]
+
+    count = textio.count_rows(path)
+    return _Opened([path], columns if headed or len(first) == 3 else None, read, count and count - headed)
+
+
+def _systems_of_file(path: str) -> Systems:
+    keys = textio.table_keys(path) or []
+    given = [column for column, key in _KEYS.items() if key in keys]
+    if "outputs" not in keys or not given:
+        what = "several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each"
+        what += f" system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}"
+        raise InputError(f"{path}: {what}; parallel files are passed with -s or -r, and -t")
+    from mtmetrics.judgements.readers import jsonl_rows
+
+    others: dict[Column, list[Any]] = {column: [] for column in given}
+    predictions: dict[str, list[str]] = {}
+    for row in jsonl_rows(path):
+        outputs = row.outputs(predictions)
+        for column in given:
+            others[column].append(row.text(row.required(_KEYS[column])))
+        for name in outputs.fields:
+            predictions.setdefault(name, []).append(outputs.text(name))
+    return others, predictions

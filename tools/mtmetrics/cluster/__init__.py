@@ -1,0 +1,1 @@
+"""Scoring, filtering and mining on Ray: workers, blocks of rows, and tasks."""

@@ -1,0 +1,83 @@
+"""Scores rows on a cluster: the worker for `mtmetrics.cluster.engine`, and the sum over its blocks."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtmetrics.checks import InputReport
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.base import chunked, joined
+from mtmetrics.scorers.registry import find_metric, load_scorer
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SCORE = "score"
+
+
+class ScoringWorker:
+    """Adds the columns ``score`` and the parts of the score to the rows of a block.
+
+    Args:
+        columns: what the metric compares with, and the translations.
+        options: of `mtmetrics.scorers.registry.load_scorer`, `metric` among them.
+        pool: of `mtmetrics.models.pool.ModelPool`.
+        workers: of a metric that has any of its own, unless `options` say so.
+
+    Raises:
+        InputError: a segment's score would depend on the other segments of its block, or as `load_scorer`.
+    """
+
+    def __init__(
+        self, columns: tuple[str, str], options: Mapping[str, Any], pool: Mapping[str, Any], *, workers: int
+    ) -> None:
+        options = dict(options)
+        if "workers" in find_metric(options["metric"]).options() and options.get("workers") is None:
+            options["workers"] = workers
+        self.columns = columns
+        self.scorer = load_scorer(options.pop("metric"), pool=ModelPool(**pool), **options)
+        if not self.scorer.independent:
+            what = f"a segment's score depends on all others here ({self.scorer.signature})"
+            raise InputError(f"{what}, so that blocks cannot be scored apart; pass --normalize fixed")
+
+    def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
+        """The table with its scores; the summary holds `count`, `total`, `signature` and `report`."""
+        rows = zip(*(table[name].to_pylist() for name in self.columns), strict=True)
+        results = [result for (result,) in self.scorer.score_chunks(chunked(rows))]
+        nothing = np.zeros(0)
+        scores = {SCORE: nothing} | dict.fromkeys(self.scorer._floor()[1], nothing)
+        report = InputReport()
+        if results:
+            result = joined(results)
+            scores, report = {SCORE: result.segments} | result.parts, result.report
+        for name, values in scores.items():
+            if name in table.column_names:
+                raise InputError(f"the input has a column {name!r}, which scoring adds; rename it")
+            table = table.append_column(name, [values])
+        total = math.fsum(scores[SCORE])
+        summary = {"count": len(table), "total": total, "signature": self.scorer.signature, "report": report.as_dict()}
+        return table, summary
+
+
+def total(blocks: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], InputReport]:
+    """What `MetricResult.as_dict` says without the scores, of all blocks, and the report.
+
+    Raises:
+        InputError: there is not a single segment.
+        MTMetricsError: blocks were scored differently, as where ``dtype="auto"`` is not the same on all nodes.
+    """
+    signatures = sorted({block["signature"] for block in blocks})
+    if len(signatures) > 1:
+        what = f"blocks were scored differently ({signatures[0]} and {signatures[1]})"
+        raise MTMetricsError(f"{what}; pass --dtype float32, use one version on all nodes, and another --out")
+    count = sum(block["count"] for block in blocks)
+    if not count:
+        raise InputError("there is nothing to score: not a single row can be used")
+    report = InputReport()
+    for block in blocks:
+        report.add(InputReport(**block["report"]))
+    mean = math.fsum(block["total"] for block in blocks) / count
+    return {"mean_score": mean, "signature": signatures[0], "report": report.as_dict()}, report

@@ -1,1 +1,0 @@
-"""Judges metrics against human judgements."""

@@ -1,0 +1,290 @@
+"""The base class of the `evaluate` modules: checked keywords and inputs, models that load once."""
+
+import inspect
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import datasets
+import evaluate
+
+from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
+from mtmetrics.checks import check
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.registry import METRICS, load_scorer
+
+if TYPE_CHECKING:
+    from mtmetrics.scorers.base import Scorer
+
+_COLUMNS = ("sources", "predictions", "references")
+_OWN = {"self", "config_name", "kwargs"}
+_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - _OWN
+_MODEL_KEYWORDS = tuple(inspect.signature(ModelPool).parameters)
+_EXAMPLES = {"lang_pair": "'de-en'"}
+
+
+class MetricModule(evaluate.Metric):
+    """A metric of this package as an `evaluate` module.
+
+    A subclass sets `metric_name`, documents itself in ``_info``, calls `prepare` in ``_download_and_prepare``, and
+    defines ``_compute`` with explicit arguments, whose names are the keywords that ``compute`` takes, and which it
+    hands to `scored`; ``evaluate.load`` takes them too, as defaults. `LOAD_ARGUMENTS` documents what is common to all.
+
+    Args:
+        config_name: name of a preset; None or ``"default"`` means that of `Metric.default_preset`.
+        preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
+        **options: how models are run, see `mtmetrics.models.pool.ModelPool`, where `local_files_only` is also what
+            ``HF_EVALUATE_OFFLINE=1`` and a download configuration ask for; keywords of `evaluate.Metric`; and those of
+            ``compute``.
+
+    Raises:
+        InputError: an unknown keyword or preset.
+        ArtifactError: the preset cannot be read.
+        MTMetricsError: the cache folder of `evaluate` cannot be written.
+    """
+
+    metric_name: ClassVar[str]
+    LOAD_ARGUMENTS: ClassVar[str] = """\
+    device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several,
+        such as `"cuda:0,cuda:1"` or `[0, 1]`, share the work.
+    dtype (`str`): `"float32"` (default), `"bfloat16"`, `"float16"`, or `"auto"` (bfloat16 where the device computes it
+        natively, else float32), for encoders.
+    batch_tokens (`int`): padded tokens per encoder batch, 4096 by default; fewer where memory runs out.
+    embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; none
+        by default.
+    local_files_only (`bool`): never ask the Hub."""
+
+    def __init__(self, config_name: str | None = None, *, preset: str | Path | None = None, **options: Any) -> None:
+        base_options = {name: options.pop(name) for name in _EVALUATE_KEYWORDS & options.keys()}
+        self._model_options = {name: options.pop(name) for name in _MODEL_KEYWORDS if name in options}
+        self._refuse_unknown("evaluate.load", options, ("preset", *_MODEL_KEYWORDS, *self._option_names()))
+        self.defaults = options
+        offline = self._model_options.pop("local_files_only", False)
+        self._local_files_only = offline or evaluate.config.HF_EVALUATE_OFFLINE
+        chosen = _preset_name(self.metric_name, config_name, preset)
+        self.preset: Preset = load_preset(self.metric_name, chosen, local_files_only=self._local_files_only)
+        try:
+            super().__init__(config_name, **base_options)
+        except OSError as error:
+            advice = "pass cache_dir= to evaluate.load, or set HF_HOME to another folder"
+            raise MTMetricsError(f"the cache of evaluate cannot be written: {error}; {advice}") from error
+        self.info.module_name = self.metric_name
+        self._columns_in_use: list[str] | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the metric; that of `evaluate` would be derived from the name of the class."""
+        return self.metric_name
+
+    @property
+    def scorer_options(self) -> dict[str, Any]:
+        """The keywords of ``evaluate.load`` that `scorer` takes."""
+        return {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
+
+    @staticmethod
+    def features_for(*others: str) -> Any:
+        """The columns that the metric can be given: predictions, and one of `others`; references also as lists."""
+        text = datasets.Value("string")
+        if others == ("sources",):
+            return datasets.Features({"sources": text, "predictions": text})
+        kinds = {"sources": [text], "references": [text, datasets.List(text)]}
+        return [datasets.Features({"predictions": text, name: kind}) for name in others for kind in kinds[name]]
+
+    def prepare(self, dl_manager: Any, **without_pair: Any) -> None:
+        """Loads the models that preset and keywords of ``evaluate.load`` determine; they stay with the object.
+
+        Args:
+            dl_manager: what `evaluate` passes to ``_download_and_prepare``.
+            **without_pair: options that leave out what depends on the language pair, where that is not known yet.
+        """
+        offline = self._local_files_only or dl_manager.download_config.local_files_only
+        self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
+        options = self.scorer_options
+        metric = METRICS[self.metric_name]
+        if metric.option and metric.usual is None and options.get(metric.option) is None:
+            return  # what is compared, and so the models, is known when the texts are
+        settings = self.preset.settings
+        if options.get("lang_pair") is None and "lang_pair" in settings:
+            options["lang_pair"] = settings["lang_pair"]
+        elif options.get("lang_pair") is None:
+            language = next(iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"]))
+            options |= {"lang_pair": f"{language}-{language}", **without_pair}
+        self.scorer(**options)
+
+    def scorer(self, **options: Any) -> "Scorer":
+        """The scorer of the preset with these options; models that are loaded already are used again."""
+        return load_scorer(self.metric_name, preset=self.preset.name, pool=self.pool, **options)
+
+    def scored(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What ``compute`` returns: plain floats and lists.
+
+        Args:
+            arguments: those of ``_compute``, as its ``locals()``: checked columns; what is to be returned, such as
+                ``return_parts``; options of the scorer.
+        """
+        metric = METRICS[self.metric_name]
+        columns = {name: arguments[name] for name in _COLUMNS if arguments.get(name) is not None}
+        options = {name: value for name, value in arguments.items() if name not in ("self", *_COLUMNS)}
+        wanted = {name for name in options if name.startswith("return_") and options[name]}
+        options = {name: value for name, value in options.items() if not name.startswith("return_")}
+        only = metric.only(self.preset.settings)
+        given = [only] if only in columns else columns
+        column, compared = metric.choose(given, options.pop(metric.option, None))
+        scorer = self.scorer(**options, **compared)
+        scored = scorer.score(columns[column], columns["predictions"])
+        result = scored.as_dict(scores="return_scores" in wanted, parts="return_parts" in wanted)
+        if "return_ci" in wanted:
+            from mtmetrics.statistics.significance import bootstrap_interval
+
+            result["ci"] = bootstrap_interval(scored.segments)._asdict()
+        if "return_alignments" in wanted:
+            alignments = scorer.align(columns[column], columns["predictions"])
+            result["alignments"] = [alignment.as_dict() for alignment in alignments]
+        return result
+
+    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
+        """Scores what is passed here, after what was added before.
+
+        Where scoring fails, what was added before is kept, so that the call can be repeated with other options.
+
+        Raises:
+            InputError: the texts are no parallel lists of strings, there is none, or a keyword is unknown, missing or
+                has a wrong value.
+            ArtifactError: something that the options name cannot be loaded.
+
+        """
+        given = self._columns(predictions=predictions, references=references, **kwargs)
+        columns = {name: given.pop(name, None) for name in self._known_columns()}
+        options = self.defaults | given
+        self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
+        for name in self._option_names(required=True):
+            if name not in options:
+                example = f"{name}={_EXAMPLES.get(name, '...')}"
+                raise InputError(f"{name} is missing; pass {example} to compute or to evaluate.load")
+        if all(column is None for column in columns.values()):
+            columns = {}
+            if self.writer is None:
+                names = "=, ".join(self._known_columns())
+                raise InputError(f"nothing to score; pass {names}= to compute, or call add or add_batch before")
+        else:
+            columns = self._checked(columns)
+        added = len(self)
+        try:
+            result = super().compute(**columns, **options)
+        except BaseException:
+            self._put_back(added)
+            raise
+        self._columns_in_use = None
+        return result
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+        """Adds parallel lists of texts, which are scored by the next ``compute``; every element is checked.
+
+        Raises:
+            InputError: the texts are no parallel lists of strings, there is none, or a keyword is unknown.
+
+        """
+        columns = self._columns(predictions=predictions, references=references, **kwargs)
+        self._refuse_unknown("add_batch", columns, self._known_columns())
+        super().add_batch(**self._checked(columns))
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
+        """Adds one segment, which is scored by the next ``compute``, such as ``add(source="Hallo",
+        prediction="Hello")``.
+
+        Raises:
+            InputError: a text is missing or no string, or a keyword is unknown.
+
+        """
+        plural = {f"{name}s" if f"{name}s" in self._known_columns() else name: value for name, value in kwargs.items()}
+        columns = self._columns(predictions=prediction, references=reference, **plural)
+        self._refuse_unknown("add", columns, self._known_columns())
+        wrapped = {name: None if value is None else [value] for name, value in columns.items()}
+        texts = {name: texts[0] for name, texts in self._checked(wrapped).items()}
+        singular = {name.removesuffix("s"): texts.pop(name) for name in ("predictions", "references") if name in texts}
+        super().add(**singular, **texts)
+
+    def _feature_names(self) -> list[str]:
+        """The columns of the rows at hand; before there are any, those that `evaluate.combine` is to pick for this
+        metric."""
+        if self._columns_in_use:
+            return self._columns_in_use
+        metric = METRICS[self.metric_name]
+        asked = self.defaults.get(metric.option)
+        chosen = [column for column, value in metric.values.items() if value == asked] if asked else [metric.usual]
+        return ["predictions", *chosen] if any(chosen) else self._known_columns()
+
+    def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
+        """The types of checked columns; that of `evaluate` supposes that the same ones are always there."""
+        text = datasets.Value("string")
+        return datasets.Features(
+            {name: text if isinstance(value, str) else datasets.List(text) for name, value in example.items()}
+        )
+
+    def _known_columns(self) -> list[str]:
+        """All columns that the metric may be given."""
+        options = self.info.features if isinstance(self.info.features, list) else [self.info.features]
+        return list(dict.fromkeys(name for features in options for name in features))
+
+    @classmethod
+    def _option_names(cls, required: bool = False) -> list[str]:
+        """Names of the arguments of ``_compute`` that are no columns of text, or of those without a default."""
+        parameters = list(inspect.signature(cls._compute).parameters.values())[1:]
+        named = [parameter for parameter in parameters if parameter.name not in _COLUMNS]
+        return [parameter.name for parameter in named if not required or parameter.default is parameter.empty]
+
+    def _columns(self, **columns: Any) -> dict[str, Any]:
+        """Without the columns of other metrics, which `evaluate.combine` passes to all of them."""
+        others = {*_COLUMNS} - {*self._known_columns()}
+        return {name: column for name, column in columns.items() if name not in others}
+
+    def _checked(self, columns: dict[str, Any]) -> dict[str, list[Any]]:
+        """The columns as lists of strings, in the order of the metric; the same ones as were added before."""
+        given = [name for name in self._known_columns() if columns.get(name) is not None]
+        if isinstance(self.info.features, list):
+            if not set(given) - {"predictions"}:
+                METRICS[self.metric_name].choose([])  # says what is missing
+            needed = ["predictions", *given]
+        else:
+            needed = self._known_columns()
+        if self.writer is not None and self._columns_in_use:
+            needed = self._columns_in_use
+        for name in needed:
+            if name not in given:
+                raise InputError(f"{name} is missing; {self.metric_name} needs {' and '.join(needed)}")
+        checked = dict(zip(given, check(**{name: columns[name] for name in given}), strict=True))
+        self._columns_in_use = given
+        return checked
+
+    def _refuse_unknown(self, call: str, given: Iterable[str], known: Iterable[str]) -> None:
+        known = list(known)
+        for name in given:
+            if name not in known:
+                raise InputError(f"{call}: {self.metric_name} has no keyword {name!r}; it takes: {', '.join(known)}")
+
+    def _put_back(self, count: int) -> None:
+        """After a failure: frees the cache files of `evaluate`, and adds the first `count` rows again."""
+        data, self.data = self.data, None
+        if data is None:  # it failed before the rows were collected, so they still are where they were
+            return
+        rows = {name: data[name][:count] for name in self._feature_names()}
+        del data
+        if self.buf_writer is None:
+            for lock, path in reversed(list(zip(self.filelocks, self.file_paths, strict=True))):
+                Path(path).unlink()
+                lock.release()
+        self.buf_writer = None
+        if count and self.num_process == 1:
+            super().add_batch(**rows)
+
+
+def _preset_name(metric: str, config_name: str | None, preset: str | Path | None) -> str:
+    if config_name in (None, "default"):
+        return str(METRICS[metric].default_preset() if preset is None else preset)
+    if preset is not None:
+        raise InputError(f"config name {config_name!r} and preset={str(preset)!r} both name a preset; pass one of them")
+    if config_name not in preset_names(metric):
+        known = f"there are: {', '.join(preset_names(metric))}; for a folder with a preset.toml pass preset=DIR"
+        raise InputError(f"unknown preset {config_name!r} for metric {metric}; {known}")
+    return config_name

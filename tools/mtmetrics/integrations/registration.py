@@ -1,0 +1,88 @@
+"""Registers the metrics under their bare names, so that ``evaluate.load("xmoverscore")`` works anywhere, offline."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.atomic import write_atomic
+from mtmetrics.layout import metric_names, metric_scripts
+
+
+@dataclasses.dataclass(frozen=True)
+class Registration:
+    """Where a metric is registered."""
+
+    name: str
+    path: Path  # of the script in the module cache of `evaluate`
+    changed: bool  # whether it was put there, or replaced, by this call
+
+
+def install(names: list[str] | None = None) -> list[Registration]:
+    """Copies the scripts of metrics into the module cache of `evaluate` under their bare names; what is there already
+    is left alone.
+
+    Args:
+        names: metrics; None for all.
+
+    Raises:
+        InputError: an unknown metric.
+        MTMetricsError: the cache cannot be written.
+    """
+    known = metric_names()
+    for name in names or ():
+        if name not in known:
+            raise InputError(f"unknown metric {name!r}; there are: {', '.join(known)}")
+    registrations = []
+    for name in names or known:
+        before = registered(name)
+        path = before or _cached_script(name, register=True)
+        if path is None:
+            why = "evaluate does not find the script that was put into its cache; is its version supported?"
+            raise MTMetricsError(f"{name}: {why}")
+        registrations.append(Registration(name, path, before is None))
+    return registrations
+
+
+def registered(name: str) -> Path | None:
+    """The script that ``evaluate.load(name)`` takes from its cache; None where it has none or another version."""
+    path = _cached_script(name)
+    return path if path is not None and path.read_bytes() == _script(name).read_bytes() else None
+
+
+def _script(name: str) -> Path:
+    return metric_scripts() / name / f"{name}.py"
+
+
+def _cached_script(name: str, register: bool = False) -> Path | None:
+    """The script that `evaluate` takes for a bare name, after putting ours there if asked to.
+
+    Nothing of this is documented by `evaluate` (seen in 0.4.6), so all of it stands here. A bare name is looked for on
+    the Hub as ``evaluate-metric/NAME`` first; where that fails, the most recently written script in the cache folder of
+    that name is taken.
+    """
+    from evaluate import loading
+    from evaluate.utils import logging
+
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()  # it would warn that it uses the cache, which is the purpose here
+    try:
+        folder = Path(loading.init_dynamic_modules(), "metrics", f"evaluate-metric--{name}")
+        if register:
+            factory = loading.LocalEvaluationModuleFactory(str(_script(name)))
+            factory.name = f"evaluate-metric/{name}"
+            path = folder / factory.get_module().hash / f"{name}.py"
+            # The hash leaves comments out, and a file that exists is not copied again; after a downgrade it is not the
+            # youngest.
+            if path.read_bytes() != _script(name).read_bytes():
+                write_atomic(path, _script(name).read_bytes())
+            os.utime(path)
+        if not any(folder.glob(f"{'?' * 64}/{name}.py")):
+            return None
+        return folder / loading.CachedEvaluationModuleFactory(folder.name).get_module().hash / f"{name}.py"
+    except OSError as error:
+        why = f"{loading.config.HF_MODULES_CACHE}, cannot be used ({error.strerror or error})"
+        advice = "set HF_MODULES_CACHE to a folder that can be written"
+        raise MTMetricsError(f"the module cache of evaluate, {why}; {advice}") from error
+    finally:
+        logging.set_verbosity(level)

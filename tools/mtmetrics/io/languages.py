@@ -1,0 +1,157 @@
+"""The languages of texts: tokens of a sentence, scripts, and whether texts are in the language they should be in."""
+
+import collections
+import itertools
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from mtmetrics.checks import language_pair, warn
+from mtmetrics.errors import InputError
+
+_Row = TypeVar("_Row", bound=Sequence[Any])
+# Written with spaces and in letters that Moses' rules know; Sinhala, for example, it takes apart at joiners in words.
+_MOSES = "bg ca cs da de el en es et fi fr ga hr hu is it lt lv nl no pl pt ro ru sk sl sq sr sv tr uk".split()  # noqa: SIM905
+# Scripts that are written without spaces: there a SentencePiece entry without the space mark is no continuation.
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "IDEOGRAPHIC")
+# Script, as the names of its characters begin -> languages that are written in no other.
+_SCRIPTS = {
+    "LATIN": "af ca cs cy da de en es et eu fi fr ga gl hr hu id is it lt lv ms mt nl no pl pt ro sk sl sq sv tl tr vi",
+    "CYRILLIC": "be bg kk ky mk ru tg tt uk",
+    "GREEK": "el",
+    "ARABIC": "ar fa ps ur",
+    "HEBREW": "he yi",
+    "DEVANAGARI": "hi mr ne sa",
+    "CJK": "ja zh",
+    "HANGUL": "ko",
+    "THAI": "th",
+    "SINHALA": "si",
+    "TAMIL": "ta",
+    "TELUGU": "te",
+    "BENGALI": "as bn",
+    "GUJARATI": "gu",
+    "GEORGIAN": "ka",
+    "ARMENIAN": "hy",
+    "KHMER": "km",
+    "LAO": "lo",
+    "MYANMAR": "my",
+    "ETHIOPIC": "am ti",
+}
+_SCRIPT_OF = {language: script for script, languages in _SCRIPTS.items() for language in languages.split()}
+_CJK = {"CJK", "HIRAGANA", "KATAKANA"}
+_FEWEST = 5
+_SHORTEST = 15
+_MOST = 100
+
+
+def tokeniser(language: str) -> Callable[[str], list[str]]:
+    """Splits a sentence into tokens: Moses' rules for European languages, jieba for Chinese, else `words_and_marks`."""
+    if language == "zh":
+        import logging
+
+        import jieba
+
+        jieba.setLogLevel(logging.WARNING)  # it would report on standard error how it loads its dictionary
+        return lambda sentence: [token for token in jieba.cut(sentence) if token.strip()]
+    if language in _MOSES:
+        from sacremoses import MosesTokenizer
+
+        moses = MosesTokenizer(lang=language)
+        return lambda sentence: moses.tokenize(sentence, escape=False)
+    return words_and_marks
+
+
+def words_and_marks(sentence: str) -> list[str]:
+    """Runs of letters, digits and what joins or modifies them, and every other mark alone.
+
+    A character of a script that is written without spaces (Thai, Japanese) counts as a token of its own.
+
+    Example:
+        >>> words_and_marks("(a b1)--c")
+        ['(', 'a', 'b1', ')', '-', '-', 'c']
+    """
+    tokens: list[str] = []
+    for chunk in sentence.split():
+        for is_word, group in itertools.groupby(chunk, _belongs_to_word):
+            characters = list(group)
+            tokens += ["".join(characters)] if is_word else characters
+    return tokens
+
+
+def _belongs_to_word(character: str) -> bool:
+    category = unicodedata.category(character)
+    return (category[0] in "LMN" or category == "Cf") and not is_unspaced(character)
+
+
+def language_identifier(language: str) -> Callable[[str], str]:
+    """Tells the ISO 639 code of a sentence's language, by py3langid, which must know the one that is wanted."""
+    import py3langid
+
+    known = sorted({code for code, _ in py3langid.rank("")})
+    if language not in known:
+        advice = f"so do without the language filter; it knows: {' '.join(known)}"
+        raise InputError(f"language {language!r}: py3langid does not know it, {advice}")
+    return lambda sentence: py3langid.classify(sentence)[0]
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character belongs to a script that is written without spaces between words."""
+    return unicodedata.name(character, "").startswith(_UNSPACED)
+
+
+def language_checked(lang_pair: str | None, columns: Sequence[str], rows: Iterable[_Row]) -> Iterator[_Row]:
+    """Yields the rows, and gives one warning if most texts at the beginning of a column contradict the language pair.
+
+    They do by their script or, where py3langid is installed and knows the language, by being in one other language.
+
+    Args:
+        lang_pair: such as ``de-en``; None for no check.
+        columns: ``sources``, ``references`` or ``predictions`` for each column.
+        rows: of texts; of a list of texts the first one counts.
+    """
+    rows = iter(rows)
+    seen = []
+    for row in itertools.islice(rows, _MOST if lang_pair is not None else 0):
+        seen.append([text if isinstance(text, str) else text[0] for text in row])
+        yield row
+    if len(seen) >= _FEWEST:
+        _warn_once(str(lang_pair), columns, seen)
+    seen.clear()
+    yield from rows
+
+
+def _warn_once(lang_pair: str, columns: Sequence[str], seen: list[list[str]]) -> None:
+    source, target = language_pair(lang_pair)
+    for column, texts in zip(columns, zip(*seen, strict=True), strict=True):
+        language = source if column == "sources" else target
+        if found := _contradicting(language, [text for text in texts if text.strip()]):
+            advice = f"is --lp {lang_pair} right, and is each file where it belongs?"
+            warn(f"{column} are to be {language!r}, but {found}; {advice}")
+            return
+
+
+def _contradicting(language: str, texts: Sequence[str]) -> str:
+    """What speaks against the language, or an empty string."""
+    expected = _SCRIPT_OF.get(language)
+    scripts = [script for text in texts if (script := _script(text))]
+    others = [script for script in scripts if script != expected]
+    if expected is not None and len(scripts) >= _FEWEST and 2 * len(others) > len(scripts):
+        [(script, _)] = collections.Counter(others).most_common(1)
+        return f"{len(others)} of {len(scripts)} segments are in {script.title()} letters"
+    texts = [text for text in texts if len(text) >= _SHORTEST]
+    if len(texts) < _FEWEST:
+        return ""
+    try:
+        identified = language_identifier(language)
+    except (ImportError, InputError):  # py3langid is absent, or does not know the language
+        return ""
+    [(other, count)] = collections.Counter(map(identified, texts)).most_common(1)
+    found = f"{count} of {len(texts)} segments look like {other!r}"
+    return found if other != language and 2 * count > len(texts) else ""
+
+
+def _script(text: str) -> str:
+    """The script of most letters, as the names of its characters begin; empty where there are no letters."""
+    names = (unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())
+    found = collections.Counter("CJK" if name in _CJK else name for name in names)
+    return found.most_common(1)[0][0] if found else ""

@@ -1,0 +1,328 @@
+"""Judged data, in whichever of the known layouts it is stored, as one table per file and language pair."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from mtmetrics.errors import InputError
+from mtmetrics.judgements import wmt_folder
+from mtmetrics.judgements.readers import FIELDS, Row, files_of, is_number, jsonl_rows, read_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NUMBERS = ("human", "raw")
+_SYSTEM_ENDS = (".jsonl", ".jsonl.gz")
+JudgedLevel = Literal["segment", "system"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Judged:
+    """Translations of one language pair and what people thought of them: of each segment, or of whole systems.
+
+    Attributes:
+        file: where they were read from, as the user wrote it.
+        lang_pair: such as ``"de-en"``.
+        rows: a row per translation with ``source`` and ``translation``; ``reference`` and ``system``, None where a row
+            has none; ``item``, rows of one name translate the same source; ``human``, higher is better, NaN exactly
+            where there is no judgement; perhaps ``raw``, the judgement on its original scale such as 0-100, NaN where
+            there is none; and the other fields of the file that hold numbers only, None where a row has none.
+        level: ``"segment"``; or ``"system"``, where `rows` hold the whole output of one system after the other, and
+            ``human`` is the judgement of the row's system.
+        pairs: (k, 2) numbers of rows, where people said only that the first translation is better than the second;
+            ``human`` is NaN then. None where each translation was judged by itself.
+    """
+
+    file: str
+    lang_pair: str
+    rows: "pd.DataFrame"
+    level: JudgedLevel = "segment"
+    pairs: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        file: str | Path,
+        lang_pair: str,
+        columns: Mapping[str, Sequence[Any]],
+        level: JudgedLevel = "segment",
+        pairs: np.ndarray | None = None,
+    ) -> "Judged":
+        """Judged data of the columns of `rows`, those that hold nothing left out; missing items number the sources."""
+        import pandas as pd
+
+        numbers = {text: str(number) for number, text in enumerate(dict.fromkeys(columns["source"]), 1)}
+        missing = {name: [None] * len(columns["source"]) for name in ("reference", "system")}
+        given = {name: values for name, values in columns.items() if any(value is not None for value in values)}
+        if None in given.get("item", [None]):
+            given["item"] = [numbers[text] for text in columns["source"]]
+        rows = pd.DataFrame(missing | given | {"human": columns["human"]}, dtype=object)
+        rows = rows.astype({name: np.float64 for name in _NUMBERS if name in rows})
+        return cls(str(file), lang_pair, rows, level, pairs)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def sources(self) -> list[str]:
+        """The source of each row."""
+        return self.rows["source"].tolist()
+
+    @property
+    def predictions(self) -> list[str]:
+        """The translation of each row."""
+        return self.rows["translation"].tolist()
+
+    @property
+    def references(self) -> list[str | None]:
+        """The reference of each row, None where there is none."""
+        return self.rows["reference"].tolist()
+
+    @property
+    def human(self) -> np.ndarray:
+        """(n,) the judgement of each row, NaN where there is none."""
+        return self.rows["human"].to_numpy()
+
+    @functools.cached_property
+    def judgements(self) -> "pd.DataFrame":
+        """The rows that have a judgement, by itself or in pairs, or the first row of each system; the index counts
+        segments, or systems."""
+        if self.pairs is not None:
+            return self.rows
+        whole = self.level == "system"
+        return (self.rows.drop_duplicates("system", ignore_index=True) if whole else self.rows).dropna(subset=["human"])
+
+    def take(self, values: Any) -> list[Any]:
+        """The values of the judgements, of one value per segment or per system."""
+        return [values[row] for row in self.judgements.index]
+
+    def outputs(self) -> "dict[str, pd.DataFrame]":
+        """System -> its rows, side by side with those of the others; judged segments are one system without a name."""
+        if self.level == "segment":
+            return {"": self.rows}
+        return {str(name): rows for name, rows in self.rows.groupby("system", sort=False)}
+
+    def column(self, name: str) -> list[float | None]:
+        """The n values of another field that holds numbers, None where a row has none; other names are refused."""
+        if self.level == "system":
+            raise InputError(f"{self.file}: column {name!r}: judgements of whole systems have no columns of scores")
+        known = [column for column in self.rows if column not in FIELDS]
+        if name not in known:
+            raise InputError(f"{self.file}: no column of numbers {name!r}; there are: {', '.join(known) or 'none'}")
+        return self.rows[name].tolist()
+
+
+def read_judged(
+    path: str | Path, *, prediction_field: str = "translation", lang_pair: str | None = None
+) -> list[Judged]:
+    """Reads judged segments, in one result for each file and language pair in it.
+
+    - JSON Lines, see `read_judged_segments`, with any number of language pairs.
+    - ``.tsv`` and ``.csv`` with a header row of the same names, such as WMT17's ``testset_XX-YY.tsv`` and the
+      collections of WMT judgements on the Hub. Fields are separated by tabs where the header holds one, else by commas
+      with the quoting of CSV. A tab-separated field is quoted only where it holds doubled quotes between quotes, as
+      pandas writes it. An empty field and ``None`` are no value, but for source and translation.
+    - MLQE-PE (Fomicheva et al., 2020) as sheffieldnlp/mlqe-pe publishes it: ``SPLIT.XXYY.df.short.tsv``. The judgement
+      is ``z_mean``, the mean of the annotators' z-scores.
+    - Direct assessments of WMT15 and WMT16: ``DAseg.newstest2016.human.XX-YY`` beside ``source``, ``mt-system`` and
+      ``reference``; Eval4NLP 2021: ``XX-YY-test21/test21.da`` beside ``.src`` and ``.mt``; captions of Multi30K:
+      ``MMTtranslationdict_YY.json`` beside ``MMTsourcedict.json`` and ``MMTgolddict_YY.json``.
+    - A ``.tar.gz`` with files of the last two kinds; nothing is unpacked to disk.
+    - WMT's metrics tasks: ``DA-seglevel.csv``, ``RR-seglevel.csv`` (pairs) and ``mqm_DATA_XXYY.avg_seg_scores.tsv``,
+      beside the texts; and a test set in the folder layout of mt-metrics-eval, whose ``metric-scores`` become columns:
+      see `wmt_folder`.
+    - Any other folder: all files of these names in it, sorted.
+
+    All but archives may be compressed, ``.gz``.
+
+    Args:
+        path: a file, a folder, or ``-`` for JSON Lines from standard input.
+        prediction_field: the field that holds the translation.
+        lang_pair: read this pair only; it is also the pair of rows that do not name one.
+
+    Raises:
+        InputError: nothing to read, or something that cannot be used; names file, line and field.
+    """
+    if wmt_folder.is_test_set(path):
+        return _judged(path, "segment", wmt_folder.read_test_set(path, "seg", lang_pair=lang_pair))
+    found = []
+    for file in files_of(path):
+        about = wmt_folder.task_level(file)
+        if about is None:
+            found += _collect(str(file), read_rows(file), prediction_field, lang_pair)
+        elif about == "segment" or file == path:
+            found += _read_task(file, path, lang_pair, "segment")
+    if not found:
+        of_pair = f"row of the language pair {lang_pair}" if lang_pair else "judged segments; pass --level system"
+        raise InputError(f"{path}: holds no {of_pair}")
+    return found
+
+
+def read_judged_segments(path: str | Path, *, prediction_field: str = "translation") -> Judged:
+    """Reads a JSON Lines file with one judged segment per line, all of one language pair.
+
+    A row has the fields ``lp``, ``source``, `prediction_field` and ``human`` (a finite number, or null where there is
+    no judgement), perhaps ``reference``, ``system``, ``sid`` and ``da_mean``; `FIELDS` holds other names of them.
+
+    Args:
+        path: the file, plain or ``.gz``, or ``-`` for standard input.
+        prediction_field: the field that holds the translation.
+
+    Raises:
+        InputError: as `read_judged`, or there are several language pairs.
+    """
+    [segments] = _collect(str(path), _of_one_pair(jsonl_rows(path)), prediction_field, None)
+    return segments
+
+
+def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> list[Judged]:
+    """Reads whole outputs of systems and the judgement of each system, one result for each language pair.
+
+    Args:
+        path: ``XX-YY.jsonl`` with a judgement per row (``lp``, ``system``, ``human``), beside ``XX-YY.outputs.jsonl``
+            with a segment per row (``lp``, ``source``, perhaps a reference, and ``outputs``, an object with the
+            translation of every judged system), plain or ``.gz``; a folder of them; a test set of mt-metrics-eval; or
+            ``DA-syslevel.csv`` beside the texts of a metrics task of WMT, or a folder that holds one.
+        lang_pair: read this pair only.
+
+    Raises:
+        InputError: nothing to read, or something that cannot be used; names file, line and field.
+    """
+    if wmt_folder.is_test_set(path):
+        return _judged(path, "system", wmt_folder.read_test_set(path, "sys", lang_pair=lang_pair))
+    tables = sorted(Path(path).rglob("DA-syslevel.csv")) if Path(path).is_dir() else [path]
+    if tables and wmt_folder.task_level(tables[0]) is not None:
+        return [judged for file in tables for judged in _read_task(file, path, lang_pair, "system")]
+    found = [_read_systems(file) for file in _system_files(Path(path))]
+    kept = [pair for pair in found if lang_pair in (None, pair.lang_pair)]
+    if not kept:
+        known = ", ".join(pair.lang_pair for pair in found)
+        raise InputError(f"{path}: no language pair {lang_pair}; there are: {known}")
+    return kept
+
+
+def _collect(file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None) -> list[Judged]:
+    """Groups rows by language pair, in order of appearance; of other pairs than `lang_pair` nothing is kept."""
+    pairs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        name = row.name("lp") if lang_pair is not None else row.required("lp")
+        pair = lang_pair if name is None else row.text(name)
+        if pair not in pairs:
+            pairs[row.checked_pair(pair)] = []
+        if lang_pair in (None, pair):
+            pairs[pair].append(_segment(row, prediction_field))
+    if not pairs:
+        raise InputError(f"{file}: holds no row, there is nothing to judge")
+    return [Judged.of(file, pair, _columns(found)) for pair, found in pairs.items() if lang_pair in (None, pair)]
+
+
+def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
+    first = None
+    for row in rows:
+        name = row.name("lp")
+        pair = first if name is None else row.fields[name]
+        first = first or pair
+        if pair != first:
+            other = f"{pair!r}, but the lines before have {first!r}"
+            raise InputError(f"{row.where}, field {name!r}: {other}; give each language pair its own file")
+        yield row
+
+
+def _segment(row: Row, prediction_field: str) -> dict[str, Any]:
+    """The fields of `FIELDS`, and the numbers in the others."""
+    # Another name is meant literally; the usual one has the variants of other layouts.
+    literal = {} if prediction_field == FIELDS["translation"][0] else {"translation": (prediction_field,)}
+    known = FIELDS | literal
+    names = {field: next((name for name in known[field] if name in row.fields), None) for field in known}
+    for field in ("source", "translation", "human"):
+        if names[field] is None:
+            raise row.lacks(known[field])
+    others = {name: value for name, value in row.fields.items() if name not in names.values()}
+    # Of a text nothing is kept but that it is none of the numbers.
+    found = {name: value if value is None or is_number(value) else "" for name, value in others.items()}
+    checks = {"item": row.label, "human": row.number, "raw": row.number}
+    for field, name in names.items():
+        absent = field not in ("source", "translation") and (name is None or row.fields[name] is None)
+        found[field] = None if absent else checks.get(field, row.text)(name)
+    return found
+
+
+def _columns(segments: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for segment in segments for name in segment if name != "lp")
+    columns = {name: [segment.get(name) for segment in segments] for name in names}
+    numbers = {name for name, values in columns.items() if all(value is None or is_number(value) for value in values)}
+    return {name: values for name, values in columns.items() if name in FIELDS or name in numbers}
+
+
+def _read_task(file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:
+    if (about := wmt_folder.task_level(file)) != level:
+        raise InputError(f"{file}: judges {about}s, not {level}s; pass --level {about}")
+    root = Path(path) if Path(path).is_dir() else None
+    return _judged(file, level, wmt_folder.read_task(file, root, lang_pair=lang_pair))
+
+
+def _judged(file: str | Path, level: JudgedLevel, found: Mapping[str, wmt_folder.Found]) -> list[Judged]:
+    return [Judged.of(Path(file), pair, columns, level, pairs) for pair, (columns, pairs) in found.items()]
+
+
+# Judgements of whole systems.
+
+
+def _system_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    named = [file for file in sorted(path.iterdir()) if file.name.endswith(_SYSTEM_ENDS)]
+    found = [file for file in named if ".outputs." not in file.name and _outputs_file(file)]
+    if not found:
+        raise InputError(f"{path}: holds no XX-YY.jsonl with XX-YY.outputs.jsonl beside it, plain or .gz")
+    return found
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
+def _outputs_file(path: Path) -> Path | None:
+    names = (f"{_stem(path)}.outputs{end}" for end in _SYSTEM_ENDS)
+    return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
+
+
+def _read_systems(path: Path) -> Judged:
+    lang_pair = ""
+    human: dict[str, float] = {}
+    for row in _of_one_pair(jsonl_rows(path)):
+        lang_pair = row.checked_pair(row.text(row.required("lp")))
+        system = row.text(row.required("system"))
+        if system in human:
+            raise InputError(f"{row.where}, field 'system': {system!r} has a judgement already")
+        human[system] = row.number(row.required("human"))
+    outputs_file = _outputs_file(path)
+    if human and outputs_file is None:
+        raise InputError(f"{path}: no {_stem(path)}.outputs.jsonl or .gz beside it, which holds what the systems wrote")
+    sources: list[str] = []
+    references: list[str | None] = []
+    translations: dict[str, list[str]] = {system: [] for system in human}
+    for row in jsonl_rows(outputs_file) if human else ():
+        if row.text(row.required("lp")) != lang_pair:
+            raise InputError(f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}")
+        references.append(None if row.fields.get("reference") is None else row.text("reference"))
+        sources.append(row.text(row.required("source")))
+        outputs = row.outputs()
+        for system, texts in translations.items():
+            if system not in outputs.fields:
+                raise InputError(f"{outputs.where}: no translation of the judged system {system!r}")
+            texts.append(outputs.text(system))
+    if not sources:
+        raise InputError(f"{outputs_file if human else path}: holds no row, there is nothing to judge")
+    columns: dict[str, list[Any]] = {
+        "source": sources * len(human),
+        "reference": references * len(human),
+        "translation": [text for texts in translations.values() for text in texts],
+        "system": [system for system in human for _ in sources],
+        "human": [value for value in human.values() for _ in sources],
+    }
+    return Judged.of(path, lang_pair, columns, "system")

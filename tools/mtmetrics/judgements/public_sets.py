@@ -1,0 +1,97 @@
+"""Public sets of human judgements: where each is obtained, and fetching it."""
+
+import dataclasses
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from mtmetrics.artifacts.download import assets_folder, fetch_file, http_client, is_offline
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.io.atomic import make_folder, sha256_file, write_atomic
+from mtmetrics.io.lines import iter_lines
+
+REGISTRY = Path(__file__).with_name("datasets.toml")
+# The format of `sha256sum`, which can check it.
+SUMS = "SHA256SUMS"
+
+
+class DataFile(NamedTuple):
+    """Where the authors of a file serve it, at a fixed commit, and its checksum, where that is known."""
+
+    url: str
+    sha256: str | None = None
+
+
+class Pulled(NamedTuple):
+    """Names of the files that came, those that were there, and those that came with a checksum not known before."""
+
+    fetched: list[str]
+    present: list[str]
+    recorded: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """A public set: its name for `mtmetrics data pull`, what it holds, its authors' terms, and its files by name."""
+
+    name: str
+    what: str
+    licence: str
+    files: dict[str, DataFile]
+
+    @property
+    def cache(self) -> Path:
+        """The folder where it is kept unless another one is named."""
+        return assets_folder("data", self.name)
+
+    def pull(self, folder: Path, *, on_bytes: Callable[[int], object] = lambda _: None) -> Pulled:
+        """Fetches the files that are not in a folder yet, and records their checksums there.
+
+        A file whose checksum is not in the registry is taken as it comes the first time; from then on it must have the
+        recorded one. Another file of that name, or a network that must not be asked, ends it. `on_bytes` is called with
+        the number of bytes of every piece that arrives.
+        """
+        recorded = _recorded(folder / SUMS)
+        known = {name: file.sha256 or recorded.get(name) for name, file in self.files.items()}
+        present = [name for name in self.files if (folder / name).exists()]
+        for name in present:
+            if known[name] is None or sha256_file(folder / name) != known[name]:
+                why = "its checksum is not known" if known[name] is None else "it is damaged or another one"
+                advice = "remove it, or choose another folder with --out"
+                raise InputError(f"{folder / name} exists already and {why}; {advice}")
+        fetched = [name for name in self.files if name not in present]
+        if fetched and is_offline():
+            raise ArtifactError(f"{self.name}: {fetched[0]} is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it")
+        if fetched:
+            make_folder(folder)
+            with http_client() as client:
+                for name in fetched:
+                    url = self.files[name].url
+                    recorded[name] = fetch_file(client, url, folder / name, known[name], on_bytes=on_bytes)
+                    write_atomic(folder / SUMS, "".join(f"{recorded[name]}  {name}\n" for name in sorted(recorded)))
+        return Pulled(fetched, present, [name for name in fetched if known[name] is None])
+
+
+def datasets() -> dict[str, Dataset]:
+    """All sets of the registry by name."""
+    try:
+        tables = tomllib.loads(REGISTRY.read_text(encoding="utf-8"))
+        files = {
+            name: {file: DataFile(**about) for file, about in tables[name].pop("files").items()} for name in tables
+        }
+        return {name: Dataset(name, **table, files=files[name]) for name, table in tables.items()}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{REGISTRY}: the registry of data cannot be read ({error!r})") from error
+
+
+def _recorded(path: Path) -> dict[str, str]:
+    """File name -> sha256, of a `sha256sum` file; nothing where there is none."""
+    recorded = {}
+    for number, line in enumerate(iter_lines(path) if path.exists() else (), 1):
+        digest, space, name = line.partition("  ")
+        if not space or len(digest) != 64:
+            needed = "a sha256, two spaces and the name of a file are needed"
+            raise InputError(f"{path}, line {number}: {needed}; remove the file to start anew")
+        recorded[name] = digest
+    return recorded

@@ -1,0 +1,300 @@
+"""Rows of judged data, in whichever of the known layouts a file holds them."""
+
+import csv
+import functools
+import itertools
+import json
+import re
+import tarfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtmetrics.checks import language_pair
+from mtmetrics.errors import InputError
+from mtmetrics.io.lines import COLUMN_NAMES, decoded_lines, iter_jsonl, iter_lines, shown
+
+# What a field is called in the layouts: in our files first, then in common training files, WMT17, and MLQE-PE.
+FIELDS: dict[str, tuple[str, ...]] = {
+    "lp": ("lp", "LP"),
+    **COLUMN_NAMES,
+    "system": ("system", "sys"),
+    "item": ("item", "sid"),
+    "human": ("human", "score", "HUMAN_score", "z_mean"),
+    "raw": ("raw", "da_mean", "mean"),
+}
+_TEXTS = {name for field, names in FIELDS.items() if field not in ("human", "raw") for name in names}
+_REQUIRED_TEXTS = {*FIELDS["source"], *FIELDS["translation"]}
+_ABSENT = {"", "None"}
+_LARGEST = np.finfo(np.float64).max.item()
+_MLQE = ".df.short.tsv"
+_MLQE_NAME = re.compile(rf".*\.(?P<source>[a-z]{{2}})(?P<target>[a-z]{{2}}){re.escape(_MLQE)}")
+
+
+class Row(NamedTuple):
+    """What stands in a row of a file, and its place, for messages."""
+
+    where: str
+    fields: Mapping[str, Any]
+
+    def name(self, field: str) -> str | None:
+        """The name under which the row has a field of `FIELDS`, or None where it has not."""
+        return next((name for name in FIELDS[field] if name in self.fields), None)
+
+    def null(self, field: str) -> bool:
+        """Whether the row has a field of `FIELDS` and says that there is none."""
+        name = self.name(field)
+        return name is not None and self.fields[name] is None
+
+    def required(self, field: str) -> str:
+        """The name under which the row has a field of `FIELDS`; refused where it has not."""
+        name = self.name(field)
+        if name is None:
+            raise self.lacks(FIELDS[field])
+        return name
+
+    def lacks(self, names: tuple[str, ...]) -> InputError:
+        """The error for a row without any field of these names."""
+        there = ", ".join(map(repr, self.fields)) or "no field at all"
+        return InputError(f"{self.where}: no field {' or '.join(map(repr, names))}; the row has: {there}")
+
+    def text(self, name: str) -> str:
+        """The string under a name; refused, with its place, where something else is there."""
+        value = self.fields[name]
+        if not isinstance(value, str):
+            raise InputError(f"{self.where}, field {name!r}: a string is needed, got {shown(value)}")
+        return value
+
+    def label(self, name: str) -> str:
+        """The string or whole number under a name, as a string; other values are refused."""
+        value = self.fields[name]
+        return str(value) if isinstance(value, int) and is_number(value) else self.text(name)
+
+    def number(self, name: str) -> float:
+        """The finite number under a name; other values are refused."""
+        value = self.fields[name]
+        # Python's JSON reader lets NaN, Infinity and whole numbers through that no float holds.
+        if not is_number(value) or not abs(value) <= _LARGEST:
+            raise InputError(f"{self.where}, field {name!r}: a finite number is needed, got {shown(value)}")
+        return float(value)
+
+    def outputs(self, systems: Collection[str] = ()) -> "Row":
+        """The object in the field ``outputs``, system -> translation; of exactly the systems given, if any."""
+        found = self.fields.get("outputs")
+        where = f"{self.where}, field 'outputs'"
+        if not isinstance(found, dict) or (systems and found.keys() != set(systems)):
+            wanted = f" of {', '.join(systems)}, as in the first row" if systems else ""
+            raise InputError(f"{where}: an object, system name -> translation{wanted}, is needed")
+        return Row(where, found)
+
+    def checked_pair(self, pair: str) -> str:
+        """The language pair of the row, refused with its place where it is none."""
+        try:
+            language_pair(pair)
+        except InputError as error:
+            raise InputError(f"{self.where}, field 'lp': {error}") from None
+        return pair
+
+
+def jsonl_rows(path: str | Path) -> Iterator[Row]:
+    """Yields every row of a JSON Lines file; errors are those of `mtmetrics.io.lines.iter_jsonl`."""
+    return (Row(f"{path}, line {number}", row) for number, row in iter_jsonl(path))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number; JSON's true, which would pass for 1, is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# Tables with a header row.
+
+
+def _parsed(path: str | Path, lines: Iterable[str]) -> Iterator[Row]:
+    lines, peeked = itertools.tee(lines)
+    first = next(filter(str.strip, peeked), None)
+    if first is None:
+        return
+    del peeked  # tee would keep the whole file for it
+    table = (_split_tabs if "\t" in first else _split_commas)(path, lines)
+    _, header = next(table, (0, []))
+    twice = [name for name in header if header.count(name) > 1]
+    if twice:
+        raise InputError(f"{path}, line 1: the column {twice[0]!r} stands there twice")
+    if _REQUIRED_TEXTS.isdisjoint(header):
+        raise InputError(
+            f"{path}, line 1: a header with the columns source, translation and human (or src, mt and score) is "
+            f"needed, got {', '.join(header)!r:.80}; tables of WMT's metrics tasks are known by their "
+            "names, such as DA-seglevel.csv, and lie beside the texts"
+        )
+    for number, values in table:
+        where = f"{path}, line {number}"
+        if len(values) != len(header):
+            raise InputError(f"{where}: {len(values)} field(s), but the header has {len(header)}: {', '.join(header)}")
+        yield Row(where, {name: _value(name, value) for name, value in zip(header, values, strict=True)})
+
+
+def _split_tabs(path: str | Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield number, [_unquoted(cell) for cell in line.split("\t")]
+
+
+def _split_commas(path: str | Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader((line + "\n" for line in lines), strict=True)
+    try:
+        yield from ((reader.line_num, cells) for cells in reader if any(map(str.strip, cells)))
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: not valid CSV ({error})") from None
+
+
+def _unquoted(cell: str) -> str:
+    inner = cell[1:-1].replace('""', "")
+    quoted = len(cell) > 2 and cell[0] == cell[-1] == '"' and '""' in cell[1:-1] and '"' not in inner
+    return cell[1:-1].replace('""', '"') if quoted else cell
+
+
+def _value(name: str, cell: str) -> Any:
+    if name in _REQUIRED_TEXTS:
+        return cell
+    if cell in _ABSENT:
+        return None
+    try:
+        return cell if name in _TEXTS else float(cell)
+    except ValueError:
+        return cell
+
+
+# Layouts whose language pair is that of the file's name; their files may lie in a tar archive, which is not unpacked.
+
+
+class _Member(NamedTuple):
+    """A file of a folder or an archive: its name, how messages call it, and the lines of it and of others there."""
+
+    name: str
+    shown: str
+    lines: Callable[[str], Iterable[str] | None]
+
+
+def _mlqe_rows(member: _Member) -> Iterator[Row]:
+    match = _MLQE_NAME.fullmatch(member.name)
+    if match is None:
+        raise InputError(f"{member.shown}: a name such as dev.ende{_MLQE} is needed, which says the language pair")
+    pair = f"{match['source']}-{match['target']}"
+    table = _parsed(member.shown, member.lines(member.name) or ())
+    return (Row(row.where, {**row.fields, "lp": pair}) for row in table)
+
+
+def _parallel_rows(names: Mapping[str, str], pattern: re.Pattern[str], member: _Member) -> Iterator[Row]:
+    """The rows of files with a line per segment; `names` are those of the texts, made of the one of the judgements."""
+    match = pattern.fullmatch(member.name)
+    if match is None:
+        raise InputError(f"{member.shown}: the folder must be called XX-YY-..., which says the language pair")
+    files = {"human": member.name} | {field: name.format(**match.groupdict()) for field, name in names.items()}
+    there = {field: list(lines) for field, name in files.items() if (lines := member.lines(name)) is not None}
+    if missing := [files[field] for field in ("source", "translation") if field not in there]:
+        raise InputError(f"{member.shown}: no {missing[0]} beside it")
+    if len({len(cells) for cells in there.values()}) > 1:
+        counts = ", ".join(f"{field} {len(cells)}" for field, cells in there.items())
+        raise InputError(f"{member.shown}: the files beside each other differ in their number of lines: {counts}")
+    for number, cells in enumerate(zip(*there.values(), strict=True), 1):
+        row: dict[str, Any] = dict(zip(there, cells, strict=True))
+        row |= {"human": _value("human", row["human"]), "lp": match["lp"]}
+        yield Row(f"{member.shown}, line {number}", row)
+
+
+def _captions(member: _Member) -> Iterator[Row]:
+    """Judged captions of Multi30K as Song et al. (2021) published them: image -> pairs of a translation and a score."""
+    target = _CAPTIONS.fullmatch(member.name)["target"]
+    head = member.name.removesuffix(Path(member.name).name)
+    tables = [member.name, f"{head}MMTsourcedict.json", f"{head}MMTgolddict_{target}.json"]
+    try:
+        judged, sources, references = (json.loads("\n".join(member.lines(name) or ())) for name in tables)
+        for image in (image for image in judged if image in sources):
+            for text, human in judged[image]:
+                row = {"lp": f"en-{target}", "item": image, "source": sources[image], "reference": references[image]}
+                yield Row(f"{member.shown}, {image}", row | {"translation": text, "human": human})
+    except (ValueError, KeyError, TypeError) as error:
+        needed = f"image -> [[translation, score], ...], beside {' and '.join(Path(name).name for name in tables[1:])}"
+        raise InputError(f"{member.shown}: not the published layout ({error!r}); {needed}") from None
+
+
+_DA = {"source": "{head}source.{lp}", "translation": "{head}mt-system.{lp}", "reference": "{head}reference.{lp}"}
+_DA_NAME = re.compile(r"(?P<head>.*newstest20\d\d\.)human\.(?P<lp>[a-z]{2,3}-[a-z]{2,3})")
+_EVAL4NLP = {"source": "{head}.src", "translation": "{head}.mt"}
+_EVAL4NLP_NAME = re.compile(r"(?P<head>(?:.*/)?(?P<lp>[a-z]{2,3}-[a-z]{2,3})-[^/]*/[^/]*)\.da")
+_CAPTIONS = re.compile(r"(?:.*/)?MMTtranslationdict_(?P<target>[a-z]{2})\.json")
+# What the name of a file of judgements looks like -> how it is read.
+_MEMBERS: dict[re.Pattern[str], Callable[[_Member], Iterator[Row]]] = {
+    re.compile(rf".*{re.escape(_MLQE)}"): _mlqe_rows,
+    _DA_NAME: functools.partial(_parallel_rows, _DA, _DA_NAME),
+    re.compile(r".*\.da"): functools.partial(_parallel_rows, _EVAL4NLP, _EVAL4NLP_NAME),
+    _CAPTIONS: _captions,
+}
+
+
+def _member_reader(name: str) -> Callable[[_Member], Iterator[Row]] | None:
+    return next((read for pattern, read in _MEMBERS.items() if pattern.fullmatch(name)), None)
+
+
+def _file_rows(path: str | Path) -> Iterator[Row]:
+    zipped = ".gz" if str(path).endswith(".gz") else ""
+    name = Path(path).absolute().as_posix().removesuffix(zipped)
+
+    def lines(other: str) -> Iterable[str] | None:
+        return iter_lines(other + zipped) if other == name or Path(other + zipped).is_file() else None
+
+    return _member_reader(name)(_Member(name, str(path), lines))
+
+
+def _archive_rows(path: str | Path) -> Iterator[Row]:
+    try:
+        with tarfile.open(path) as archive:
+            files = {member.name: member for member in archive if member.isfile()}
+            judged = {name: read for name in files if (read := _member_reader(name))}
+            if not judged:
+                known = "tables of MLQE-PE, direct assessments of WMT15 and WMT16, Eval4NLP 2021"
+                raise InputError(f"{path}: holds no judged data; in archives there may be: {known}")
+            for name, read in judged.items():
+
+                def lines(other: str) -> Iterable[str] | None:
+                    there = other in files
+                    return decoded_lines(archive.extractfile(files[other]), f"{path}:{other}") if there else None
+
+                yield from read(_Member(name, f"{path}:{name}", lines))
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise InputError(f"{path}: cannot be read as a tar archive ({error})") from None
+
+
+# The first end of a file's name that fits says how it is read; a file of any other name is JSON Lines.
+_LAYOUTS: dict[str, Callable[[str | Path], Iterator[Row]]] = {
+    ".tar": _archive_rows,
+    ".tgz": _archive_rows,
+    ".tsv": lambda path: _parsed(path, iter_lines(path)),
+    ".csv": lambda path: _parsed(path, iter_lines(path)),
+    ".jsonl": jsonl_rows,
+}
+
+
+def files_of(path: str | Path) -> list[str | Path]:
+    """The file itself, or the files of a folder that can be read, sorted; a folder without any is refused."""
+    if not Path(path).is_dir():
+        return [path]
+    files = sorted(file for file in Path(path).rglob("*") if file.is_file() and _reader(file))
+    if not files:
+        known = f"files *{', *'.join(_LAYOUTS)}, those of shared tasks, or a test set of mt-metrics-eval"
+        raise InputError(f"{path}: holds no judged data; {known} are read")
+    return [*files]
+
+
+def read_rows(file: str | Path) -> Iterator[Row]:
+    """Yields every row of a file, read as its name says (see `mtmetrics.judgements.judged.read_judged`)."""
+    return (_reader(file) or jsonl_rows)(file)
+
+
+def _reader(path: str | Path) -> Callable[[str | Path], Iterator[Row]] | None:
+    name = str(path).removesuffix(".gz")
+    if _member_reader(Path(name).as_posix()):
+        return _file_rows
+    return next((read for end, read in _LAYOUTS.items() if name.endswith(end)), None)

@@ -1,1 +1,0 @@
-"""Linear maps that bring the vectors of two languages together: the equations, and finding and reading their files."""

@@ -1,0 +1,295 @@
+"""Finds the remapping of a language pair: a file, an artifact, or a matrix that the authors of XMoverScore published,
+which is fetched and converted."""
+
+import dataclasses
+import io
+import logging
+import re
+import tokenize
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtmetrics.artifacts.catalog import (
+    CatalogEntry,
+    catalog,
+    download_file,
+    hub_source,
+    is_on_hub,
+    local_places,
+    places_in_words,
+)
+from mtmetrics.artifacts.download import assets_folder, fetch, http_client, is_offline
+from mtmetrics.checks import choice, warn
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.io.atomic import git_blob_sha1, make_folder
+from mtmetrics.matching.remapping import LEVELS, Level, Remapping
+from mtmetrics.models.packed import Encoder
+
+if TYPE_CHECKING:
+    import httpx2
+
+log = logging.getLogger("mtmetrics")
+
+ENCODER = "google-bert/bert-base-multilingual-cased"
+_SUFFIXES = {".BAM": "clp", ".GBDD": "umd"}
+_PUBLISHED = re.compile(r"(?P<corpus>.+)\.(?P<lp>[a-z]{2,3}-[a-z]{2,3})\.(?P<sentences>[0-9]+k?)\.(?P<layer>[0-9]+)")
+_OPTIONS = {"layer": "--layer N", "lp": "--lp XX-YY", "encoder": "--encoder MODEL"}
+
+
+def map_file_name(lang_pair: str, kind: str, level: Level = "word") -> str:
+    """File name inside a map artifact: ``de-en.clp.safetensors``, ``de-en.sentence-clp.safetensors``."""
+    return f"{lang_pair}.{_tag(kind, level)}.safetensors"
+
+
+def _tag(kind: str, level: Level) -> str:
+    return kind if level == "word" else f"{level}-{kind}"
+
+
+def map_meta(encoder: Encoder, lang_pair: str, *, level: Level = "word", **about: str) -> dict[str, str]:
+    """What a map says of itself, see `mtmetrics.matching.remapping.Remapping`."""
+    layer = "none" if encoder.layer is None else str(encoder.layer)
+    own = {"encoder": encoder.label, "encoder_fingerprint": encoder.fingerprint, "layer": layer}
+    return own | {"level": level, "lp": lang_pair, **about}
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishedMap:
+    """A matrix of the catalog; `git_blob` is git's hash of its content, and `meta` that of the map that is made of it,
+    with repository, commit, licence and git's hash."""
+
+    layer: int
+    lang_pair: str
+    kind: str
+    url: str
+    git_blob: str
+    meta: dict[str, str]
+
+    @property
+    def file(self) -> str:
+        return self.url.rsplit("/", 1)[-1]
+
+    def is_at(self, path: Path) -> bool:
+        """Whether a file is this map, whole."""
+        try:
+            remapping = Remapping.load(path)
+        except ArtifactError:
+            return False
+        return remapping.kind == self.kind and remapping.meta == self.meta
+
+    def fetch(self, client: "httpx2.Client", path: Path) -> int:
+        """Fetches the matrix, checks and converts it, and writes the map to `path`; returns how many bytes came."""
+        data = fetch(client, self.url, self.git_blob)
+        remapping = convert(data, self.url, self.kind, self.meta)
+        make_folder(path.parent)
+        remapping.save(path)
+        return len(data)
+
+
+def published_maps(entry: CatalogEntry) -> dict[tuple[int, str, str], PublishedMap]:
+    """The published matrices of an artifact by layer, language pair and kind; none where it is of another sort."""
+    origin = entry.origin
+    if origin is None or entry.kind != "maps":
+        return {}
+    maps = {}
+    for file, git_blob in entry.files.items():
+        meta = meta_of_name(file)
+        if not meta:
+            why = "which is not named like a published matrix"
+            raise ArtifactError(f"artifact {entry.name}: the catalog lists {file}, {why}")
+        key = (int(meta["layer"]), meta["lp"], _SUFFIXES[Path(file).suffix])
+        meta |= {"origin": origin.url, "commit": origin.commit, "licence": origin.licence, "git_blob": git_blob}
+        maps[key] = PublishedMap(*key, f"{origin.url}/{origin.commit}/{file}", git_blob, meta)
+    return maps
+
+
+def meta_of_name(path: str | Path) -> dict[str, str]:
+    """The metadata that a name such as ``europarl-v7.de-en.2k.8.BAM`` gives; empty if it is not of that pattern."""
+    path = Path(path)
+    match = _PUBLISHED.fullmatch(path.stem)
+    if match is None or path.suffix not in _SUFFIXES:
+        return {}
+    return {"encoder": ENCODER, **match.groupdict(), "sentences": match["sentences"].replace("k", "000")}
+
+
+def convert(data: bytes, name: str | Path, kind: str, meta: dict[str, str]) -> Remapping:
+    """The map that a ``.BAM`` (clp) or ``.GBDD`` (umd) file, a numpy array, is; `name` is for messages."""
+    try:
+        # What `np.load` calls for a .npy file; it would also open archives.
+        array = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    except (ValueError, EOFError, MemoryError, SyntaxError, tokenize.TokenError) as error:
+        raise ArtifactError(f"{name}: not a whole numpy file ({error})") from error
+    if array.dtype.kind != "f":
+        raise ArtifactError(f"{name}: a numpy array of floating-point numbers is needed, got {array.dtype}")
+    try:
+        return Remapping(kind, (array,), meta=meta)
+    except InputError as error:
+        raise ArtifactError(f"{name}: {error}") from error
+
+
+def layered_file(folder: Path, published: PublishedMap) -> Path:
+    """Where a published map lies in a folder that holds several layers, such as ``layer-12/de-en.clp.safetensors``."""
+    return folder / f"layer-{published.layer}" / map_file_name(published.lang_pair, published.kind)
+
+
+def cache_folder(entry: CatalogEntry) -> Path:
+    """Where the maps of an artifact that is not on the Hub are kept: the assets cache of `huggingface_hub`."""
+    return assets_folder(entry.name, entry.origin.commit if entry.origin else "main")
+
+
+def load_map(
+    artifact: str | Path,
+    lang_pair: str,
+    kind: str,
+    encoder: Encoder,
+    *,
+    level: Level = "word",
+    local_files_only: bool = False,
+) -> Remapping:
+    """Loads the map of a language pair and checks that it was fitted for the encoder.
+
+    Args:
+        artifact: a map file, a folder of maps (or of folders such as ``layer-12`` with maps), the name of an artifact
+            in the catalog, or a Hub repository ``ORG/NAME``. A published map is fetched and converted on first use.
+        lang_pair: such as ``"de-en"``.
+        kind: one of `mtmetrics.matching.remapping.KINDS`.
+        encoder: the encoder in use.
+        level: what is mapped, vectors of words or of sentences.
+        local_files_only: never ask the network.
+
+    Raises:
+        InputError: `artifact` is no path or name, or an unknown level.
+        ArtifactError: there is no such map, it is damaged, cannot be fetched, or is made for another encoder, layer or
+            level.
+    """
+    if not isinstance(artifact, str | Path):
+        raise InputError(f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed")
+    path = _find(artifact, lang_pair, kind, encoder, choice("level", level, LEVELS), local_files_only)
+    remapping = Remapping.load(path)
+    if (remapping.kind, remapping.meta.get("lp")) != (kind, lang_pair):
+        found = f"a {remapping.kind} map for {remapping.meta.get('lp')}"
+        raise ArtifactError(f"map {path}: {found}, not {kind} for {lang_pair}")
+    remapping.require_encoder(path, encoder.label, encoder.fingerprint, encoder.layer, level)
+    return remapping
+
+
+def mapped_pairs(artifact: str | Path, kind: str, level: Level = "word") -> list[str]:
+    """The language pairs that an artifact has maps for, sorted, as far as this machine knows."""
+    suffix = f".{_tag(kind, level)}.safetensors"
+    entry = catalog().get(str(artifact))
+    names = [path.name for folder in local_places(artifact) for path in folder.glob(f"*{suffix}")]
+    names += [Path(file).name for file in (entry.files if entry else ()) if file.endswith(suffix)]
+    published = published_maps(entry) if entry and level == "word" else ()
+    return sorted({name.split(".")[0] for name in names} | {pair for _, pair, of_kind in published if of_kind == kind})
+
+
+def is_local(artifact: str | Path) -> bool:
+    """Whether maps of an artifact are on this machine, in a folder or in the cache."""
+    entry = catalog().get(str(artifact))
+    return any(place.exists() for place in [*local_places(artifact), *([cache_folder(entry)] if entry else [])])
+
+
+def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level, offline: bool) -> Path:
+    name = map_file_name(lang_pair, kind, level)
+    there = [folder / at / name for folder in local_places(artifact) for at in ("", f"layer-{encoder.layer}")]
+    for path in (Path(artifact), *there):
+        if path.is_file():
+            return path
+    entry = catalog().get(str(artifact))
+    if entry and entry.origin:
+        published = published_maps(entry).get((encoder.layer, lang_pair, kind)) if level == "word" else None
+        if published:
+            return _fetched(entry, published, offline)
+    elif name in entry.files if entry else is_on_hub(str(artifact), "maps"):
+        return download_file(hub_source(artifact), name, local_files_only=offline)
+    known = mapped_pairs(artifact, kind, level)
+    offered = f"; it has {_tag(kind, level)} for: {', '.join(known)}" if known else ""
+    if entry and entry.origin:
+        offered = f"; {_offer(entry, encoder.layer)}"
+    places = places_in_words() + (" and in the catalog" if entry else "")
+    out = f"{lang_pair}-maps"
+    options = "" if encoder.layer is None else f" --layer {encoder.layer}"
+    options += " --level sentence" if level == "sentence" else ""
+    raise ArtifactError(
+        f"no {_tag(kind, level)} map for language pair {lang_pair} in {artifact}{offered}; looked {places}; "
+        f"build one from parallel text: mtmetrics remap --encoder {encoder.name}{options} --lp {lang_pair} "
+        f"--map {kind} --parallel PAIRS.tsv --out {out}, then pass maps={out} (or map=none to do without)"
+    )
+
+
+def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: bool) -> Path:
+    path = layered_file(cache_folder(entry), published)
+    if published.is_at(path):
+        return path
+    lacking = (
+        f"{published.file} ({published.kind} map for {published.lang_pair}, layer {published.layer}) is not in the "
+        f"folder {entry.name}, not bundled, and {'damaged' if path.exists() else 'not'} in the cache ({path})"
+    )
+    pull = f"where there is a network, 'mtmetrics artifacts pull {entry.name} --lp {published.lang_pair}' fetches it"
+    if is_offline(local_files_only):
+        raise ArtifactError(f"{lacking}; the network was not asked (HF_HUB_OFFLINE or local_files_only); {pull}")
+    try:
+        with http_client() as client:
+            size = published.fetch(client, path)
+    except ArtifactError as error:
+        raise ArtifactError(f"{lacking}; {error}; {pull}") from error
+    what = f"{published.file} ({size / 1000:.0f} kB) from {published.url}"
+    log.warning("fetched the published map %s; kept as %s", what, path)
+    return path
+
+
+def _offer(entry: CatalogEntry, layer: int | None) -> str:
+    """What the authors published for a layer, or for which layers they did."""
+    maps = published_maps(entry)
+    pairs: dict[str, list[str]] = {}
+    for _, pair, kind in sorted(key for key in maps if key[0] == layer):
+        pairs.setdefault(kind, []).append(pair)
+    if not pairs:
+        return f"word maps were published for the layers {', '.join(map(str, sorted({key[0] for key in maps})))}"
+    known = "; ".join(f"{kind} for {' '.join(of_kind)}" for kind, of_kind in pairs.items())
+    return f"for layer {layer} word maps were published: {known}"
+
+
+def import_map(path: Path, given: dict[str, str]) -> Remapping:
+    """Reads a ``.BAM`` or ``.GBDD`` file from anywhere, or binds a map that was made of one to a model.
+
+    A file that the catalog knows by its content is recorded with its origin. Of any other the name says what it is,
+    where it has the authors' pattern.
+
+    Args:
+        path: the file.
+        given: metadata that replaces what content and name say: ``layer``, ``lp``, ``encoder``,
+            ``encoder_fingerprint``.
+
+    Raises:
+        InputError: no such file, a file of another kind, or something that is said nowhere; the message names the
+            option.
+        ArtifactError: the content is not what it should be.
+    """
+    if path.suffix == ".safetensors":
+        bound = Remapping.load(path)
+        if "encoder_fingerprint" in bound.meta or not _OPTIONS.keys() <= bound.meta.keys():
+            raise InputError(f"{path}: not made of a published matrix, so it cannot be bound to a model")
+        if "encoder_fingerprint" not in given:
+            raise InputError(f"{path}: a map already; --encoder MODEL must be given, the model to bind it to")
+        return dataclasses.replace(bound, meta=bound.meta | given)
+    if path.suffix not in _SUFFIXES:
+        wanted = "*.BAM (CLP matrix), *.GBDD (UMD direction) or *.safetensors (a map made of one)"
+        raise InputError(f"{path}: a file named {wanted} is needed")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    git_blob = git_blob_sha1(data)
+    known = [published for entry in catalog().values() for published in published_maps(entry).values()]
+    same = [published for published in known if published.git_blob == git_blob]
+    meta = (same[0].meta if same else meta_of_name(path) | {"git_blob": git_blob}) | given
+    lacking = [option for key, option in _OPTIONS.items() if key not in meta]
+    if lacking:
+        form = f"CORPUS.XX-YY.2k.LAYER{path.suffix}"
+        raise InputError(f"{path}: its name does not have the form {form}, so {' and '.join(lacking)} must be given")
+    remapping = convert(data, path, _SUFFIXES[path.suffix], meta)
+    if not same and path.name in {published.file for published in known}:
+        warn(f"{path}: not the file that the authors published under this name; imported as it is")
+    return remapping

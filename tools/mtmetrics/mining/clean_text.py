@@ -1,0 +1,121 @@
+"""Monolingual text for mining: which lines are one clean sentence (Appendix B of Belouadi and Eger, 2023)."""
+
+import hashlib
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from mtmetrics.errors import InputError
+from mtmetrics.io.languages import language_identifier, tokeniser
+
+_MOST_CHARACTERS = 1000
+_URL = re.compile(r"\b(?:https?|ftp)://|\bwww\.\w", re.IGNORECASE)
+_DATE = re.compile(r"\b\d{4}, ?\d{1,2}:\d{2}\b")
+# After a full stop only where the word before it is longer than abbreviations and ordinal numbers usually are.
+_BOUNDARY = re.compile(r"(?:[^\W\d_]{4}\.|[!?।])[\"'“”’«»)\]]*\s+[\"'“‘„«(\[¿¡]*(\w)")
+_UNSPACED_BOUNDARY = re.compile(r"[。！？]+[^\s。！？”’」』）)\"']")
+
+
+class Prepared(NamedTuple):
+    """Distinct sentences that passed all filters, and counts: ``lines`` read, removed by each filter, ``kept``."""
+
+    sentences: list[str]
+    counts: dict[str, int]
+
+
+def prepare(
+    lines: Iterable[str], language: str, *, name: str, least: int = 3, most: int = 30, identify: bool = True
+) -> Prepared:
+    """Keeps the lines that are one clean sentence of a language.
+
+    Runs of white space become one space. Removed are, in this order: blank lines, lines of over 1,000 characters, with
+    a URL, with a date of the form "year, hh:mm", of several sentences, repeated, of too few or too many tokens (see
+    `tokeniser`), and of another language.
+
+    Args:
+        lines: the text, one sentence per line; read once.
+        language: ISO 639 code.
+        name: what messages call the text, such as its path.
+        least: fewest tokens of a sentence.
+        most: most tokens of a sentence.
+        identify: remove sentences of other languages.
+
+    Raises:
+        InputError: no sentence is left, most are of one other language, or py3langid does not know the language.
+    """
+    tokens = tokeniser(language)
+    identified = language_identifier(language) if identify else lambda _: language
+    removed = Counter[str]()
+    languages = Counter[str]()
+    seen: set[bytes] = set()
+    kept: list[str] = []
+    for line in lines:
+        sentence = " ".join(line.split())
+        reason = next((reason for reason, found in _FLAWS.items() if found(sentence)), "")
+        reason = reason or _repetition(sentence, seen) or _length(len(tokens(sentence)), least, most)
+        if not reason:
+            found = identified(sentence)
+            languages[found] += 1
+            reason = "" if found == language else "of another language"
+        if reason:
+            removed[reason] += 1
+        else:
+            kept.append(sentence)
+    counts = {reason: removed[reason] for reason in _REASONS}
+    total = removed.total() + len(kept)
+    other, number = next(iter(languages.most_common(1)), (language, 0))
+    if other != language and 2 * number > languages.total():
+        raise InputError(
+            f"{name}: {number} of {languages.total()} sentences are {other!r} according to py3langid, not "
+            f"{language!r}; check the file and the language pair, or do without the language filter"
+        )
+    if not total:
+        raise InputError(f"{name}: empty; there are no sentences")
+    if not kept:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in counts.items() if number)
+        raise InputError(f"{name}: none of its {total} lines can be used ({reasons}); one sentence per line is needed")
+    return Prepared(kept, {"lines": total, **counts, "kept": len(kept)})
+
+
+def _several(sentence: str) -> bool:
+    """Whether a sentence ends inside the line; the letter after it is a capital, or of a script that has none."""
+    starts = (match[1] for match in _BOUNDARY.finditer(sentence))
+    return any(start.isalpha() and not start.islower() for start in starts) or bool(_UNSPACED_BOUNDARY.search(sentence))
+
+
+_FLAWS = {
+    "blank": lambda sentence: not sentence,
+    "over 1000 characters": lambda sentence: len(sentence) > _MOST_CHARACTERS,
+    "with a URL": _URL.search,
+    "with a date": _DATE.search,
+    "of several sentences": _several,
+}
+_REASONS = (*_FLAWS, "repeated", "too few tokens", "too many tokens", "of another language")
+
+
+def _repetition(sentence: str, seen: set[bytes]) -> str:
+    key = hashlib.blake2b(sentence.encode(), digest_size=8).digest()
+    if key in seen:
+        return "repeated"
+    seen.add(key)
+    return ""
+
+
+def _length(tokens: int, least: int, most: int) -> str:
+    return "too few tokens" if tokens < least else "too many tokens" if tokens > most else ""
+
+
+def draw(sentences: Sequence[str], size: int, seed: int = 1) -> list[str]:
+    """A random choice of so many sentences, all of them where there are no more, in their order."""
+    chosen = random.Random(seed).sample(range(len(sentences)), min(size, len(sentences)))
+    return [sentences[number] for number in sorted(chosen)]
+
+
+def distinct_sentences(texts: Iterable[str]) -> list[str]:
+    """The different texts that are not blank, in order of first appearance; an InputError where there are none."""
+    distinct = list(dict.fromkeys(text for text in texts if text.strip()))
+    if not distinct:
+        raise InputError("there are no sentences to mine, or blank ones only")
+    return distinct

@@ -1,0 +1,86 @@
+"""Which of the pairs that were found are kept (no copies, the best ones), and their file."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtmetrics.errors import InputError
+from mtmetrics.io.atomic import write_atomic
+
+_LEAST_DIFFERENCE = 0.5
+
+
+@dataclass(frozen=True)
+class MinedPairs:
+    """Sentences taken for translations of each other, best first: (P,) float64 scores, and counts of what was searched,
+    left out and kept."""
+
+    scores: np.ndarray
+    sources: list[str]
+    targets: list[str]
+    counts: dict[str, int]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Source and target side by side."""
+        return list(zip(self.sources, self.targets, strict=True))
+
+    def write(self, path: str | Path) -> None:
+        write_pairs(path, self.pairs(), "mined", self.scores)
+
+
+def write_pairs(path: str | Path, pairs: Sequence[tuple[str, str]], origin: str, scores: Iterable[float] = ()) -> None:
+    """Writes sentences, their translations and scores as JSON Lines, which trainings and `mtmetrics remap` read."""
+    rows: list[dict[str, Any]] = [{"source": source, "target": target, "origin": origin} for source, target in pairs]
+    for row, score in zip(rows, scores, strict=False):
+        row["score"] = round(float(score), 6)
+    write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def is_copy(source: str, target: str) -> bool:
+    """Whether the Levenshtein distance of characters is at most half the longer length: names and untranslated text
+    (Appendix B of Belouadi and Eger, 2023)."""
+    from rapidfuzz.distance import Levenshtein
+
+    return Levenshtein.normalized_distance(source, target) <= _LEAST_DIFFERENCE
+
+
+def select(
+    scores: np.ndarray,
+    found: np.ndarray,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    limit: int,
+    *,
+    once: bool = True,
+) -> MinedPairs:
+    """The best `limit` pairs of N sources, the (N,) targets found and scores (NaN: none).
+
+    With `once` each target is in one pair only: contrastive training needs that, and there alone the paper asks for it
+    (Sec. 4.2 of Belouadi and Eger, 2023).
+    """
+    kept: list[int] = []
+    used: set[int] = set()
+    reasons = ("unmatched", "copies", "repeated targets", "beyond the limit")
+    counts = {"sources": len(sources), "targets": len(targets), **dict.fromkeys(reasons, 0)}
+    for source in np.argsort(-scores, kind="stable").tolist():
+        target = int(found[source])
+        if np.isnan(scores[source]):
+            counts["unmatched"] += 1
+        elif is_copy(sources[source], targets[target]):
+            counts["copies"] += 1
+        elif once and target in used:
+            counts["repeated targets"] += 1
+        elif len(kept) == limit:
+            counts["beyond the limit"] += 1
+        else:
+            used.add(target)
+            kept.append(source)
+    if not kept:
+        unmatched = f"{counts['unmatched']} of {len(sources)} sources have no match"
+        raise InputError(f"no pairs were mined: {unmatched}, {counts['copies']} are copies")
+    chosen = [sources[number] for number in kept], [targets[int(found[number])] for number in kept]
+    return MinedPairs(scores[kept], *chosen, {**counts, "kept": len(kept)})

@@ -1,0 +1,230 @@
+"""The word level: mines parallel sentences by Word Mover's Distance, and takes aligned words from sentences."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mtmetrics.checks import number
+from mtmetrics.errors import InputError
+from mtmetrics.matching.align import align_words, word_pair_vectors
+from mtmetrics.matching.pairs import masses, run_tasks
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.transport import centroids, cost_matrix, optimal_flow, relaxed_distances
+from mtmetrics.mining.kept_pairs import MinedPairs, select
+from mtmetrics.mining.neighbours import Index
+from mtmetrics.mining.sides import SENTENCES_PER_BLOCK, Run, Side, Wrap, blocks
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.token_encoder import TokenEncoder
+
+Pairs = Sequence[tuple[str, str]]
+Words = tuple[list[str], list[str]]
+Languages = tuple[str | None, str | None]
+_UNKNOWN: Languages = (None, None)
+Vectors = tuple[np.ndarray, np.ndarray, np.ndarray]
+_SOLVED_AT_ONCE, _ALIGNED_AT_ONCE = 512, 256
+_SOURCES_PER_TASK = 64
+_NOISE = 1e-9
+
+
+def mine_words(
+    sources: Side,
+    targets: Side,
+    remapping: Remapping | None = None,
+    *,
+    k: int = 20,
+    share: float = 0.05,
+    threads: int = 1,
+    wrap: Wrap = iter,
+    run: Run = map,
+) -> MinedPairs:
+    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus it, 0 to -4. A
+    target may be in several of them.
+
+    Args:
+        sources: sentences of the source language.
+        targets: sentences of the target language.
+        remapping: linear map of the source side, or None.
+        k: candidates per source; all targets where there are fewer.
+        share: pairs to keep, as a share of the sources (at least one pair).
+        threads: solver threads.
+        wrap: wraps the iteration over blocks of sources, for a progress bar.
+        run: does the tasks, one per block of sources, as `map` does; the result does not depend on the blocks.
+
+    Returns:
+        The pairs; their counts hold also the transport problems that were ``solved`` and ``skipped``.
+
+    Raises:
+        InputError: `k` is below 1, `share` is not above 0 and at most 1, or no pair is left.
+    """
+    if not 0.0 < number("share", share) <= 1.0:
+        raise InputError(f"share {share!r}: must be above 0 and at most 1")
+    found = find_closest(sources, targets, remapping, k=k, threads=threads, wrap=wrap, run=run)
+    limit = max(1, round(share * len(sources.texts)))
+    mined = select(-found.distances, found.targets, sources.texts, targets.texts, limit, once=False)
+    return dataclasses.replace(mined, counts={**mined.counts, "solved": found.solved, "skipped": found.skipped})
+
+
+class Closest(NamedTuple):
+    """For each of N texts the (N,) int64 number of the closest candidate, -1 where it or all candidates are empty, and
+    the (N,) float64 Word Mover's Distance, NaN there; transport problems solved, and skipped by a lower bound."""
+
+    targets: np.ndarray
+    distances: np.ndarray
+    solved: int
+    skipped: int
+
+
+def find_closest(
+    sources: Side,
+    targets: Side,
+    remapping: Remapping | None = None,
+    *,
+    k: int = 20,
+    threads: int = 1,
+    wrap: Wrap = iter,
+    run: Run = map,
+) -> Closest:
+    """For each source the closest of the k targets of the nearest centroids; options as `mine_words`."""
+    index = Index(targets.centroids, run=run)
+    sides = sources.without_texts(), targets.without_texts()
+    task = functools.partial(_closest_of_block, *sides, index, remapping, k, threads)
+    found = run(task, blocks(len(sources.texts), SENTENCES_PER_BLOCK, wrap))
+    numbers, distances, solved, skipped = zip(*found, strict=True)
+    return Closest(np.concatenate(numbers), np.concatenate(distances), sum(solved), sum(skipped))
+
+
+def _closest_of_block(
+    sources: Side, targets: Side, index: Index, remapping: Remapping | None, k: int, threads: int, block: slice
+) -> Closest:
+    mapped = sources.take(block, remapping)
+    candidates = index.nearest(centroids(mapped), k).rows
+    found = []
+    for some in blocks(len(candidates), _SOLVED_AT_ONCE):
+        numbers, places = np.unique(candidates[some], return_inverse=True)
+        part = closest(
+            mapped.take(some), targets.take(numbers), places.reshape(-1, candidates.shape[1]), threads=threads
+        )
+        found.append(part._replace(targets=np.where(part.targets < 0, -1, numbers[part.targets])))
+    numbers, distances, solved, skipped = zip(*found, strict=True)
+    return Closest(np.concatenate(numbers), np.concatenate(distances), sum(solved), sum(skipped))
+
+
+def closest(sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray, *, threads: int = 1) -> Closest:
+    """For each of N texts the candidate of the lowest Word Mover's Distance; of equal ones that which stands first.
+
+    Candidates are visited by increasing lower bound, until the bound lies above the lowest distance found. The result
+    is that of solving them all.
+
+    Args:
+        sources: N packed, L2-normalised texts, uniformly weighted.
+        targets: the texts that `candidates` counts, alike.
+        candidates: (N, k) int64 positions of inputs of `targets`.
+        threads: threads that share the texts.
+    """
+    x_mass, y_mass = masses(sources), masses(targets)
+    numbers, distances = np.full(len(candidates), -1), np.full(len(candidates), np.nan)
+    solved, offered = np.zeros((2, len(candidates)), dtype=np.int64)
+    texts = targets.index[candidates]
+
+    def find(source: int) -> None:
+        x = sources.rows(sources.index[source])
+        filled = np.flatnonzero(targets.lengths[texts[source]])
+        if x.start == x.stop or not len(filled):
+            return
+        rows = [targets.rows(text) for text in texts[source, filled]]
+        vectors = np.concatenate([targets.vectors[row] for row in rows])
+        mass = np.concatenate([y_mass[row] for row in rows])
+        ends = np.cumsum([row.stop - row.start for row in rows])
+        starts = np.append(0, ends[:-1])
+        cost = cost_matrix(sources.vectors[x], vectors, "sqeuclidean")
+        bounds = relaxed_distances(cost, x_mass[x], mass, starts)
+        values = np.full(len(rows), np.inf)
+        for candidate in np.argsort(bounds, kind="stable"):
+            # A bound and the solver may differ by rounding where they are equal.
+            if bounds[candidate] > values.min() + _NOISE:
+                break
+            columns = slice(starts[candidate], ends[candidate])
+            values[candidate] = optimal_flow(np.ascontiguousarray(cost[:, columns]), x_mass[x], mass[columns])[1]
+            solved[source] += 1
+        offered[source] = len(rows)
+        best = values.argmin()
+        numbers[source], distances[source] = candidates[source, filled[best]], values[best]
+
+    def run(first: int) -> None:
+        for source in range(first, min(first + _SOURCES_PER_TASK, len(candidates))):
+            find(source)
+
+    run_tasks(run, range(0, len(candidates), _SOURCES_PER_TASK), threads)
+    return Closest(numbers, distances, int(solved.sum()), int((offered - solved).sum()))
+
+
+def vectors_from_sentences(
+    pairs: Pairs,
+    encoder: TokenEncoder,
+    aligner: TokenEncoder,
+    languages: Languages = _UNKNOWN,
+    *,
+    threshold: float = 1e-3,
+    wrap: Wrap = iter,
+) -> Vectors:
+    """Vectors of the words that are aligned in parallel sentences.
+
+    Args:
+        pairs: parallel sentences.
+        encoder: encoder at the layer to remap.
+        aligner: encoder at the layer that aligns; may be the same.
+        languages: of the two sides; for encoders that read some languages differently.
+        threshold: see `mtmetrics.matching.align.align_pieces`.
+        wrap: wraps the iteration over batches, for a progress bar.
+
+    Returns:
+        Two (k, d) float32 matrices, one row per aligned word pair, and the (k,) number of each row's sentence pair.
+
+    Raises:
+        InputError: not a single word pair was aligned.
+    """
+    found = []
+    for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
+        sides = [[pair[side] for pair in pairs[block]] for side in (0, 1)]
+        alignments = align_words(*map(aligner.encode, sides, languages), threshold)
+        origins = np.repeat(np.arange(len(pairs))[block], [len(words) for words in alignments])
+        found.append((*word_pair_vectors(*map(encoder.encode, sides, languages), alignments), origins))
+    if not sum(len(origins) for _, _, origins in found):
+        what = f"no words could be aligned in {len(pairs)} sentence pairs"
+        raise InputError(f"{what}; check that the two sides are translations")
+    source, target, origins = (np.concatenate(column) for column in zip(*found, strict=True))
+    return source, target, origins
+
+
+def words_from_sentences(
+    pairs: Sequence[Words], aligner: TokenEncoder, languages: Languages = _UNKNOWN, *, wrap: Wrap = iter
+) -> list[tuple[str, str]]:
+    """The words that are aligned in parallel sentences, given as words, one pair per occurrence."""
+    found = []
+    for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
+        sides = [[pair[side] for pair in pairs[block]] for side in (0, 1)]
+        alignments = align_words(*map(aligner.encode_words, sides, languages))
+        for (source, target), aligned in zip(pairs[block], alignments, strict=True):
+            found += [(source[one], target[other]) for one, other in aligned]
+    return found
+
+
+def vectors_from_words(pairs: Pairs, encoder: TokenEncoder, languages: Languages = _UNKNOWN) -> Vectors:
+    """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the special tokens.
+
+    Returns:
+        As `vectors_from_sentences`; pairs of which a side has no pieces are left out.
+
+    Raises:
+        InputError: no pair is left.
+    """
+    packed = [encoder.encode([pair[side] for pair in pairs], languages[side]) for side in (0, 1)]
+    words = [tokens.select(tokens.words >= 0) for tokens in packed]
+    source, target = (tokens.means()[tokens.index] for tokens in words)
+    kept = (words[0].lengths[words[0].index] > 0) & (words[1].lengths[words[1].index] > 0)
+    if not kept.any():
+        raise InputError(f"none of the {len(pairs)} word pairs can be encoded")
+    return source[kept], target[kept], np.flatnonzero(kept)

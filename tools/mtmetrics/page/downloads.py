@@ -1,0 +1,63 @@
+"""What the page gives to take away: tables, all scores, and the chart."""
+
+import csv
+import json
+import shlex
+from pathlib import Path
+
+from mtmetrics.errors import require_extra
+from mtmetrics.page.charts import draw_means
+from mtmetrics.page.comparing import Compared
+from mtmetrics.reports.comparison import render_comparison
+from mtmetrics.reports.figures import save_figure
+
+FILES = {
+    "systems.csv": "Systems, CSV",
+    "segments.csv": "Segments, CSV",
+    "comparison.json": "All, JSON",
+    "systems.tex": "Table, LaTeX",
+    "means.svg": "Chart, SVG",
+}
+
+
+def write_files(compared: Compared, folder: Path) -> list[Path]:
+    """Writes `FILES`; numbers have full precision in JSON and in the table of segments."""
+    require_extra("plot", "the chart")
+    comparisons = {metric.offer.key: metric.comparison for metric in compared.metrics}
+    results = {metric.offer.key: metric.results for metric in compared.metrics}
+    for name, style in (("systems.csv", "csv"), ("systems.tex", "latex")):
+        (folder / name).write_text(render_comparison(comparisons, results, style) + "\n", encoding="utf-8")
+    everything = json.loads(render_comparison(comparisons, results, "json"))
+    for shown, metric in zip(everything["metrics"], compared.metrics, strict=True):
+        shown["anchors"] = metric.anchors and metric.anchors._asdict()
+        shown["scores"] = {name: result.segments.tolist() for name, result in metric.results.items()}
+    text = json.dumps({"lang_pair": compared.texts.lang_pair, **everything}, ensure_ascii=False, indent=1)
+    (folder / "comparison.json").write_text(text + "\n", encoding="utf-8")
+    _write_segments(compared, folder / "segments.csv")
+    save_figure(draw_means(compared, range(len(compared.metrics))), folder / "means.svg")
+    return [folder / name for name in FILES]
+
+
+def _write_segments(compared: Compared, path: Path) -> None:
+    texts = compared.texts
+    columns = {"segment": range(1, texts.segments + 1)}
+    columns |= {column.removesuffix("s"): given for column, given in texts.others.items()}
+    for name, given in texts.systems.items():
+        columns[name] = given
+        columns |= {f"{name} {one.offer.key}": one.results[name].segments.tolist() for one in compared.metrics}
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def command(compared: Compared) -> str:
+    """What gives the same numbers in the shell."""
+    texts = compared.texts
+    words = ["mtmetrics", "compare", "--lp", texts.lang_pair]
+    for column, flag in (("sources", "-s"), ("references", "-r")):
+        words += [flag, f"{column}.txt"] if column in texts.others else []
+    words += ["-t", *texts.systems]
+    for metric in compared.metrics:
+        words += ["--metric", metric.offer.key]
+    return shlex.join(words)

@@ -1,0 +1,73 @@
+"""What a segment's score comes from, for pages: the heatmap, and the words at fault."""
+
+import base64
+import html
+import io
+from collections.abc import Sequence
+
+from mtmetrics.errors import InputError
+from mtmetrics.matching.word_errors import Fault, level
+from mtmetrics.reports.figures import label_fonts
+from mtmetrics.reports.heatmap import draw_alignment, segment_title
+from mtmetrics.scorers.base import MetricResult, Scorer
+
+# Pixels of the picture for one of the page.
+_DENSITY = 1.5
+_SEEMS = ("right", "doubtful", "wrong")
+
+
+def heatmap(scorer: Scorer, other: str, prediction: str, result: MetricResult, number: int) -> str:
+    """The alignment of a segment as a picture in HTML; a sentence where the metric, as it is set up, matches no words.
+
+    Args:
+        scorer: of the metric.
+        other: source or reference.
+        prediction: the translation.
+        result: of the system.
+        number: of the segment, from 0 up.
+    """
+    if cells(scorer) is None:
+        return '<div class="mt-picture"><p>This metric compares whole texts, so no words are matched.</p></div>'
+    parts = {name: float(values[number]) for name, values in result.parts.items()}
+    title = segment_title(number + 1, float(result.segments[number]), parts)
+    [alignment] = scorer.align([other], [prediction])
+    figure = draw_alignment(alignment, title, names=(scorer.compares.removesuffix("s"), "translation"))
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi="figure")
+    width = round(figure.get_size_inches()[0] * figure.dpi / _DENSITY)
+    data = base64.b64encode(stream.getvalue()).decode()
+    advice = html.escape(label_fonts([other, prediction]).advice)
+    return (
+        f'<div class="mt-picture"><img width="{width}" alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
+        + (f"<p>{advice}</p>" if advice else "")
+        + "</div>"
+    )
+
+
+def cells(scorer: Scorer) -> str | None:
+    """What the cells of its alignments hold; None where it matches no words."""
+    try:
+        return scorer.cells
+    except InputError:
+        return None
+
+
+def coloured(scorer: Scorer, others: Sequence[str], predictions: Sequence[str]) -> list[str]:
+    """The translations in HTML, with their doubtful and wrong words marked; none where the metric blames no words."""
+    if cells(scorer) not in ("cost", "cosine"):
+        return []
+    found = scorer.faults(predictions, scorer.align(others, predictions))
+    return [_marked(text, faults) for text, faults in zip(predictions, found, strict=True)]
+
+
+def _marked(text: str, faults: Sequence[Fault]) -> str:
+    parts, end = [], 0
+    for fault in faults:
+        seems = _SEEMS[level(fault.severity)]
+        if seems == "right":
+            continue
+        word = html.escape(text[fault.start : fault.end])
+        told = f"seems {seems}: {fault.severity:.2f} of 1"
+        parts += [html.escape(text[end : fault.start]), f'<mark class="mt-{seems}" title="{told}">{word}</mark>']
+        end = fault.end
+    return "".join(parts) + html.escape(text[end:])

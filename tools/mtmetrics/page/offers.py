@@ -1,0 +1,111 @@
+"""What a page offers to score with: the metrics and presets that work on this machine."""
+
+import functools
+import tomllib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mtmetrics.errors import InputError
+from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.scorers.available import listed
+from mtmetrics.scorers.registry import Column, find_metric
+
+_ABOUT = Path(__file__).with_name("metrics.toml")
+_COLUMNS: dict[str, Column] = {"source": "sources", "reference": "references"}
+
+
+class Offer(NamedTuple):
+    """A metric with a preset that works here, and the side that it is to compare translations with.
+
+    Attributes:
+        spec: the metric, as the command line names it.
+        name: metric and preset, such as ``SentSim mini``.
+        title: the same, with the side where it may compare with either.
+        column: what it compares with.
+        range: of the score of a segment.
+        about: a sentence on what it measures.
+        default: whether it is ticked at first.
+        languages: as `mtmetrics.scorers.available.Listed.languages`.
+    """
+
+    spec: MetricSpec
+    name: str
+    title: str
+    column: Column
+    range: str
+    about: str
+    default: bool
+    languages: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        return str(self.spec)
+
+    @property
+    def side(self) -> str:
+        """``source`` or ``reference``."""
+        return self.column.removesuffix("s")
+
+    @property
+    def label(self) -> str:
+        """Name, range and the sentence, a line each."""
+        return f"{self.name}\n{self.range}\n{self.about}"
+
+    def fits(self, columns: Collection[str], lang_pair: str) -> bool:
+        """Whether it can score a language pair where these columns are given."""
+        if self.column not in columns:
+            return False
+        if any("-" in language for language in self.languages):
+            return lang_pair in self.languages
+        return not self.languages or self.languages == ("any",) or {*lang_pair.split("-")} <= {*self.languages}
+
+
+def about(metric: str) -> dict[str, Any]:
+    """Title, range, and a sentence on what a metric measures."""
+    return _told()[metric]
+
+
+@functools.cache
+def _told() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def offers() -> tuple[Offer, ...]:
+    """All that works here without a network, in the order of ``metrics.toml``."""
+    found = []
+    for name, told in _told().items():
+        metric = find_metric(name)
+        for row in listed(metric):
+            if row.offline != "yes":
+                continue
+            preset = row.preset.removeprefix(name.replace("_", "-") + "-")
+            for side in row.compares_with:
+                spec = MetricSpec(name, row.preset or None)
+                several = len(row.compares_with) > 1
+                if several:
+                    spec = spec.having(**{str(metric.option): metric.against(side)})
+                title = f"{told['title']} {preset}".strip()
+                titles = title, title + (f" ({side})" if several else "")
+                # Of a metric that may compare with either, the source is ticked alone.
+                default = told.get("default", False) and row.preset in ("", "mini") and side == row.compares_with[0]
+                facts = told["range"], told["about"], default, tuple(row.languages)
+                found.append(Offer(spec, *titles, _COLUMNS[side], *facts))
+    return tuple(found)
+
+
+def chosen(keys: Collection[str], columns: Collection[str], lang_pair: str) -> list[Offer]:
+    """The offers that a visitor ticked.
+
+    Raises:
+        InputError: none is ticked, or one does not fit what is given.
+    """
+    ticked = [offer for offer in offers() if offer.key in keys]
+    if not ticked:
+        raise InputError("no metric is ticked: tick at least one")
+    for offer in ticked:
+        if not offer.fits(columns, lang_pair):
+            needs = f"it compares with the {offer.side}; languages: {' '.join(offer.languages)}"
+            raise InputError(f"{offer.title}: cannot score these texts in {lang_pair} ({needs}); untick it")
+    return ticked

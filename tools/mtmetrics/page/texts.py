@@ -1,0 +1,118 @@
+"""What a visitor pastes or uploads, as parallel columns; and the bundled example."""
+
+import contextlib
+import functools
+import itertools
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mtmetrics.checks import check, language_pair
+from mtmetrics.errors import InputError
+from mtmetrics.io.lines import iter_lines
+from mtmetrics.scorers.registry import Column
+
+MAX_SEGMENTS = 50_000
+MAX_CHARACTERS = 64_000_000
+SYSTEMS = ("careful", "hasty", "literal")
+_EXAMPLE = Path(__file__).with_name("example.toml")
+
+
+class Given(NamedTuple):
+    """A column as it came: its name, and an uploaded file or a text with a segment per line."""
+
+    name: str
+    path: str | None = None
+    text: str = ""
+
+    @property
+    def is_there(self) -> bool:
+        return self.path is not None or bool(self.text.strip())
+
+
+class Texts(NamedTuple):
+    """Parallel columns of n segments: the sources, references or both, and the translations of each system by name."""
+
+    lang_pair: str
+    others: dict[Column, list[str]]
+    systems: dict[str, list[str]]
+
+    @property
+    def segments(self) -> int:
+        return len(next(iter(self.others.values())))
+
+
+class Example(NamedTuple):
+    """The bundled example: n segments with a human translation, another one, and those of each system."""
+
+    lang_pair: str
+    sources: list[str]
+    references: list[str]
+    second: list[str]
+    systems: dict[str, list[str]]
+
+
+def read(lang_pair: str, others: dict[Column, Given], systems: Sequence[Given]) -> Texts:
+    """The columns that were given.
+
+    Raises:
+        InputError: neither sources nor references, or no translations; a file cannot be read; columns of unequal
+            lengths; two of one name; or more than the page takes.
+    """
+    language_pair(lang_pair)
+    given = {column: one for column, one in others.items() if one.is_there}
+    translations = [one for one in systems if one.is_there]
+    if not given:
+        raise InputError("no source and no references: paste or upload one of them")
+    if not translations:
+        raise InputError("no translations: paste or upload those of at least one system")
+    names = [one.name for one in (*given.values(), *translations)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two of the texts are called {twice!r}: rename a system")
+    columns: dict[str, list[str]] = {}
+    characters = 0
+    for one in [*given.values(), *translations]:
+        columns[one.name] = column = _lines(one)
+        characters += sum(map(len, column))
+        if characters > MAX_CHARACTERS:
+            most = f"more than {MAX_CHARACTERS // 10**6} million characters, the most that this page takes"
+            raise InputError(f"{one.name}: {most}; use the command line, mtmetrics compare")
+    check(**columns)
+    found = {column: columns[one.name] for column, one in given.items()}
+    return Texts(lang_pair, found, {one.name: columns[one.name] for one in translations})
+
+
+def pasted(text: str) -> list[str]:
+    """The segments of a text with one per line; empty lines at its end do not count."""
+    return [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")] if text.strip() else []
+
+
+@contextlib.contextmanager
+def named_without_folder(path: str) -> Iterator[None]:
+    """Errors about an uploaded file name it as the visitor does."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace(path, Path(path).name)) from None
+
+
+def _lines(one: Given) -> list[str]:
+    if one.path is None:
+        return pasted(one.text)
+    with named_without_folder(one.path):
+        lines = list(itertools.islice(iter_lines(one.path), MAX_SEGMENTS + 1))
+    if len(lines) > MAX_SEGMENTS:
+        most = f"more than {MAX_SEGMENTS:,} segments, the most that this page takes"
+        raise InputError(f"{one.name}: {most}; use the command line, mtmetrics compare")
+    return lines
+
+
+@functools.cache
+def example() -> Example:
+    """The bundled example, German to English."""
+    read = tomllib.loads(_EXAMPLE.read_text(encoding="utf-8"))
+    columns = {name: [row[name] for row in read["segments"]] for name in ("source", "reference", "second", *SYSTEMS)}
+    first = (columns[name] for name in ("source", "reference", "second"))
+    return Example(read["lang_pair"], *first, {name: columns[name] for name in SYSTEMS})

@@ -1,0 +1,212 @@
+"""What the page shows of a comparison, as HTML: every text of a visitor is escaped here."""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mtmetrics.page.charts import colour, draw_histograms, draw_means, inline, themed
+from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
+from mtmetrics.statistics.significance import ALPHA
+
+PAGE = 10
+_ANCHORS = (("human", "a human translation"), ("random", "random pairs"))
+
+
+class Opened(NamedTuple):
+    """A segment of a system whose heatmap is shown: numbers from 0 up, and the picture as HTML."""
+
+    segment: int
+    system: int
+    picture: str
+
+
+def shown(value: float) -> str:
+    """Four decimals, with a real minus."""
+    return f"{round(value, 4) + 0.0:.4f}".replace("-", "\N{MINUS SIGN}")
+
+
+def escaped(text: str) -> str:
+    return html.escape(text)
+
+
+def problem(message: str) -> str:
+    """A message that stays until the next run."""
+    return f'<div class="mt-problem" role="alert"><b>That did not work.</b> {escaped(message)}</div>'
+
+
+def progress(state: Progress) -> str:
+    share = state.done / state.total
+    if state.left is None:
+        count = ""
+    else:
+        count = f"{state.done:,} of {state.total:,} translations · about {duration(state.left)} left"
+    return (
+        f'<div class="mt-progress" role="status"><div class="mt-bar"><i style="width:{100 * share:.1f}%"></i></div>'
+        f"<span>{escaped(state.what)}</span><span>{count}</span></div>"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Whole seconds below two minutes, else minutes, else hours.
+
+    Example:
+        >>> duration(0.2), duration(119), duration(400), duration(8000)
+        ('1 s', '119 s', '7 min', '2.2 h')
+    """
+    if seconds < 120:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def overview(compared: Compared) -> str:
+    """The verdict, the table of systems and metrics, and the pictures."""
+    notes = [
+        f"{name}, {metric.offer.title}: {result.report.note}"
+        for metric in compared.metrics
+        for name, result in metric.results.items()
+        if result.report.note
+    ]
+    noted = "".join(f"<li>{escaped(note)}</li>" for note in notes)
+    numbers = range(len(compared.metrics))
+    means = (inline(draw_means(compared, [number]), f"Means by {_title(compared, number)}") for number in numbers)
+    spread = (inline(draw_histograms(compared, number), f"Scores by {_title(compared, number)}") for number in numbers)
+    figures = "".join(f"<figure>{one}{other}</figure>" for one, other in zip(means, spread, strict=True))
+    return (
+        f'<p class="mt-verdict">{verdict(compared)}</p>{table(compared)}'
+        + (f'<ul class="mt-notes">{noted}</ul>' if noted else "")
+        + f'<h3>Means and segments</h3><p class="mt-quiet">Above: means with 95 % intervals, on an axis that is '
+        f"at least a tenth as long as the distance between random pairs and people, which are dotted lines where they "
+        f"are near. Below: the scores of all segments."
+        f'</p><div class="mt-figures">{figures}</div>'
+    )
+
+
+def _title(compared: Compared, number: int) -> str:
+    return compared.metrics[number].offer.title
+
+
+def verdict(compared: Compared) -> str:
+    """Which system is better, in a sentence or two."""
+    if len(compared.texts.systems) == 1:
+        return "One system: there is nothing to compare it with but the anchors below the table."
+    if not compared.tested:
+        return "One segment says nothing about systems: give more."
+    found: dict[str, list[str]] = {}
+    for metric in compared.metrics:
+        first = [f"<b>{escaped(system.name)}</b>" for system in metric.comparison.systems if system.cluster == 1]
+        said = f"{first[0]} is the best" if len(first) == 1 else f"{_listed(first)} share the lead"
+        if len(first) == len(compared.texts.systems):
+            said = "the systems cannot be told apart"
+        found.setdefault(said, []).append(escaped(metric.offer.title))
+    if len(found) == 1 and len(compared.metrics) > 1:
+        text = f"{next(iter(found))} by all {len(compared.metrics)} metrics"
+    else:
+        text = "; ".join(f"{said} by {_listed(titles)}" for said, titles in found.items())
+    return text[0].upper() + text[1:] + f" (p&nbsp;&lt;&nbsp;{ALPHA}, paired permutation test)."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def table(compared: Compared) -> str:
+    """Systems in rows, in the order of the first metric; metrics in columns; the anchors below."""
+    head = "".join(
+        f'<th scope="col">{escaped(metric.offer.title)}<small>against the {metric.offer.side}</small></th>'
+        for metric in compared.metrics
+    )
+    body = []
+    for system in compared.metrics[0].comparison.systems:
+        cells = "".join(_cell(metric, system.name, compared) for metric in compared.metrics)
+        body.append(f'<tr><th scope="row">{_dot(compared, system.name)}{escaped(system.name)}</th>{cells}</tr>')
+    foot = []
+    for name, label in _ANCHORS:
+        cells = "".join(
+            f'<td data-metric="{escaped(metric.offer.title)}"><span class="mt-mean">'
+            f"{shown(getattr(metric.anchors, name)) if metric.anchors else '–'}</span></td>"
+            for metric in compared.metrics
+        )
+        foot.append(f'<tr><th scope="row">{label}<small>bundled example</small></th>{cells}</tr>')
+    note = ""
+    if compared.tested:
+        note = (
+            f"Means of {compared.texts.segments:,} segments with 95 % bootstrap intervals; higher is better. Systems "
+            "of one cluster cannot be told apart. The bar runs from random pairs (left) to a human translation (right) "
+            "of the bundled example."
+        )
+    return (
+        f'<div class="mt-scroll"><table class="mt-systems"><thead><tr><th scope="col">System</th>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody><tfoot>{''.join(foot)}</tfoot></table></div>"
+        f'<p class="mt-quiet">{note}</p>'
+    )
+
+
+def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
+    system = next(system for system in metric.comparison.systems if system.name == name)
+    best = " mt-best" if system.rank == 1 and len(compared.texts.systems) > 1 else ""
+    parts = [f'<span class="mt-mean{best}">{shown(system.mean)}</span>']
+    if compared.tested:
+        parts.append(f'<span class="mt-cluster" title="cluster {system.cluster}">{system.cluster}</span>')
+    if compared.texts.segments > 1:
+        between = f"{shown(system.interval.low)} to {shown(system.interval.high)}"
+        parts.append(f'<span class="mt-interval">{between}</span>')
+    if metric.anchors:
+        parts.append(_track(system.mean, metric.anchors))
+    return f'<td data-metric="{escaped(metric.offer.title)}">{"".join(parts)}</td>'
+
+
+def _track(mean: float, anchors: Anchors) -> str:
+    """Where a mean lies between random pairs and a human translation."""
+    width = anchors.human - anchors.random
+    share = min(max((mean - anchors.random) / width, 0.0), 1.0) if width else 0.5
+    return f'<span class="mt-track"><i style="left:{100 * share:.1f}%"></i></span>'
+
+
+def _dot(compared: Compared, name: str) -> str:
+    place = list(compared.texts.systems).index(name)
+    return f'<i class="mt-dot" style="--c:{themed(colour(place))}"></i>'
+
+
+def segments(
+    compared: Compared,
+    metric: int,
+    rows: Sequence[int],
+    words: Mapping[tuple[int, int], str],
+    opened: Opened | None,
+) -> str:
+    """Some segments, the systems side by side; `words` holds the coloured text of (segment, system)."""
+    legend = (
+        'Marked are words that seem <mark class="mt-doubtful">doubtful</mark> or <mark class="mt-wrong">wrong</mark>.'
+        if words
+        else "This metric blames no words."
+    )
+    legend = f'<p class="mt-legend">A click on a translation shows what was matched. {legend}</p>'
+    return legend + "".join(_segment(compared, metric, int(row), words, opened) for row in rows)
+
+
+def _segment(
+    compared: Compared, metric: int, row: int, words: Mapping[tuple[int, int], str], opened: Opened | None
+) -> str:
+    given = "".join(
+        f'<p class="mt-other" dir="auto"><span>{column.removesuffix("s")}</span>{escaped(texts[row])}</p>'
+        for column, texts in compared.texts.others.items()
+    )
+    outputs = []
+    for place, (name, texts) in enumerate(compared.texts.systems.items()):
+        is_open = opened is not None and (opened.segment, opened.system) == (row, place)
+        scores = "".join(
+            f'<span class="{"mt-chosen" if number == metric else ""}"><small>{escaped(one.offer.title)}</small>'
+            f"<b>{shown(one.results[name].segments[row])}</b></span>"
+            for number, one in enumerate(compared.metrics)
+        )
+        text = words.get((row, place)) or escaped(texts[row])
+        outputs.append(
+            f'<button type="button" class="mt-output" data-segment="{row}" data-system="{place}" '
+            f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{_dot(compared, name)}{escaped(name)}</span>'
+            f'<span class="mt-text" dir="auto">{text}</span><span class="mt-scores">{scores}</span></button>'
+        )
+    picture = opened.picture if opened is not None and opened.segment == row else ""
+    return (
+        f'<article class="mt-segment"><header><span class="mt-number">{row + 1}</span><div>{given}</div></header>'
+        f'<div class="mt-outputs">{"".join(outputs)}</div>{picture}</article>'
+    )

@@ -1,0 +1,1 @@
+"""Tests of a metric without human judgements."""

@@ -1,0 +1,311 @@
+"""Tests of a metric without human judgements: what it prefers (Sec. 5.1 of Zhao et al., 2020), and whether it finds
+translations (Sec. 4.1 of Belouadi and Eger, 2023)."""
+
+import dataclasses
+import itertools
+import random
+import string
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtmetrics.checks import check, positive
+from mtmetrics.errors import InputError
+from mtmetrics.io.languages import is_unspaced
+from mtmetrics.io.lines import iter_table
+from mtmetrics.reports.metric_runs import measures
+from mtmetrics.reports.styles import STYLES, three_decimals
+from mtmetrics.scorers.base import MetricResult, Scorer, chunked
+
+_PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"
+# What batching changes in a float32 score is no preference.
+_NOISE = 1e-6
+_ROWS_AT_ONCE = 512
+
+
+def words(text: str) -> list[str]:
+    """What white space separates, with its punctuation; in scripts that know no spaces, each character.
+
+    Example:
+        >>> words("To be, or 是不是")
+        ['To', 'be,', 'or', '是', '不', '是']
+    """
+    return "".join(f" {character} " if _stands_alone(character) else character for character in text).split()
+
+
+def bare_words(text: str) -> list[str]:
+    """The words of a text without the punctuation around them."""
+    return [bare for word in words(text) if (bare := word.strip(_PUNCTUATION))]
+
+
+def random_order(text: str, seed: int) -> str:
+    """The words of a text in an order that depends on the text and the seed alone."""
+    shuffled = words(text)
+    random.Random(f"{seed} {text}").shuffle(shuffled)
+    return _joined(shuffled)
+
+
+class Literal(NamedTuple):
+    """A word-by-word translation; of the source's words that have letters, how many were translated and how many there
+    are."""
+
+    text: str
+    found: int
+    words: int
+
+
+class Dictionary:
+    """Translates word by word, left to right, without regard to the context.
+
+    A word is looked up as it is written, then in lower case; one that is not found, or is a number, stays as it is. The
+    paper takes the first translation that a web service offers. Word lists are in no such order: of several
+    translations the one counts whose pair is listed most often (word pairs mined from text repeat themselves), then the
+    one whose words are the most frequent in `texts`, then the first.
+
+    Args:
+        pairs: words and their translations; sources of several words are for scripts without spaces alone.
+        texts: text in the target language.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[str, str]], texts: Iterable[str] = ()) -> None:
+        frequency = Counter(word.lower() for text in texts for word in bare_words(text))
+        listed: dict[str, Counter[str]] = defaultdict(Counter)
+        for source, target in pairs:
+            listed[source][target] += 1
+
+        def rank(entry: tuple[str, int]) -> tuple[int, int]:
+            target, count = entry
+            return count, min(frequency[word.lower()] for word in words(target))
+
+        # `max` keeps the first of equals, and a Counter the order of the file.
+        self._best = {source: max(targets.items(), key=rank)[0] for source, targets in listed.items()}
+        self._longest = max((len(source) for source in self._best if is_unspaced(source[0])), default=1)
+
+    def translate(self, text: str) -> Literal:
+        """The word-by-word translation of a text; it begins with a capital letter where the text does."""
+        rest = words(text)
+        translated: list[str] = []
+        found = total = 0
+        while rest:
+            size, target = self._look_up(rest)
+            counted = sum(any(map(str.isalpha, word)) for word in rest[:size])
+            total += counted
+            found += 0 if target is None else counted
+            translated.append(rest[0] if target is None else target)
+            rest = rest[size:]
+        result = _joined(translated)
+        return Literal(result[:1].upper() + result[1:] if text.strip()[:1].isupper() else result, found, total)
+
+    def _look_up(self, rest: list[str]) -> tuple[int, str | None]:
+        """How many words the longest entry covers, and its translation in the punctuation of the source."""
+        for size in range(min(self._longest, len(rest)) if is_unspaced(rest[0][0]) else 1, 0, -1):
+            whole = "".join(rest[:size])
+            bare = whole.strip(_PUNCTUATION)
+            target = self._best.get(bare, self._best.get(bare.lower()))
+            if target is not None and any(map(str.isalpha, bare)):
+                begin = whole.index(bare)
+                return size, whole[:begin] + target + whole[begin + len(bare) :]
+        return 1, None
+
+
+def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
+    """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read."""
+    pairs = []
+    for number, (word, translation) in enumerate(iter_table(path, ("word", "translation"), jsonl=False), 1):
+        if not word.strip() or not translation.strip():
+            raise InputError(f"{path}, line {number}: a word and its translation are needed, one of them is blank")
+        pairs.append((word.strip(), translation.strip()))
+    if not pairs:
+        raise InputError(f"{path}: empty; there are no word pairs")
+    return pairs
+
+
+def coverage(literals: Sequence[Literal]) -> float:
+    """The share of the source's words that a dictionary knew; 0 where there is no word."""
+    total = sum(literal.words for literal in literals)
+    return sum(literal.found for literal in literals) / total if total else 0.0
+
+
+def _joined(pieces: list[str]) -> str:
+    glued = [_stands_alone(left[-1]) and _stands_alone(right[0]) for left, right in itertools.pairwise(pieces)]
+    return "".join(piece + ("" if glue else " ") for piece, glue in zip(pieces, [*glued, True], strict=False))
+
+
+def _stands_alone(character: str) -> bool:
+    """Whether it is of a script without spaces, or full-width punctuation."""
+    return is_unspaced(character) or unicodedata.east_asian_width(character) in "WF"
+
+
+@dataclasses.dataclass(frozen=True)
+class Preference:
+    """How the score or a part of it ranks modified sentences y~ and references y* of the same sources x: (n,)
+    differences ``d(y~, y*; x) = m(x, y~) - m(x, y*)`` (Eq. 1), 0 where only rounding noise is between them."""
+
+    modification: str
+    measure: str
+    differences: np.ndarray
+
+    @property
+    def preferred(self) -> float:
+        """The share of modified sentences that are preferred; word by word, the W2W statistic (Eq. 2)."""
+        return float((self.differences > 0).mean())
+
+    @property
+    def equal(self) -> float:
+        return float((self.differences == 0).mean())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The statistics and the differences, as plain numbers."""
+        return {
+            "modification": self.modification,
+            "measure": self.measure,
+            "preferred": self.preferred,
+            "equal": self.equal,
+            "mean": float(self.differences.mean()),
+            "median": float(np.median(self.differences)),
+            "differences": self.differences.tolist(),
+        }
+
+
+def preferences(
+    scorer: Scorer, sources: Sequence[str], references: Sequence[str], modified: Mapping[str, Sequence[str]]
+) -> tuple[list[Preference], MetricResult]:
+    """Compares n modified sentences of each modification with the n references, by a metric that compares with sources.
+
+    All is scored in one call, so that metrics that scale by the extremes of a call put all on one scale.
+
+    Returns:
+        One preference per modification and measure (the score, then its parts), and the scores of all texts.
+    """
+    if scorer.compares != "sources":
+        themselves = "the metric compares with references, which would be compared with themselves"
+        raise InputError(f"preferences: {themselves}; use a reference-free one")
+    columns = check(sources=sources, references=references, **modified)
+    texts = columns[1:]
+    # A source and all its translations stand together, so that it is encoded once.
+    result = scorer.score(
+        [source for source in columns[0] for _ in texts],
+        [text for row in zip(*texts, strict=True) for text in row],
+    )
+    found = []
+    for number, modification in enumerate(modified, 1):
+        for measure, values in measures(result).items():
+            of_texts = values.reshape(-1, len(texts))
+            differences = of_texts[:, number] - of_texts[:, 0]
+            found.append(Preference(modification, measure, np.where(abs(differences) <= _NOISE, 0.0, differences)))
+    return found, result
+
+
+def preference_table(found: Sequence[Preference], style: str = "markdown") -> str:
+    """The statistics as a table, three decimals."""
+    rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
+    for statistics in (preference.as_dict() for preference in found):
+        values = [three_decimals(statistics[name]) for name in ("preferred", "equal", "mean", "median")]
+        rows.append([statistics["modification"], statistics["measure"], str(len(statistics["differences"])), *values])
+    return STYLES[style](rows, range(2, 7))
+
+
+def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The first pair of each source and of each target, since a second right answer would count as a wrong one; refused
+    where fewer than two are left."""
+    kept: dict[str, str] = {}
+    targets: set[str] = set()
+    for source, target in pairs:
+        if source not in kept and target not in targets:
+            kept[source] = target
+            targets.add(target)
+    if len(kept) < 2:
+        raise InputError(f"sentence pairs: at least 2 with different sources and targets are needed, got {len(kept)}")
+    return list(kept.items())
+
+
+def random_candidates(pairs: int, candidates: int, seed: int) -> np.ndarray:
+    """For each of n sources (n, min(k, n)) numbers of targets: the right one, then others drawn without repetition."""
+    others = min(positive("candidates", candidates), pairs) - 1
+    choice = np.random.default_rng(seed).choice
+    drawn = np.array([choice(pairs - 1, size=others, replace=False) for _ in range(pairs)], dtype=np.int64)
+    own = np.arange(pairs)[:, None]
+    # The numbers from the own one up are moved by one, which leaves it out.
+    return np.hstack([own, drawn + (drawn >= own)])
+
+
+def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int) -> np.ndarray:
+    """As `random_candidates`, but those others that are nearest by cosine of (n, d) sentence vectors.
+
+    The right target is there wherever it is ranked, so that the metric is judged and not the vectors.
+    """
+    count = min(positive("candidates", candidates), len(sources))
+    left, right = (side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12) for side in (sources, targets))
+    found = []
+    for first in range(0, len(left), _ROWS_AT_ONCE):
+        cosines = left[first : first + _ROWS_AT_ONCE] @ right.T
+        rows = np.arange(len(cosines))
+        cosines[rows, first + rows] = np.inf
+        found.append(np.argsort(-cosines, axis=1, kind="stable")[:, :count])
+    return np.concatenate(found)
+
+
+def match(
+    scorer: Scorer,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    candidates: np.ndarray,
+    cutoffs: Sequence[int] = (1, 5, 10),
+) -> tuple[dict[str, dict[int, float]], MetricResult]:
+    """Ranks for every source the candidates by the metric's score.
+
+    Args:
+        scorer: any metric; one that compares with references is given the source in their place.
+        sources: n sentences.
+        targets: their n translations.
+        candidates: (n, k) numbers of targets, the right one first.
+        cutoffs: each N of Precision@N; others than 1 to k - 1 are refused.
+
+    Returns:
+        The score and its parts -> N -> Precision@N; and the scores of all candidates, source by source.
+    """
+    most = candidates.shape[1] - 1
+    for cutoff in cutoffs:
+        if positive("cutoff", cutoff) > most:
+            found = f"among {most + 1} candidates all translations are found by then"
+            raise InputError(f"cutoff {cutoff}: {found}; at most {most}")
+    left, right = check(sources=sources, targets=targets)
+    rows = ((left[source], right[target]) for source, row in enumerate(candidates) for target in row)
+    [result] = scorer.score_stream(chunked(rows))
+    precision = {
+        name: {cutoff: precision_at(values.reshape(candidates.shape), cutoff) for cutoff in cutoffs}
+        for name, values in measures(result).items()
+    }
+    return precision, result
+
+
+def precision_at(scores: np.ndarray, cutoff: int, right: np.ndarray | int = 0) -> float:
+    """Precision@N: the share of sources whose translation is among the N candidates with the highest scores (Guo et
+    al., 2018).
+
+    Equal scores are ranked in every order at once: a translation that shares the ranks 1 and 2 counts 1/2 for N = 1.
+
+    Args:
+        scores: (n, k) scores of the candidates.
+        cutoff: N, at least 1.
+        right: the column, or (n,) the columns, of the translations.
+
+    Example:
+        >>> precision_at(np.array([[0.9, 0.1, 0.2], [0.5, 0.7, 0.5]]), 1), precision_at(np.array([[0.5, 0.7, 0.5]]), 2)
+        (0.5, 0.5)
+    """
+    own = scores[np.arange(len(scores)), right][:, None]
+    better, sharing = (scores > own).sum(1), (scores == own).sum(1)
+    return float(np.clip((cutoff - better) / sharing, 0.0, 1.0).mean())
+
+
+def matching_table(precision: Mapping[str, Mapping[int, float]], style: str = "markdown") -> str:
+    """Measure -> N -> Precision@N as a table, three decimals."""
+    cutoffs = list(next(iter(precision.values())))
+    rows = [["measure", *(f"P@{cutoff}" for cutoff in cutoffs)]]
+    rows += [[name, *map(three_decimals, values.values())] for name, values in precision.items()]
+    return STYLES[style](rows, range(1, len(rows[0])))

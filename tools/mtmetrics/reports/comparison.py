@@ -1,0 +1,269 @@
+"""Which of several systems is better, by one metric: intervals, paired tests, clusters that cannot be told apart."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mtmetrics.checks import choice, positive
+from mtmetrics.errors import InputError
+from mtmetrics.reports.styles import FOR_READERS, STYLES, as_json
+from mtmetrics.scorers.base import MetricResult
+from mtmetrics.statistics.correlation import complete
+from mtmetrics.statistics.significance import (
+    ALPHA,
+    SEED,
+    Interval,
+    bootstrap_interval,
+    paired_bootstrap,
+    paired_permutation,
+)
+
+PAIRED_TESTS: dict[str, Callable[..., float]] = {"permutation": paired_permutation, "bootstrap": paired_bootstrap}
+
+
+@dataclasses.dataclass(frozen=True)
+class SystemScore:
+    """A system: its mean over segments with a 95 % bootstrap interval, its rank, and its cluster, 1 for the best.
+
+    The rank is 1 + the number of systems with a higher mean; systems of one cluster cannot be told apart.
+    """
+
+    name: str
+    mean: float
+    interval: Interval
+    rank: int
+    cluster: int
+
+
+@dataclasses.dataclass(frozen=True)
+class SystemComparison:
+    """What a metric says of k systems on one test set, and how it was found.
+
+    The systems stand highest mean first; `p_values` (k, k) are two-sided, of the differences of means, in their order.
+    """
+
+    systems: list[SystemScore]
+    p_values: np.ndarray
+    segments: int
+    test: str
+    correction: str
+    resamples: int
+    seed: int
+
+
+def compare_systems(
+    scores: Mapping[str, np.ndarray | Sequence[float]],
+    *,
+    test: str = "permutation",
+    correction: str = "none",
+    resamples: int = 1000,
+    seed: int = SEED,
+) -> SystemComparison:
+    """Compares systems by the means of their segment scores, every two of them with a paired test.
+
+    A difference is significant where its two-sided p-value is below 0.05; equal scores have p = 1. ``"bootstrap"``
+    (Koehn, 2004) calls too much significant where there are few segments, ``"permutation"`` (approximate randomisation;
+    Riezler and Maxwell, 2005) does not.
+
+    Args:
+        scores: system -> its n segment scores, higher is better, on the same segments in the same order.
+        test: one of `PAIRED_TESTS`.
+        correction: one of `CORRECTIONS`, for the number of pairs of systems.
+        resamples: number of resamples for tests and intervals.
+        seed: of the draws.
+
+    Raises:
+        InputError: fewer than 2 systems or segments, unequal numbers of segments, scores that are not finite, an
+            impossible seed, or so few resamples that no difference could be significant.
+    """
+    draws = PAIRED_TESTS[choice("test", test, list(PAIRED_TESTS))]
+    correct = CORRECTIONS[choice("correction", correction, list(CORRECTIONS))]
+    if len(scores) < 2:
+        given = f"{len(scores)} given ({', '.join(scores)})"
+        raise InputError(f"systems: {given}; at least two are needed for a comparison")
+    columns = complete(scores).values
+    for name, column in columns.items():
+        if (bad := np.flatnonzero(~np.isfinite(column))).size:
+            where = f"segment {bad[0] + 1} ({column[bad[0]]})"
+            raise InputError(f"{name}: {bad.size} scores are not finite, the first is that of {where}")
+    segments = len(column)
+    if segments < 2:
+        raise InputError(f"segments: {segments} given; at least two are needed for a comparison")
+    k = len(columns)
+    check_resampling(k, correction=correction, resamples=resamples, seed=seed)
+    pairs = list(itertools.combinations(range(k), 2))
+    order = sorted(columns, key=lambda name: -columns[name].mean())
+    means = np.array([columns[name].mean() for name in order])
+    settings = {"resamples": resamples, "seed": seed}
+    one_sided = np.array([draws(columns[order[i]], columns[order[j]], **settings) for i, j in pairs])
+    p_values = np.ones((k, k))
+    upper, lower = zip(*pairs, strict=True)
+    # The better system of a pair is known only from the data, so that both directions count.
+    p_values[upper, lower] = p_values[lower, upper] = correct(np.minimum(2 * one_sided, 1.0))
+    ranks = [1 + int((means > mean).sum()) for mean in means]
+    systems = [
+        SystemScore(name, float(mean), bootstrap_interval(columns[name], **settings), rank, cluster)
+        for name, mean, rank, cluster in zip(order, means, ranks, clusters(p_values < ALPHA), strict=True)
+    ]
+    return SystemComparison(systems, p_values, segments, test, correction, resamples, seed)
+
+
+def check_resampling(systems: int, *, correction: str, resamples: int, seed: int) -> None:
+    """Refuses, before anything is scored, settings of `compare_systems` that lead nowhere."""
+    pairs = systems * (systems - 1) // 2
+    # The smallest two-sided p-value is 2 / (resamples + 1), and Holm's correction multiplies it by the number of pairs.
+    enough = int(2 * (pairs if correction == "holm" else 1) / ALPHA)
+    if positive("resamples", resamples) < enough:
+        why = f"no p-value could be below {ALPHA}; at least {enough} are needed"
+        few = f"too few for {pairs} pairs of systems with correction {correction!r}"
+        raise InputError(f"resamples {resamples}: {few}: {why}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed {seed!r}: must be a whole number of at least 0")
+
+
+def clusters(differ: np.ndarray) -> list[int]:
+    """The cluster of each of k ranked systems, 1 for the best, as WMT groups them; `differ` (k, k) says which differ.
+
+    A cluster ends where every system above is significantly better than every system below; two systems of one cluster
+    may differ, with others between them that do not.
+    """
+    ends = [differ[:place, place:].all() for place in range(1, len(differ))]
+    return [1, *(1 + np.cumsum(ends)).tolist()]
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """(m,) p-values corrected so that the chance of any false rejection among them stays below the level (Holm, 1979).
+
+    Example:
+        >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+        [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values)
+    factors = np.arange(len(p_values), 0, -1)
+    corrected = np.empty(len(p_values))
+    corrected[order] = np.minimum(np.maximum.accumulate(factors * p_values[order]), 1.0)
+    return corrected
+
+
+CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"none": np.asarray, "holm": holm}
+
+
+def render_comparison(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]], style: str
+) -> str:
+    """What one or several metrics say of the same systems, without a final line end.
+
+    Args:
+        comparisons: metric, as the user wrote it -> its comparison; all of one test set, with the same settings.
+        results: metric -> system -> what was compared, for signatures and reports.
+        style: ``json``, or a style of tables. Markdown and LaTeX hold a table of systems and metrics, a table of
+            p-values per metric and the signatures; TSV and CSV one table with a row per metric and system.
+    """
+    if style == "json":
+        return as_json(_as_json(comparisons, results))
+    if style not in FOR_READERS:
+        return STYLES[style](_flat(comparisons, results), ())
+    comment = "% " if style == "latex" else ""
+    # Side by side the metrics would not fit into a terminal.
+    together = [comparisons] if style != "table" else [{metric: found} for metric, found in comparisons.items()]
+    overviews = [_overview(some) for some in together]
+    blocks = [STYLES[style](overview, range(1, len(overview[0]))) for overview in overviews]
+    for metric, comparison in comparisons.items():
+        table = _p_values(comparison)
+        blocks += [f"{comment}p-values of {metric}:", STYLES[style](table, range(1, len(table[0])))]
+    notes = [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
+    notes.insert(0, _method(next(iter(comparisons.values()))))
+    return "\n\n".join([*blocks, *(comment + note for note in notes)])
+
+
+def _method(comparison: SystemComparison) -> str:
+    correction = comparison.correction
+    corrected = "not corrected for their number" if correction == "none" else f"corrected by {correction.title()}"
+    return (
+        f"Means of {comparison.segments} segments with their 95 % bootstrap intervals; two-sided p-values of the "
+        f"paired {comparison.test} test of every two systems, {corrected}; {comparison.resamples} resamples, seed "
+        f"{comparison.seed}. A cluster ends where each system above has p < {ALPHA} against each system below."
+    )
+
+
+def _as_json(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
+) -> dict[str, Any]:
+    first = next(iter(comparisons.values()))
+    metrics = []
+    for metric, comparison in comparisons.items():
+        systems = [
+            {
+                "system": system.name,
+                "mean_score": system.mean,
+                "ci": system.interval._asdict(),
+                "rank": system.rank,
+                "cluster": system.cluster,
+                "report": results[metric][system.name].report.as_dict(),
+            }
+            for system in comparison.systems
+        ]
+        pairs = [
+            {
+                "better": better.name,
+                "worse": worse.name,
+                "difference": better.mean - worse.mean,
+                "p": float(comparison.p_values[i, j]),
+                "significant": bool(comparison.p_values[i, j] < ALPHA),
+            }
+            for (i, better), (j, worse) in itertools.combinations(enumerate(comparison.systems), 2)
+        ]
+        metrics.append({"metric": metric, "signature": _signature(results[metric]), "systems": systems, "pairs": pairs})
+    settings = {name: getattr(first, name) for name in ("segments", "test", "correction", "resamples", "seed")}
+    return settings | {"alpha": ALPHA, "metrics": metrics}
+
+
+def _overview(comparisons: Mapping[str, SystemComparison]) -> list[list[str]]:
+    """A row per system, in the order of the first metric."""
+    first = next(iter(comparisons.values()))
+    rows = {system.name: [system.name] for system in first.systems}
+    for comparison in comparisons.values():
+        for system in comparison.systems:
+            between = f"[{_shown(system.interval.low)}, {_shown(system.interval.high)}]"
+            rows[system.name] += [f"{_shown(system.mean)} {between}", str(system.rank), str(system.cluster)]
+    return [["system", *(cell for metric in comparisons for cell in (metric, "rank", "cluster"))], *rows.values()]
+
+
+def _p_values(comparison: SystemComparison) -> list[list[str]]:
+    """The upper triangle: rows are the better systems, columns the worse ones."""
+    names = [system.name for system in comparison.systems]
+    rows = [
+        [name, *("" if j <= i else _shown(comparison.p_values[i, j]) for j in range(1, len(names)))]
+        for i, name in enumerate(names[:-1])
+    ]
+    return [["better than", *names[1:]], *rows]
+
+
+def _flat(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
+) -> list[list[str]]:
+    """A row per metric and system, with the p-values against each system in the order given."""
+    names = list(next(iter(results.values())))
+    p_names = [f"p {name}" for name in names]
+    table = [["metric", "system", "mean", "low", "high", "rank", "cluster", *p_names, "signature"]]
+    for metric, comparison in comparisons.items():
+        places = {system.name: place for place, system in enumerate(comparison.systems)}
+        for place, system in enumerate(comparison.systems):
+            numbers = map(_shown, (system.mean, system.interval.low, system.interval.high))
+            p_values = (_shown(comparison.p_values[place, places[name]]) for name in names)
+            ranks = (str(system.rank), str(system.cluster))
+            table.append([metric, system.name, *numbers, *ranks, *p_values, results[metric][system.name].signature])
+    return table
+
+
+def _signature(systems: Mapping[str, MetricResult]) -> str:
+    """Of a metric, which is the same for all systems."""
+    return next(iter(systems.values())).signature
+
+
+def _shown(value: float) -> str:
+    # Adding 0.0 turns -0.0000 into 0.0000.
+    return f"{round(value, 4) + 0.0:.4f}"

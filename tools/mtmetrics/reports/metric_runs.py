@@ -1,0 +1,291 @@
+"""Metrics x judged data -> scores: how a user names a metric, and several metrics that share their encodings."""
+
+import dataclasses
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mtmetrics.checks import check, language_pair
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.judgements.judged import Judged
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.base import CHUNK_LINES, MetricResult, Scorer, joined
+from mtmetrics.scorers.registry import METRICS, has_presets, load_scorer
+
+# The metrics take turns after so many lines, few enough that an encoder's cache still holds what the metric before it
+# encoded.
+_LINES = 256
+SCORE = "score"
+
+_OWN = ("metric", "preset", "pool", "lang_pair")
+_WORDS = {"true": True, "false": False}
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricSpec:
+    """A metric with its preset (name or folder, in which ``{lp}`` stands for the language pair; None for the metric's
+    own) and the options that override it."""
+
+    metric: str
+    preset: str | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> "MetricSpec":
+        """Reads ``NAME[:PRESET[:option=value,...]]``; an empty preset is the default.
+
+        Values are ``true`` and ``false``, numbers where they look like numbers, and text otherwise.
+
+        Raises:
+            InputError: no name, an option without a value, twice the same, or one that is no option of a metric.
+
+        Example:
+            >>> MetricSpec.parse("xmoverscore:mini:layer=1,map=none").options
+            (('layer', 1), ('map', 'none'))
+            >>> str(MetricSpec.parse("sentsim::variant=wmd"))
+            'sentsim::variant=wmd'
+        """
+        metric, _, rest = text.partition(":")
+        if not metric.strip():
+            needed = "NAME, NAME:PRESET or NAME:PRESET:option=value,... is needed"
+            raise InputError(f"metric {text!r}: has no name; {needed}")
+        preset, _, listed = rest.partition(":")
+        options: dict[str, Any] = {}
+        for item in listed.split(",") if listed else []:
+            name, equals, value = item.partition("=")
+            name = name.strip().replace("-", "_")
+            if not equals or not name or name in options or name in _OWN:
+                needed = "NAME:PRESET:option=value,option=value is needed"
+                raise InputError(f"metric {text!r}: {item!r} cannot be used; {needed}")
+            options[name] = _value(value.strip())
+        return cls(metric.strip(), preset.strip() or None, tuple(options.items()))
+
+    def __str__(self) -> str:
+        shown = (f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in self.options)
+        return f"{self.metric}:{self.preset or ''}:{','.join(shown)}".rstrip(":")
+
+    def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
+        """The same metric, with a preset (its default if None), where it has presets, and options, for what it does not
+        say itself."""
+        usual = METRICS[self.metric].default_preset() if self.metric in METRICS else None
+        return MetricSpec(
+            self.metric, self.preset or (usual and (preset or usual)), tuple((options | dict(self.options)).items())
+        )
+
+    def having(self, **options: Any) -> "MetricSpec":
+        """The same metric with other options."""
+        return dataclasses.replace(self, options=tuple((dict(self.options) | options).items()))
+
+    def load(self, pool: ModelPool, lang_pair: str | None) -> Scorer:
+        """The scorer of the metric for a language pair; a preset of a metric that has none is refused."""
+        if self.preset is not None and not has_presets(self.metric):
+            without = dataclasses.replace(self, preset=None)
+            raise InputError(f"metric {str(self)!r}: {self.metric} has no presets; write {without}")
+        preset = {} if self.preset is None else {"preset": self.preset}
+        if "{lp}" in preset.get("preset", ""):  # one folder for each language pair, as `mtmetrics uscore` makes them
+            preset["preset"] = self.preset.replace("{lp}", "-".join(language_pair(lang_pair)))
+        return load_scorer(self.metric, pool=pool, lang_pair=lang_pair, **preset, **dict(self.options))
+
+    def load_for(self, given: Collection[str], pool: ModelPool, lang_pair: str | None) -> Scorer:
+        """The scorer that compares with one of the `given` columns, `sources` and `references`.
+
+        Raises:
+            InputError: it compares with neither, or as `load`; or a score depends on other segments than its own.
+        """
+        spec, comparison = self, METRICS.get(self.metric)
+        # Where both columns are there, the preset knows which one it is made for.
+        if comparison is not None and len(given) == 1:
+            spec = self.having(**comparison.choose(given, dict(self.options).get(comparison.option or ""))[1])
+        scorer = spec.load(pool, lang_pair)
+        if not scorer.independent:
+            raise InputError(
+                "scores depend on the other segments of the same system here, so they cannot be compared; use "
+                "normalize=fixed, with a preset that has bounds (sentsim: mini)"
+            )
+        return scorer
+
+
+def _value(text: str) -> Any:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A row of a table of metrics: where its scores come from.
+
+    Attributes:
+        title: how the row is called.
+        metric: the metric, or None.
+        column: a column of numbers in the files, where there is no metric.
+        part: the score of the metric, or a part of it.
+        falls: lower is better; the sign of the values is turned then.
+        why_not: why the row has no scores, where neither metric nor column is given.
+    """
+
+    title: str
+    metric: MetricSpec | None = None
+    column: str | None = None
+    part: str = SCORE
+    falls: bool = False
+    why_not: str | None = None
+
+    @classmethod
+    def of_column(cls, name: str) -> "Entry":
+        """The row of a column, with a title that no metric has."""
+        return cls(f"{name} (column)", column=name)
+
+
+@dataclasses.dataclass(frozen=True)
+class RowScores:
+    """For each file a row's value per segment or system, None where there is none, and the signature of its metric.
+
+    Both are empty where the row has a problem, signatures for columns too.
+    """
+
+    entry: Entry
+    scores: list[list[float | None]]
+    signatures: list[str] = dataclasses.field(default_factory=list)
+    problem: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricRuns:
+    """What several metrics gave on files of judged segments, or judged systems.
+
+    Attributes:
+        results: metric -> for each file its result on each system; judged segments count as one system.
+        problems: metric -> why it could not be run.
+        lenient: a row without scores has a problem, instead of ending everything.
+    """
+
+    files: Sequence[Judged]
+    results: Mapping[MetricSpec, list[list[MetricResult]]]
+    problems: Mapping[MetricSpec, str]
+    lenient: bool = False
+
+    def with_parts(self, entry: Entry) -> list[Entry]:
+        """The row, and one more for each part of its score."""
+        parts = self.results[entry.metric][0][0].parts if entry.metric in self.results else ()
+        return [entry, *(dataclasses.replace(entry, title=f"{entry.title} {part}", part=part) for part in parts)]
+
+    def scored(self, entry: Entry) -> RowScores:
+        """The scores of a row; a column or part that does not exist is refused, or the problem of the row."""
+        metric, signatures = entry.metric, []
+        try:
+            if entry.column is not None:
+                scores = [file.column(entry.column) for file in self.files]
+            elif metric is None or metric in self.problems:
+                return RowScores(entry, [], problem=entry.why_not if metric is None else self.problems[metric])
+            else:
+                scores = [_values(*of_file, entry) for of_file in zip(self.files, self.results[metric], strict=True)]
+                signatures = [systems[0].signature for systems in self.results[metric]]
+        except InputError as error:
+            if not self.lenient:
+                raise
+            return RowScores(entry, [], problem=str(error))
+        if entry.falls:
+            scores = [[None if value is None else -value for value in column] for column in scores]
+        return RowScores(entry, scores, signatures)
+
+    def notes(self) -> list[str]:
+        """One line for each file, system and metric whose segments are unusual."""
+        return [
+            f"{file.file}{f', {name}' if name else ''}: {metric}: {result.report.note}"
+            for metric, by_file in self.results.items()
+            for file, systems in zip(self.files, by_file, strict=True)
+            for name, result in zip(file.outputs(), systems, strict=True)
+            if result.report.note
+        ]
+
+
+def run_metrics(
+    metrics: Iterable[MetricSpec], files: Sequence[Judged], pool: ModelPool, *, lenient: bool = False
+) -> MetricRuns:
+    """Runs each metric once on each file; a text that several of them encode alike is encoded once.
+
+    Where `lenient`, a metric that cannot be run becomes a problem of the result, instead of ending everything.
+
+    Raises:
+        InputError: there is no such metric or option, or a file lacks the references that a metric compares with.
+        ArtifactError: a model cannot be loaded.
+    """
+    scorers: dict[MetricSpec, dict[str, Scorer]] = {}
+    problems: dict[MetricSpec, str] = {}
+    # All are loaded before the first is run, so that a model that is missing does not cost an hour.
+    for spec in dict.fromkeys(metrics):
+        try:
+            by_pair = {pair: spec.load(pool, pair) for pair in dict.fromkeys(file.lang_pair for file in files)}
+            for file in files:
+                _compared_texts(by_pair[file.lang_pair], file, str(spec))
+            scorers[spec] = by_pair
+        except (ArtifactError, InputError) as error:
+            if not lenient:
+                raise
+            problems[spec] = str(error)
+    results: dict[MetricSpec, list[list[MetricResult]]] = {spec: [] for spec in scorers}
+    for file in files:
+        together = score_together([by_pair[file.lang_pair] for by_pair in scorers.values()], file)
+        for spec, systems in zip(scorers, together, strict=True):
+            results[spec].append(systems)
+    return MetricRuns(files, results, problems, lenient)
+
+
+def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:
+    """For each metric its result on each system of a file; judged segments count as one system.
+
+    They go stretch by stretch, so that what one has encoded is still there for the next.
+    """
+    outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
+    named = {f"predictions of {name}" if name else "predictions": texts for name, texts in outputs.items()}
+    streams = []
+    for scorer in scorers:
+        columns = check(**{scorer.compares: _compared_texts(scorer, file, scorer.signature)}, **named)
+        streams.append(scorer.score_chunks(_stretches(columns, _LINES if len(scorers) > 1 else CHUNK_LINES)))
+    collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
+    # A metric that needs its whole input first gives everything at once.
+    for turn in itertools.zip_longest(*streams):
+        for chunks, results in zip(collected, turn, strict=True):
+            if results is not None:
+                chunks.append(results)
+    return [[joined(system) for system in zip(*chunks, strict=True)] for chunks in collected]
+
+
+def _compared_texts(scorer: Scorer, file: Judged, metric: str) -> list[str]:
+    """The sources or references that a metric compares a file with; refused where a segment has no reference."""
+    rows = next(iter(file.outputs().values()))
+    if scorer.compares == "sources":
+        return rows["source"].tolist()
+    references = rows["reference"].tolist()
+    if None in references:
+        number = references.index(None) + 1
+        raise InputError(f"{file.file}: segment {number} has no reference, which the metric compares with ({metric})")
+    return references
+
+
+def _stretches(columns: list[list[Any]], lines: int) -> Iterator[list[list[Any]]]:
+    for first in range(0, len(columns[0]), lines):
+        yield [column[first : first + lines] for column in columns]
+
+
+def _values(file: Judged, systems: Sequence[MetricResult], entry: Entry) -> list[float]:
+    """The score or part of each segment, or of each system: the mean over its segments."""
+    known = measures(systems[0])
+    if entry.part not in known:
+        raise InputError(f"{entry.metric}: no part {entry.part!r}; there are: {', '.join(known)}")
+    if file.level == "segment":
+        return known[entry.part].tolist()
+    return [float(measures(result)[entry.part].mean()) for result in systems]
+
+
+def measures(result: MetricResult) -> dict[str, np.ndarray]:
+    """The score of each segment, and the parts of it."""
+    return {SCORE: result.segments, **result.parts}

@@ -1,0 +1,336 @@
+"""Plots: scores against judgements, bars of correlations, curves, histograms of preferences, and weights of parts."""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mtmetrics.checks import choice, positive
+from mtmetrics.errors import InputError
+from mtmetrics.reports.figures import COLOURS, INK, QUIET, finished, label_fonts, new_figure, plain_axes, shortened
+from mtmetrics.reports.styles import STYLES, as_json, rounded, three_decimals
+from mtmetrics.statistics.correlation import COEFFICIENTS, Correlation, Numbers, complete, mean, pearson
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from mtmetrics.probes.probing import Preference
+
+# In inches.
+_BAR = 0.22
+_LONGEST_TITLE = 42
+# Grey for black, on which whiskers cannot be seen.
+_BAR_COLOURS = (*COLOURS[:-1], "#999999")
+_HATCHES = ("", "//", "..", "xx")
+_MARKERS = "osD^vPX"
+_MOST_TICKS = 30
+_BINS = 30
+# Differences that mean nothing shall not look like much.
+_LEAST_SPAN = 0.1
+# Above so many steps the cells of a grid are too small for numbers.
+_STEPS_WITH_NUMBERS = 12
+
+
+class Bar(NamedTuple):
+    """A correlation, NaN where it is not defined, and the ends of its interval, NaN for none."""
+
+    value: float
+    low: float = np.nan
+    high: float = np.nan
+
+
+def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) -> "Figure":
+    """Scores of a metric against human judgements (Fig. 1 and 2 of Song et al., 2021), with Pearson's r and the
+    least-squares line.
+
+    Args:
+        panels: file (a row) -> metric (a column) -> (n,) scores and (n,) judgements, None where there is none.
+    """
+    metrics = list(dict.fromkeys(metric for row in panels.values() for metric in row))
+    figure = new_figure(3.4 * len(metrics), 3.0 * len(panels))
+    grid = figure.subplots(len(panels), len(metrics), squeeze=False)
+    for row, (file, columns) in zip(grid, panels.items(), strict=True):
+        for axes, metric in zip(row, metrics, strict=True):
+            pairs = complete(dict(zip(("scores", "human judgements"), columns[metric], strict=True)))
+            scores, human = pairs.values.values()
+            r = pearson(scores, human)
+            found = "r not defined"
+            axes.scatter(human, scores, s=9, alpha=0.35, color=COLOURS[0], linewidths=0)
+            if r.reason is None:
+                ends = np.array([human.min(), human.max()])
+                axes.plot(ends, np.polyval(np.polyfit(human, scores, 1), ends), color=COLOURS[1], linewidth=1.8)
+                found = f"r = {three_decimals(r.value)}"
+            lines = [shortened(metric, _LONGEST_TITLE), shortened(file, _LONGEST_TITLE), f"{found}, n = {len(scores)}"]
+            plain_axes(axes, "\n".join(lines), fontsize=9)
+        row[0].set_ylabel("score")
+    for axes in grid[-1]:
+        axes.set_xlabel("human judgement")
+    return finished(figure)
+
+
+def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title: str, y_label: str) -> "Figure":
+    """Metric -> a bar for each of the groups, side by side, with interval whiskers (Fig. 5 to 7 of Song et al., 2021);
+    a bar that is not defined is written as ``n/a``."""
+    span = len(bars) * _BAR + 0.3
+    legend = 0.6 + 0.075 * max(map(len, bars)) if len(bars) > 1 else 0.0
+    figure = new_figure(legend + min(24.0, max(5.0, 1.2 + len(groups) * span)), 4.4)
+    axes = figure.add_subplot()
+    middles = np.arange(len(groups)) * span
+    for number, (metric, row) in enumerate(bars.items()):
+        places = middles + (number - (len(bars) - 1) / 2) * _BAR
+        values, low, high = np.array(row, dtype=np.float64).reshape(len(groups), 3).T
+        # More metrics than colours: the next round of colours is hatched.
+        rounds, colour = divmod(number, len(_BAR_COLOURS))
+        look = {"color": _BAR_COLOURS[colour], "hatch": _HATCHES[rounds % len(_HATCHES)], "edgecolor": "white"}
+        axes.bar(places, np.nan_to_num(values), 0.9 * _BAR, label=metric, linewidth=0, **look)
+        known = ~np.isnan(low) & ~np.isnan(values)
+        # A percentile interval need not hold the value itself.
+        whiskers = np.maximum([values[known] - low[known], high[known] - values[known]], 0.0)
+        axes.errorbar(places[known], values[known], yerr=whiskers, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2.5)
+        for place in places[np.isnan(values)]:
+            axes.text(place, 0.0, " n/a", rotation=90, ha="center", va="bottom", fontsize=8, color=QUIET)
+    # Unlike other texts, labels of ticks are written anew whenever a figure is drawn.
+    fonts = label_fonts(groups)
+    fonts.warn(stacklevel=3)
+    axes.set_xticks(middles, map(fonts.shown, groups))
+    axes.set_xlim(-0.75 * span, middles[-1] + 0.75 * span)
+    axes.axhline(0.0, color=INK, linewidth=0.8)
+    axes.set_ylabel(y_label)
+    plain_axes(axes, title)
+    axes.grid(visible=False, axis="x")
+    axes.tick_params(axis="x", length=0)
+    if len(bars) > 1:
+        axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return finished(figure)
+
+
+def draw_curves(
+    lines: Mapping[str, Mapping[float, float]],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    intervals: Mapping[str, Mapping[float, tuple[float, float]]] | None = None,
+    least_span: float = 0.0,
+) -> "Figure":
+    """A line per name: correlation against layer or number of training instances, loss against steps.
+
+    Args:
+        lines: name -> x -> y; values that are not finite leave a gap.
+        title, x_label, y_label: what is written over, under and beside the plot.
+        intervals: name -> x -> the ends of an interval around y, drawn as bands, which the y axis has room for.
+        least_span: of the y axis, so that noise does not look like a change.
+    """
+    figure = new_figure(7.0, 4.4)
+    axes = figure.add_subplot()
+    for number, (name, line) in enumerate(lines.items()):
+        look = {"color": COLOURS[number % len(COLOURS)], "marker": _MARKERS[number % len(_MARKERS)]}
+        axes.plot(list(line), list(line.values()), label=name, linewidth=1.8, markersize=5, **look)
+        bands = (intervals or {}).get(name)
+        if bands:
+            low, high = zip(*bands.values(), strict=True)
+            axes.fill_between(list(bands), low, high, color=look["color"], alpha=0.15, linewidth=0)
+    ticks = sorted({x for line in lines.values() for x in line})
+    if len(ticks) <= _MOST_TICKS and all(float(x).is_integer() for x in ticks) and ticks[-1] <= _MOST_TICKS:
+        axes.set_xticks(ticks)
+    axes.set(xlabel=x_label, ylabel=y_label)
+    plain_axes(axes, title)
+    _widen(axes, least_span)
+    if len(lines) > 1:
+        axes.legend(frameon=False)
+    return finished(figure)
+
+
+def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
+    """A histogram of score differences ``d`` for each modification, a row of panels for each measure (Fig. 3 of Zhao et
+    al., 2020). Right of 0, in another colour, stand the sentences whose modified version is preferred; those where
+    neither is are left out and counted above."""
+    from matplotlib.ticker import MaxNLocator
+
+    measures = list(dict.fromkeys(preference.measure for preference in found))
+    modifications = list(dict.fromkeys(preference.modification for preference in found))
+    figure = new_figure(1.0 + 3.2 * len(modifications), 0.8 + 2.7 * len(measures))
+    panels = figure.subplots(len(measures), len(modifications), sharex="row", sharey="row", squeeze=False)
+    for measure, row in zip(measures, panels, strict=True):
+        of_measure = [preference for preference in found if preference.measure == measure]
+        edges = _edges(np.concatenate([preference.differences for preference in of_measure]))
+        for preference, axes in zip(of_measure, row, strict=True):
+            d = preference.differences
+            axes.hist([d[d < 0], d[d > 0]], bins=edges, stacked=True, color=COLOURS[:2])
+            axes.axvline(0.0, color=INK, linewidth=1.0)
+            equal = f", {preference.equal:.1%} equal" if preference.equal else ""
+            heading = f"{preference.modification}\n{preference.preferred:.1%} preferred{equal}"
+            axes.set_xlabel(f"d ({measure})")
+            plain_axes(axes, heading, loc="center", fontsize=10)
+        row[0].set_ylabel("sentences")
+        row[0].yaxis.set_major_locator(MaxNLocator(integer=True))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
+    return finished(figure)
+
+
+def _widen(axes: "Axes", least_span: float) -> None:
+    low, high = axes.get_ylim()
+    if high - low < least_span:
+        axes.set_ylim((low + high - least_span) / 2, (low + high + least_span) / 2)
+
+
+def _edges(d: np.ndarray) -> np.ndarray:
+    """Edges of the bins, among them 0."""
+    low, high = min(d.min(), 0.0), max(d.max(), 0.0)
+    if low == high:
+        return np.array([-1.0, 0.0, 1.0])
+    width = (high - low) / _BINS
+    edges = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)
+    # Rounding must not leave the extremes outside.
+    edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)
+    return edges
+
+
+# Agreement with people as a function of the weights of a score's parts.
+
+
+@dataclasses.dataclass(frozen=True)
+class WeightGrid:
+    """The agreement of weighted sums of k parts: (m, k) weights which sum up to 1, later parts vary fastest, and the m
+    correlations with human judgements; `steps` is into how many the way from 0 to 1 is cut."""
+
+    parts: tuple[str, ...]
+    steps: int
+    points: np.ndarray
+    correlations: list[Correlation]
+
+    @property
+    def best(self) -> int | None:
+        """Index of the highest correlation, the first of equal ones; None where none is defined."""
+        values = np.array([correlation.value for correlation in self.correlations])
+        return None if np.isnan(values).all() else int(np.nanargmax(values))
+
+    def weights(self, point: int) -> dict[str, float]:
+        """Part -> its weight at a point."""
+        return dict(zip(self.parts, self.points[point].tolist(), strict=True))
+
+
+def weight_grid(
+    parts: Mapping[str, np.ndarray], human: Numbers, steps: int = 10, *, coefficient: str = "pearson"
+) -> WeightGrid:
+    """Correlates every weighted sum of parts with human judgements (Fig. 4 of Belouadi and Eger, 2023).
+
+    The parts are summed up without scaling, as in their Eq. 3 and 6. Since a correlation does not change with the scale
+    of a score, weights that sum up to 1 stand for all proportions.
+
+    Args:
+        parts: two parts or more, k (n,) vectors, higher is better.
+        human: (n,) human judgements; None leaves the segment out.
+        steps: with 10 a weight is 0.0, 0.1, ..., 1.0.
+        coefficient: a key of `mtmetrics.statistics.correlation.COEFFICIENTS`.
+
+    Raises:
+        InputError: fewer than two parts, or as the coefficient.
+    """
+    if len(parts) < 2:
+        raise InputError(f"parts: {', '.join(parts) or 'none'} given; weights need at least two")
+    correlate = COEFFICIENTS[choice("coefficient", coefficient, tuple(COEFFICIENTS))]
+    points = simplex(len(parts), positive("steps", steps))
+    columns = np.array([np.asarray(values, dtype=np.float64) for values in parts.values()])
+    return WeightGrid(tuple(parts), steps, points, [correlate(point @ columns, human) for point in points])
+
+
+def simplex(k: int, steps: int) -> np.ndarray:
+    """(m, k) all ways to share 1 among k weights in whole steps, m = C(steps + k - 1, k - 1).
+
+    Example:
+        >>> simplex(2, 2).tolist()
+        [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
+    """
+    others = (counts for counts in itertools.product(range(steps + 1), repeat=k - 1) if sum(counts) <= steps)
+    return np.array([(steps - sum(counts), *counts) for counts in others]) / steps
+
+
+def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
+    """File -> its grid, all of the same parts and steps -> the mean over the files of the correlation at each point;
+    undefined where it is undefined for a file."""
+    first = next(iter(grids.values()))
+    at_points = zip(*(grid.correlations for grid in grids.values()), strict=True)
+    return dataclasses.replace(first, correlations=[mean(dict(zip(grids, row, strict=True))) for row in at_points])
+
+
+def render_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str], style: str) -> str:
+    """A row per point of the grid of each file: the weights, the correlation on each file, and the mean; as ``json``
+    (full precision, with `about`), or in a style of tables (three decimals)."""
+    whole = mean_grid(grids)
+    columns = {file: grid.correlations for file, grid in grids.items()} | {"mean": whole.correlations}
+    found = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if style == "json":
+        known = [{name: correlation.known for name, correlation in row.items()} for row in found]
+        rows = [{"weights": whole.weights(point), "correlations": row} for point, row in enumerate(known)]
+        document = {**about, "parts": whole.parts, "best": None if whole.best is None else rows[whole.best]}
+        return as_json(document | {"grid": rows})
+    table = [[*whole.parts, *columns]]
+    for point, row in zip(whole.points, found, strict=True):
+        table.append([*(f"{weight:.3g}" for weight in point), *map(rounded, row.values())])
+    return STYLES[style](table, range(len(table[0])))
+
+
+def best_weights(grid: WeightGrid) -> str:
+    """One line that names the best weights."""
+    if grid.best is None:
+        return f"no weights are best: {grid.correlations[0].reason}"
+    weights = ", ".join(f"{name} {weight:.3g}" for name, weight in grid.weights(grid.best).items())
+    return f"best weights: {weights} ({rounded(grid.correlations[grid.best])})"
+
+
+def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
+    """The agreement, called `label`, at the weights of two parts, a line, or of three, a triangle; the best point is
+    framed."""
+    first, second, *third = grid.parts
+    side = 0.52 * (min(grid.steps, _STEPS_WITH_NUMBERS) + 1)
+    figure = new_figure(side + 2.2, side + 1.1) if third else new_figure(6.4, 4.2)
+    axes = figure.add_subplot()
+    axes.set(xlabel=f"weight of {second}", ylabel=f"weight of {third[0]}" if third else label)
+    plain_axes(axes, f"{title}\nweight of {first}: what is left of 1", fontsize=10)
+    if third:
+        _draw_triangle(axes, grid)
+        figure.colorbar(axes.images[0], ax=axes, shrink=0.8, label=label).outline.set_visible(False)
+    else:
+        _draw_line(axes, grid)
+    return finished(figure)
+
+
+def _draw_line(axes: "Axes", grid: WeightGrid) -> None:
+    values = [correlation.value for correlation in grid.correlations]
+    axes.plot(grid.points[:, 1], values, color=COLOURS[0], marker="o", markersize=5, linewidth=1.8)
+    if grid.best is not None:
+        best = (grid.points[grid.best, 1], values[grid.best])
+        axes.scatter(*best, s=130, facecolors="none", edgecolors=COLOURS[1], linewidths=2.0, zorder=3)
+        axes.annotate(three_decimals(best[1]), best, (0, 12), textcoords="offset points", ha="center")
+        axes.margins(y=0.18)
+    _widen(axes, _LEAST_SPAN)
+
+
+def _draw_triangle(axes: "Axes", grid: WeightGrid) -> None:
+    from matplotlib.patches import Rectangle
+
+    count = grid.steps + 1
+    cells = np.full((count, count), np.nan)
+    columns, rows = np.rint(grid.points[:, 1:] * grid.steps).astype(int).T
+    cells[rows, columns] = [correlation.value for correlation in grid.correlations]
+    image = axes.imshow(cells, origin="lower", cmap="cividis")
+    axes.grid(visible=False)
+    ticks = range(0, count, max(1, grid.steps // 10))
+    names = [f"{tick / grid.steps:.3g}" for tick in ticks]
+    axes.set_xticks(ticks, names)
+    axes.set_yticks(ticks, names)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    if grid.steps <= _STEPS_WITH_NUMBERS:
+        for row, column in zip(rows, columns, strict=True):
+            value = cells[row, column]
+            colour = "white" if not np.isnan(value) and image.norm(value) < 0.5 else "black"
+            shown = "n/a" if np.isnan(value) else f"{value:.2f}".replace("0.", ".", 1)
+            axes.text(column, row, shown, ha="center", va="center", fontsize=8, color=colour)
+    if grid.best is not None:
+        place = (columns[grid.best] - 0.5, rows[grid.best] - 0.5)
+        axes.add_patch(Rectangle(place, 1, 1, fill=False, edgecolor=COLOURS[1], linewidth=2.5))

@@ -1,0 +1,135 @@
+"""Tables of the papers: which metrics they run, on which language pairs, and the numbers that they print."""
+
+import dataclasses
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mtmetrics.checks import choice
+from mtmetrics.errors import InputError
+from mtmetrics.reports.metric_runs import SCORE, Entry, MetricSpec, RowScores
+
+_FOLDER = Path(__file__).parent / "recipes"
+# The preset with the papers' models, for which the rows of the recipes are written.
+_PAPER = "paper"
+
+
+@dataclasses.dataclass(frozen=True)
+class RecipeRow:
+    """A row of a paper's table: one of our metrics, a column of the data, or why we do not run it.
+
+    Attributes:
+        published: language pair -> the paper's number, in [-1, 1], as far as it has one.
+        average: as the paper prints it, if it does.
+        preset: a folder beside the recipes with the models of this row, where they are not those of ``paper``.
+        falls: whether lower is better; the sign of our values is turned.
+        lm: whether the published number had a language model.
+    """
+
+    title: str
+    published: dict[str, float]
+    average: float | None = None
+    metric: str | None = None
+    preset: str | None = None
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    column: str | None = None
+    part: str = SCORE
+    falls: bool = False
+    lm: bool = False
+    why_not: str | None = None
+
+    def average_over(self, pairs: Sequence[str]) -> float | None:
+        """Mean of the paper's numbers for some language pairs, None where it lacks one of them."""
+        values = [self.published[pair] for pair in pairs if pair in self.published]
+        return sum(values) / len(values) if values and len(values) == len(pairs) else None
+
+    def entry(self, preset: str, asked: Mapping[str, MetricSpec] | None = None) -> Entry:
+        """The row as it is run: with a preset, unless the user asks for another one or options of the metric."""
+        spec = None
+        if self.metric is not None:
+            spec = (asked or {}).get(self.metric, MetricSpec(self.metric)).filled(preset, self.options)
+            own = self.preset is not None and spec.preset == _PAPER
+            spec = dataclasses.replace(spec, preset=str(_FOLDER / self.preset)) if own else spec
+        return Entry(self.title, spec, self.column, self.part, self.falls, self.why_not)
+
+    def marked(self, scored: RowScores, pairs: Sequence[str]) -> RowScores:
+        """The scores under a title that says in brackets how the metric was not run as published.
+
+        Args:
+            scored: of the row's entry.
+            pairs: the language pair of each file.
+        """
+        spec = scored.entry.metric
+        if spec is None or not scored.scores:
+            return scored
+        published = {None, _PAPER, self.preset and str(_FOLDER / self.preset)}
+        differs = [] if spec.preset in published else [str(spec.preset)]
+        differs += [f"{name}={value}" for name, value in spec.options if self.options.get(name) != value]
+        models = (re.search(r"\|lm:(?!none(?:\||$))", signature) for signature in scored.signatures)
+        silent = [pair for pair, model in zip(pairs, models, strict=True) if self.lm and not model]
+        if silent:
+            where = "" if len(silent) == len(pairs) else f" for {' '.join(silent)}"
+            differs.append(f"no language model{where}")
+        title = f"{self.title} [{', '.join(differs)}]" if differs else self.title
+        return dataclasses.replace(scored, entry=dataclasses.replace(scored.entry, title=title))
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A table of a paper: what it judges (``"segment"`` or ``"system"``), its coefficient, language pairs, and rows in
+    the paper's order.
+
+    `data` says where its public data is; `missing` why it cannot be run, or by which other command.
+    """
+
+    name: str
+    title: str
+    citation: str
+    level: str = "segment"
+    pairs: list[str] = dataclasses.field(default_factory=list)
+    rows: list[RecipeRow] = dataclasses.field(default_factory=list)
+    note: str = ""
+    coefficient: str = "pearson"
+    data: str = ""
+    missing: str | None = None
+
+    def entries(self, preset: str, asked: Mapping[str, MetricSpec]) -> list[Entry]:
+        """All rows as they are run, see `RecipeRow.entry`; refuses metrics that no row has."""
+        metrics = dict.fromkeys(row.metric for row in self.rows if row.metric is not None)
+        for name in asked.keys() - metrics:
+            raise InputError(f"--metric {name}: recipe {self.name} has rows of {', '.join(metrics)}")
+        return [row.entry(preset, asked) for row in self.rows]
+
+
+def recipe_names() -> list[str]:
+    """Names of all tables, sorted, those that cannot be run too."""
+    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
+
+
+def read_recipe(name: str) -> Recipe:
+    """The table of a name, as it is stored."""
+    table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    rows = []
+    for row in table.pop("rows", []):
+        # nan stands for what a paper leaves out or what could not be read.
+        values = zip(table["pairs"], row.pop("published", [math.nan] * len(table["pairs"])), strict=True)
+        rows.append(RecipeRow(published={pair: value for pair, value in values if not math.isnan(value)}, **row))
+    return Recipe(name=name, rows=rows, **table)
+
+
+def load_recipe(name: str) -> Recipe:
+    """Reads a recipe; refuses one that does not exist or cannot be run."""
+    recipe = read_recipe(choice("recipe", name, recipe_names()))
+    if recipe.missing is not None:
+        raise InputError(f"recipe {name}: cannot be run: {recipe.missing}")
+    return recipe
+
+
+def list_recipes() -> list[list[str]]:
+    """A row for each table: its name, its title, and its data or why it cannot be run; the head first."""
+    recipes = map(read_recipe, recipe_names())
+    rows = [[r.name, r.title, r.data if r.missing is None else f"not run: {r.missing}"] for r in recipes]
+    return [["NAME", "TABLE", "DATA"], *rows]

@@ -1,0 +1,128 @@
+"""What the tables of a preset name, and the line that pins a score: its signature."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from mtmetrics._version import __version__
+from mtmetrics.artifacts.presets import Preset
+from mtmetrics.checks import choice, language_pair
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.matching.remapping import KINDS, Level, Remapping
+from mtmetrics.matching.remapping_files import load_map
+from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.packed import Encoder
+from mtmetrics.models.pool import ModelPool
+
+if TYPE_CHECKING:
+    pass
+
+# What a metric is told to compare with -> the column of the input.
+AGAINST: dict[str, Literal["sources", "references"]] = {"source": "sources", "reference": "references"}
+
+
+def preset_language_model(
+    bundle: Preset, pool: ModelPool, target: str, override: str | None
+) -> tuple[LanguageModel | None, float]:
+    """The language model of a preset of XMoverScore for a target language, or the user's own, and its weight."""
+    table = bundle.settings.get("language_models", {}).get(target, {})
+    if table and "model" not in table:
+        raise ArtifactError(f"preset {bundle.name}: names no model in its [language_models.{target}] table")
+    weight = table.get("weight", 0.1)
+    name = override or (bundle.path(table["model"]) if table else "none")
+    if name == "none":
+        return None, weight
+    options = {} if override else {key: value for key, value in table.items() if key not in ("model", "weight")}
+    return pool.language_model(name, **options), weight
+
+
+class Pinned(Protocol):
+    """A model that a signature names by its label and the 8 hexadecimal digits that pin its numbers."""
+
+    label: str
+    fingerprint: str
+
+
+def signature(metric: str, fields: Mapping[str, object]) -> str:
+    """``metric|key:value|...|v:VERSION``; fields whose value is None are left out.
+
+    Example:
+        >>> signature("xmoverscore", {"lp": "de-en", "layer": 12, "drop": None}).rsplit("|", 1)[0]
+        'xmoverscore|lp:de-en|layer:12'
+    """
+    shown = [f"{key}:{value}" for key, value in fields.items() if value is not None]
+    return "|".join([metric, *shown, f"v:{__version__}"])
+
+
+def model_name(model: Pinned | None) -> str | None:
+    """Label and fingerprint of a model; None where there is none."""
+    return None if model is None else f"{model.label}#{model.fingerprint}"
+
+
+def map_name(remapping: Remapping | None) -> str:
+    """Kind and fingerprint of a map, or ``none``."""
+    return "none" if remapping is None else f"{remapping.kind}#{remapping.fingerprint}"
+
+
+def dtype_name(dtype: str) -> str:
+    """A number format in short."""
+    return {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[dtype]
+
+
+def languages(bundle: Preset, lang_pair: str | None, *, needed: bool = False) -> tuple[str, str] | None:
+    """Source and target language, which the preset knows; None where no pair is given."""
+    if lang_pair is None:
+        if needed:
+            raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
+        return None
+    pair = language_pair(lang_pair)
+    only, known = bundle.settings.get("lang_pair"), bundle.settings.get("languages")
+    if only not in (None, lang_pair):
+        raise InputError(f"language pair {lang_pair}: preset {bundle.name} was made for {only} only")
+    for language in pair:
+        if known is not None and language not in known:
+            there = f"preset {bundle.name} knows the languages {' '.join(known)}"
+            raise InputError(f"language pair {lang_pair}: {there}, not {language!r}")
+    return pair
+
+
+def compared_with(bundle: Preset, asked: Any, *, usual: str) -> str:
+    """``"source"`` or ``"reference"``: as asked, else as the preset says, else as usual."""
+    only = bundle.settings.get("score", {}).get("against")
+    against = choice("against", asked or only or usual, tuple(AGAINST))
+    if only not in (None, against):
+        there = f"preset {bundle.name} compares with the {only} only"
+        raise InputError(f"against {against!r}: {there}; choose another preset")
+    return against
+
+
+def encoder_table(bundle: Preset, override: str | None, target: str | None = None) -> dict[str, Any]:
+    """The table of the encoder: the user's own, else ``[encoders.LANGUAGE]`` of the target, else ``[encoder]``."""
+    if override:
+        return {"model": override}
+    tables = bundle.settings.get("encoders", {})
+    if tables and target is None:
+        raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its encoder by the target language")
+    table = tables.get(target) or bundle.settings.get("encoder", {})
+    if "model" not in table:
+        raise ArtifactError(f"preset {bundle.name}: names no model in its [encoder] table")
+    return {**table, "model": bundle.path(table["model"])}
+
+
+def preset_map(
+    bundle: Preset,
+    pool: ModelPool,
+    encoder: Encoder,
+    lang_pair: str | None,
+    *,
+    kind: str | None,
+    maps: str | None,
+    level: Level = "word",
+) -> Remapping | None:
+    """The map of the source side that the user or the preset asks for."""
+    table = bundle.settings.get("maps", {})
+    chosen = choice("map", kind or table.get("kind", "none"), ("none", *KINDS))
+    if chosen == "none":
+        return None
+    language_pair(lang_pair)
+    artifact = maps or bundle.path(table.get("artifact", "."))
+    return load_map(artifact, str(lang_pair), chosen, encoder, level=level, local_files_only=pool.local_files_only)

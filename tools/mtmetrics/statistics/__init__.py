@@ -1,0 +1,1 @@
+"""Correlations with human judgements, intervals and significance: numbers in, numbers out."""
