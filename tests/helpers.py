@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import mtmetrics.scorers.preset_tables
+import mtmetrics.models.pool
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.packed import PackedTokens
 
@@ -48,9 +48,9 @@ def note_loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the classes of encoders and language models that a pool loads from now on, in order."""
     loaded: list[str] = []
     for name in ("TokenEncoder", "LanguageModel"):
-        real = getattr(mtmetrics.scorers.preset_tables, name)
+        real = getattr(mtmetrics.models.pool, name)
         noted = lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k)  # noqa: E731
-        monkeypatch.setattr(mtmetrics.scorers.preset_tables, name, noted)
+        monkeypatch.setattr(mtmetrics.models.pool, name, noted)
     return loaded
 
 

@@ -11,7 +11,7 @@ import pytest
 from helpers import note_loads, write
 
 import mtmetrics
-import mtmetrics.scorers.preset_tables
+import mtmetrics.models.pool
 import mtmetrics.scorers.registry
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError

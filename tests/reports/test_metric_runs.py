@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import mtmetrics.scorers.preset_tables
+import mtmetrics.models.pool
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
@@ -32,9 +32,9 @@ def presets(tmp_path, tiny_encoder, tiny_lm):
 
 def test_a_text_is_encoded_once_for_all_metrics(presets, monkeypatch) -> None:
     encoders = []
-    real = mtmetrics.scorers.preset_tables.TokenEncoder
+    real = mtmetrics.models.pool.TokenEncoder
     counted = lambda *a, **k: encoders.append(real(*a, **k)) or encoders[-1]  # noqa: E731
-    monkeypatch.setattr(mtmetrics.scorers.preset_tables, "TokenEncoder", counted)
+    monkeypatch.setattr(mtmetrics.models.pool, "TokenEncoder", counted)
     source = presets["bertr"].having(against="source")
     metrics = [presets["xmoverscore"], source, presets["xmoverscore"]]
     run = run_metrics(metrics, [segments(), segments()], ModelPool(device="cpu"))

@@ -20,12 +20,8 @@ if TYPE_CHECKING:
     from mtmetrics.matching.remapping_files import PublishedMap
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "artifacts",
-        help="list, verify, pull, push, import or convert models and maps",
-        description="Models and maps: what there is, whether its files are whole, getting and publishing them.",
-    )
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Models and maps: what there is, whether its files are whole, getting and publishing them."
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for name, (run, text, description, own) in _ACTIONS.items():
         action = actions.add_parser(name, help=text, description=description)

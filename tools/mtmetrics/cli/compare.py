@@ -1,7 +1,6 @@
 """``mtmetrics compare``: which of several systems is better, and whether the difference is more than chance."""
 
 import argparse
-from typing import Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_text
@@ -9,14 +8,12 @@ from mtmetrics.cli.rows import read_systems
 from mtmetrics.errors import InputError
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "compare",
-        help="compare systems on one test set",
-        description="Scores the translations of several systems with one or several metrics, and prints the mean of "
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Scores the translations of several systems with one or several metrics, and prints the mean of "
         "each system with its 95 % bootstrap interval, its rank, the significance of the difference between every two "
         "systems, and clusters of systems that cannot be told apart. Input: parallel files (-s, -r or both, and -t "
-        "with a file per system), or one FILE of rows.",
+        "with a file per system), or one FILE of rows."
     )
     keys = "source, reference or both, and outputs, an object: system name -> translation"
     options.add_row_options(parser, one_file=f"JSON Lines, plain or .gz, with the keys {keys}")

@@ -19,12 +19,8 @@ _SCORE: options.Options = {
 }
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "data",
-        help="list and fetch judged data, or score a test set of mt-metrics-eval",
-        description="Human judgements: what public sets there are, fetching them, and scores for mt-metrics-eval.",
-    )
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Human judgements: what public sets there are, fetching them, and scores for mt-metrics-eval."
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     shown = actions.add_parser("list", help="list public sets", description="Lists the public sets that can be pulled.")
     options.add_options(shown, options.TABLE_OR_JSON)

@@ -1,18 +1,15 @@
 """``mtmetrics demo``: a page in the browser that compares systems, or the demo of one metric."""
 
 import argparse
-from typing import Any
 
 
-def add_parser(subparsers: Any) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command to the parser."""
-    parser = subparsers.add_parser(
-        "demo",
-        help="compare systems in the browser, or try a metric there",
-        description="Serves a page on this machine until Ctrl-C. Without a name it compares the translations of "
+    parser.description = (
+        "Serves a page on this machine until Ctrl-C. Without a name it compares the translations of "
         "several systems: scores with intervals, significant differences, segments with the words at fault. With the "
         "name of a metric it is the small demo of that metric. The pages offer what works here, and ask nothing of the "
-        "network.",
+        "network."
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="metric (default: the page that compares systems)")
     parser.add_argument("--port", type=int, help="TCP port (default: the first free one from 7860 up)")

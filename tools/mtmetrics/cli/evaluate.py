@@ -47,14 +47,12 @@ _RECIPE = (
 )
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "evaluate",
-        help="correlate metrics with human judgements",
-        description="Scores translations that people have judged, and prints how well the scores agree with the "
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Scores translations that people have judged, and prints how well the scores agree with the "
         "judgements. One metric gives a row per file and the mean. Several metrics, a column of the data, a recipe, "
         "systems, intervals or a test give a table as the papers print it: rows metrics, columns language pairs, "
-        "average, the best in bold.",
+        "average, the best in bold."
     )
     options.add_options(parser.add_argument_group("input"), _INPUT)
     options.add_options(parser.add_argument_group("agreement"), _AGREEMENT)

@@ -58,15 +58,13 @@ class Explained(NamedTuple):
     faults: "list[Fault] | None"
 
 
-def add_parser(subparsers: Any) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command to the parser."""
-    parser = subparsers.add_parser(
-        "explain",
-        help="show which words were matched with which, and which are at fault",
-        description="Shows, for every segment, its score, the parts of the score, the words of the translation that it "
+    parser.description = (
+        "Shows, for every segment, its score, the parts of the score, the words of the translation that it "
         "suffers from, and the alignment behind it: what was matched with what, at which cost, cosine or attention, "
         "and with how much of the mass. Words at fault have a severity from 0 to 1 and their share of all that the "
-        "words take away from the score. Only the chosen segments are scored, with --worst all.",
+        "words take away from the score. Only the chosen segments are scored, with --worst all."
     )
     add_row_options(parser)
     add_metric_options(parser)

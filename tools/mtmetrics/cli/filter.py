@@ -53,14 +53,12 @@ _Rows = Iterable[dict[str, Any]]
 _Reader = tuple[Callable[[], _Rows], list[str]]
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "filter",
-        help="keep the good sentence pairs of parallel text",
-        description="Drops sentence pairs that are blank, copied, of very unequal length, in a wrong language, with "
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Drops sentence pairs that are blank, copied, of very unequal length, in a wrong language, with "
         "different numbers, or near duplicates of an earlier pair (see mtmetrics.choosing.parallel_text.Checks); "
         " scores the rest with one or several metrics that need no reference; and keeps the best, in their "
-        "order, with all columns and their score. The input is read twice; memory holds a few numbers per pair.",
+        "order, with all columns and their score. The input is read twice; memory holds a few numbers per pair."
     )
     text = "source TAB target, further columns are kept; or .jsonl or .parquet with source, and target or translation; "
     parser.add_argument("file", nargs="?", metavar="FILE", help=text + "- reads TSV from standard input")

@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_folders, print_json
@@ -19,12 +18,10 @@ _OPTIONS: options.Options = {
 }
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "idf",
-        help="make a table of inverse document frequencies",
-        description="Makes a table of inverse document frequencies over the vocabulary of an encoder, for --weights of "
-        "xmoverscore: ln((M + 1) / (df + 1)) + 1, where df of M texts hold the piece. Prints what it wrote as JSON.",
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Makes a table of inverse document frequencies over the vocabulary of an encoder, for --weights of "
+        "xmoverscore: ln((M + 1) / (df + 1)) + 1, where df of M texts hold the piece. Prints what it wrote as JSON."
     )
     options.add_options(parser, _OPTIONS)
     options.add_model_options(parser)

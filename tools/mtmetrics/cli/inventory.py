@@ -21,40 +21,33 @@ from mtmetrics.scorers.registry import METRICS, find_metric, load_scorer
 _Finding = tuple[str, str]
 
 
-def add_list(subparsers: Any) -> None:
+def configure_list(parser: argparse.ArgumentParser) -> None:
     """Adds ``mtmetrics list``: which metrics and presets there are, for which languages, and what works here now."""
-    parser = subparsers.add_parser(
-        "list",
-        help="list metrics, presets, languages, and what works offline",
-        description="Lists every metric with its presets: what it compares translations with, the languages or the "
+    parser.description = (
+        "Lists every metric with its presets: what it compares translations with, the languages or the "
         "directions that it knows, and whether all that it loads is on this machine. Loads nothing; mtmetrics doctor "
-        "scores a pair with each.",
+        "scores a pair with each."
     )
     add_options(parser, {"names METRIC": ("only these (default: all)", {"nargs": "*"})})
     add_output_options(parser, ("table", "json", "markdown", "csv", "tsv"))
     parser.set_defaults(run=_list)
 
 
-def add_install(subparsers: Any) -> None:
+def configure_install(parser: argparse.ArgumentParser) -> None:
     """Adds ``mtmetrics install``, which makes ``evaluate.load("xmoverscore")`` work in any folder."""
-    parser = subparsers.add_parser(
-        "install",
-        help="register the metrics with evaluate",
-        description='Registers the metrics in the module cache of evaluate, so that evaluate.load("xmoverscore", '
+    parser.description = (
+        'Registers the metrics in the module cache of evaluate, so that evaluate.load("xmoverscore", '
         '"mini") works in any folder and without a network. To be repeated after an update of mtmetrics; doing it '
-        "twice does no harm.",
+        "twice does no harm."
     )
     add_options(parser, {"names NAME": ("metrics (default: all)", {"nargs": "*"})})
     parser.set_defaults(run=_install)
 
 
-def add_doctor(subparsers: Any) -> None:
+def configure_doctor(parser: argparse.ArgumentParser) -> None:
     """Adds ``mtmetrics doctor``: is everything there that scoring needs?"""
-    parser = subparsers.add_parser(
-        "doctor",
-        help="check the installation",
-        description="Checks the installation a line per check: ok, note (may be intended) or FAIL; the exit code is 1 "
-        "after a FAIL.",
+    parser.description = (
+        "Checks the installation a line per check: ok, note (may be intended) or FAIL; the exit code is 1 after a FAIL."
     )
     parser.set_defaults(run=_doctor)
 

@@ -3,7 +3,6 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_folders, opened, print_json
@@ -22,13 +21,11 @@ _OPTIONS: options.Options = {
 }
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "label",
-        help="have metrics with references judge translations, to train one without",
-        description="Scores translations against their references, and writes the scores, standardised within each "
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Scores translations against their references, and writes the scores, standardised within each "
         "language pair, as judgements for 'train regressor'. Several metrics are averaged. Without --metric, "
-        "judgements that the rows hold are standardised. Prints what it wrote as JSON.",
+        "judgements that the rows hold are standardised. Prints what it wrote as JSON."
     )
     options.add_options(parser.add_argument_group("rows"), _OPTIONS)
     text = "a teacher, such as bilstm:mini; repeatable"

@@ -17,11 +17,32 @@ from mtmetrics.cli.shell_words import in_shell_words
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.registry import METRICS
 
-# A new command is a name here, a module of that name, and three examples below.
-_COMMANDS = (
-    "score compare explain evaluate plot probe here.list data filter rerank mine remap idf uscore label train "
-    "artifacts space here.install demo here.doctor"
-)
+# A new command is a line here, a module of its name that configures its parser, and three examples below.
+_COMMANDS = {
+    "score": "score translations",
+    "compare": "compare systems on one test set",
+    "explain": "show which words were matched with which, and which are at fault",
+    "evaluate": "correlate metrics with human judgements",
+    "plot": "draw how metrics agree with human judgements",
+    "probe": "test a metric on parallel text, without human judgements",
+    "list": "list metrics, presets, languages, and what works offline",
+    "data": "list and fetch judged data, or score a test set of mt-metrics-eval",
+    "filter": "keep the good sentence pairs of parallel text",
+    "rerank": "take the best of several translations of each source",
+    "mine": "find parallel sentences in two monolingual files",
+    "remap": "fit remapping matrices for a language pair",
+    "idf": "make a table of inverse document frequencies",
+    "uscore": "make a UScore preset from two monolingual files",
+    "label": "have metrics with references judge translations, to train one without",
+    "train": "train an encoder, a language model, a sentence encoder, a translation model or a regressor",
+    "artifacts": "list, verify, pull, push, import or convert models and maps",
+    "space": "publish metrics as Spaces",
+    "install": "register the metrics with evaluate",
+    "demo": "compare systems in the browser, or try a metric there",
+    "doctor": "check the installation",
+}
+# Commands that share a module, whose functions are called by them.
+_TOGETHER = dict.fromkeys(("list", "install", "doctor"), "inventory")
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _MIB = 2**20
@@ -143,15 +164,17 @@ class Parser(argparse.ArgumentParser):
             formatter.end_section()
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser with all sub-commands; fast, since none imports a heavy package to describe itself."""
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser with all sub-commands; where `only` names one, the others have a line of help and no options."""
     text = "Machine-translation evaluation metrics: XMoverScore and its relatives."
     parser = Parser(prog="mtmetrics", description=text)
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in _COMMANDS.split():
-        module, _, one = name.partition(".")
-        getattr(importlib.import_module(f"mtmetrics.cli.{module}"), f"add_{one or 'parser'}")(subparsers)
+    for name, line in _COMMANDS.items():
+        command = subparsers.add_parser(name, help=line)
+        if only in (None, name):
+            module = importlib.import_module(f"mtmetrics.cli.{_TOGETHER.get(name, name)}")
+            getattr(module, f"configure_{name}" if name in _TOGETHER else "configure")(command)
     for command in leaves(parser):
         text = "no progress and no notes; warnings and errors stay"
         command.add_argument("-q", "--quiet", action="store_true", help=text)
@@ -164,10 +187,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C.
     """
-    parser = build_parser()
+    given = sys.argv[1:] if argv is None else argv
     if "_ARGCOMPLETE" in os.environ:
-        complete(parser)
-    arguments = parser.parse_args(argv)
+        complete(build_parser())
+    parser = build_parser(next((word for word in given if word in _COMMANDS), ""))
+    arguments = parser.parse_args(given)
     options.quiet = getattr(arguments, "quiet", False)
     (keep_large_blocks if getattr(arguments, "large_blocks", False) else return_large_blocks)()
     with warnings.catch_warnings():

@@ -20,14 +20,12 @@ _MEMORY, _LEAST_MEMORY = "12G", 2 * 2**30
 _ENCODER, _WORD_LAYER = "mini-encoder", 4
 
 
-def add_parser(subparsers: Any) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command to the parser."""
-    parser = subparsers.add_parser(
-        "mine",
-        help="find parallel sentences in two monolingual files",
-        description="Finds pairs of sentences that are likely translations of each other: by Word Mover's Distance "
+    parser.description = (
+        "Finds pairs of sentences that are likely translations of each other: by Word Mover's Distance "
         "(word) or by the ratio margin of sentence vectors (sentence). Writes source, target and score as JSON Lines, "
-        "best first; prints what was read, left out and kept.",
+        "best first; prints what was read, left out and kept."
     )
     add = parser.add_argument
     add("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")

@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.cli import options
 from mtmetrics.cli.evaluate import judged, table_of
@@ -33,12 +33,10 @@ _PARTS: options.Options = {
 }
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "plot",
-        help="draw how metrics agree with human judgements",
-        description="Scores translations that people have judged, and draws the scores and their agreement with the "
-        "judgements as PNG, SVG or PDF.",
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Scores translations that people have judged, and draws the scores and their agreement with the "
+        "judgements as PNG, SVG or PDF."
     )
     kinds = parser.add_subparsers(title="plots", metavar="PLOT", required=True)
     plots = {

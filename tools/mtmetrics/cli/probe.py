@@ -41,12 +41,8 @@ _OUTPUT: options.Options = {
 }
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "probe",
-        help="test a metric on parallel text, without human judgements",
-        description="Tests a metric on sentences and their human translations.",
-    )
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Tests a metric on sentences and their human translations."
     probes = parser.add_subparsers(title="probes", metavar="PROBE", required=True)
     preference = probes.add_parser(
         "preference",

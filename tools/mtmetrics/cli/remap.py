@@ -6,7 +6,7 @@ import os
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.checks import choice, language_pair, positive, warn
 from mtmetrics.cli import options
@@ -48,12 +48,10 @@ _CURVE: options.Options = {
 }
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "remap",
-        help="fit remapping matrices for a language pair",
-        description="Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the sentence "
-        "pairs themselves. Writes one safetensors file per map.",
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the sentence "
+        "pairs themselves. Writes one safetensors file per map."
     )
     options.add_options(parser, _SPACE)
     options.add_options(parser.add_mutually_exclusive_group(required=True), _PAIRS)

@@ -54,14 +54,12 @@ _TUNING: options.Options = {
 _Rows = Iterator[tuple[dict[str, Any], "NBest"]]  # what the output keeps of the input, and candidates
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "rerank",
-        help="take the best of several translations of each source",
-        description="Chooses among the candidate translations of each source: by a metric, by a weighted sum of "
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Chooses among the candidate translations of each source: by a metric, by a weighted sum of "
         "metrics and of the translation model's own scores, or by expected utility (--mbr). A blank candidate is "
         "chosen only where all are blank; of equal scores the first candidate wins. Writes a row per source with "
-        "translation, index (from 0), score, and the scores of all candidates (null for blank ones).",
+        "translation, index (from 0), score, and the scores of all candidates (null for blank ones)."
     )
     text = "JSON Lines with candidates (a list), and where there are any source, references (a list), scores (a list, "
     text += "called model, or an object of lists; higher is better); - reads it from standard input"

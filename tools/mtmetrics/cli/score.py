@@ -36,12 +36,10 @@ _OUTPUT: options.Options = {
 _UNUSUAL = {"blank": "blank", "truncated": "cut", "identical": "untranslated"}
 
 
-def add_parser(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "score",
-        help="score translations",
-        description="Scores translations with one or several metrics: parallel files (-s or -r, and -t), or one FILE "
-        "of rows. On a terminal it prints a table, else JSON. Memory does not grow with the input, but for JSON.",
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Scores translations with one or several metrics: parallel files (-s or -r, and -t), or one FILE "
+        "of rows. On a terminal it prints a table, else JSON. Memory does not grow with the input, but for JSON."
     )
     options.add_row_options(parser)
     options.add_metric_options(parser, several=True)

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mtmetrics.artifacts.publish import Plan, Publication
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 _SIGNS = {"add": "+", "update": "~", "delete": "-"}
 
 
-def add_parser(subparsers: Any) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command to the parser."""
     about = "Metrics as Spaces on the Hub."
-    parser = subparsers.add_parser("space", help="publish metrics as Spaces", description=about)
+    parser.description = about
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     push = actions.add_parser(
         "push",

@@ -4,19 +4,16 @@ import argparse
 import dataclasses
 import functools
 import importlib
-from typing import Any
 
 from mtmetrics.cli import options
 from mtmetrics.errors import InputError
 
 
-def add_parser(subparsers: Any) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     from mtmetrics.training import settings
 
-    parser = subparsers.add_parser(
-        "train",
-        help="train an encoder, a language model, a sentence encoder, a translation model or a regressor",
-        description="Trains models on your own text. An interrupted run goes on when the same command is given again.",
+    parser.description = (
+        "Trains models on your own text. An interrupted run goes on when the same command is given again."
     )
     kinds = parser.add_subparsers(title="what to train", metavar="MODEL", required=True)
     for name, (function, config_name, own, text, description) in _KINDS.items():

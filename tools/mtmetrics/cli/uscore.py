@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from typing import Any
 
 from mtmetrics.cli import options
 
@@ -24,16 +23,14 @@ _OUTPUT: options.Options = {
 }
 
 
-def add_parser(subparsers: Any) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     from mtmetrics.uscore import UScoreConfig
 
-    parser = subparsers.add_parser(
-        "uscore",
-        help="make a UScore preset from two monolingual files",
-        description="Makes a preset of the metric uscore for a language pair (Belouadi and Eger, 2023): prepares "
+    parser.description = (
+        "Makes a preset of the metric uscore for a language pair (Belouadi and Eger, 2023): prepares "
         "text, mines pairs, remaps the encoder, trains a sentence encoder and a translation model, and measures each "
         "stage. Run again after an interruption, it goes on where it was; mined and translated text stays in OUT/work, "
-        "which may be removed at the end.",
+        "which may be removed at the end."
     )
     options.add_options(parser.add_argument_group("data"), _DATA)
     options.add_options(parser.add_argument_group("output"), _OUTPUT)
