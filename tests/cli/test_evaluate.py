@@ -260,3 +260,7 @@ def test_the_published_sentence_bleu(capsys):
 )
 def test_tables_that_cannot_be_made(table, arguments, message):
     refused(table(*arguments), message)
+
+
+def test_no_significance_is_no_other_layout(table):
+    assert table("--metric", "chrf", "--significance", "none")[1] == table("--metric", "chrf")[1]

@@ -219,3 +219,13 @@ def test_text_marks_the_words_at_fault(call, monkeypatch, no_color, mark):
     assert ("\x1b" in out) is not no_color
     assert "\nmost at fault  " in out
     assert "xmoverscore|lp:de-en|" in out
+
+
+def test_what_speaks_against_pictures_is_said_before_the_worst_are_scored(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(XMoverScore, "_score_chunk", None)  # nothing is scored
+    (tmp_path / "segment-0003.png").write_text("")
+    code, _, err = call("--worst", "2", "--plot", tmp_path, "ROWS")
+    assert (code, "segment-0003.png exists already" in err) == (2, True)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, _, err = call("--worst", "2", "--plot", tmp_path / "new", "ROWS")
+    assert (code, install_command("plot") in err) == (1, True)

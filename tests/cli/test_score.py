@@ -1,6 +1,7 @@
 """``mtmetrics score`` in process: inputs, formats, errors and exit codes."""
 
 import functools
+import gzip
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -72,6 +73,7 @@ def test_several_systems(score: Score) -> None:
     # Rows stand side by side.
     assert score(*PARALLEL, "src.de", "--out", "scores.jsonl", "--ci")[0] == 0
     rows = rows_of(Path("scores.jsonl").read_text())
+    assert [row["kind"] for row in rows] == ["segment"] * 4 + ["system"] * 2
     assert [(row["system"], row["segment"]) for row in rows[:4]] == [("mt", 1), ("src", 1), ("mt", 2), ("src", 2)]
     for row, predictions in zip(rows[4:], (PREDICTIONS, SOURCES), strict=True):
         segments = scorer().score_systems(SOURCES, {"": predictions})[""].segments
@@ -284,3 +286,35 @@ def test_embedding_cache_and_devices_change_no_score(plain: Score) -> None:
 @pytest.mark.parametrize("device", ["cuda:99", "99", "cpu,abacus", "cpu,"])
 def test_a_device_that_is_not_there_is_bad_usage(plain: Score, device: str) -> None:
     refused(plain("--device", device, "rows.tsv"), "cannot be used here")
+
+
+def test_a_name_in_gz_is_compressed(score: Score) -> None:
+    assert score("--out", "scores.jsonl.gz", "rows.tsv")[0] == 0
+    assert score("--out", "scores.jsonl", "rows.tsv")[0] == 0
+    assert gzip.decompress(Path("scores.jsonl.gz").read_bytes()) == Path("scores.jsonl").read_bytes()
+    refused(score("--out", "scores.parquet.gz", "rows.tsv"), "no .gz")
+
+
+def test_names_of_files_are_not_taken_for_settings(score: Score) -> None:
+    refused(score("-s", "seed=1/ref.en", "-t", "mt.en"), "mtmetrics: seed=1/ref.en: no such file")
+    refused(score("-s", "data/layer=4/ref.en", "-t", "mt.en"), "mtmetrics: data/layer=4/ref.en: no such file")
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("xmoverscore:mini:layer=1_0", "'layer=1_0' cannot be used; a whole number is needed"),
+        ("xmoverscore:mini:lm_weight=much", "'lm_weight=much' cannot be used; a number is needed"),
+        ("sentsim:mini:normalize_vectors=perhaps", "true or false is needed"),
+        ("xmoverscore:mini:lm=1_0", "model '1_0' was not found"),
+        ("bertr:mini:encoder=2024", "model '2024' was not found"),
+    ],
+)
+def test_values_in_a_metric_have_the_type_of_the_option(
+    mtmetrics: Score, metric: str, message: str, score: Score, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    code, _, error = mtmetrics("score", "--lp", "de-en", "--metric", metric, "rows.tsv")
+    assert code in (1, 2)
+    assert message in error
+    assert error.count("\n") == 1

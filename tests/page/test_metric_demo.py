@@ -71,6 +71,8 @@ def test_bounds(tmp_path, monkeypatch):
     assert rows_of_text(FIELDS, ["abcde", "fghij"])
     with pytest.raises(InputError, match="more than"):
         rows_of_text(FIELDS, ["abcde", "fghijk"])
+    with pytest.raises(InputError, match="more than"):
+        rows_of_text(FIELDS, ["äöü", "日本"])  # twelve bytes
 
 
 def test_scores_are_those_of_the_scorer(scored, tiny_preset):

@@ -11,7 +11,7 @@ TOLERANCE = 1e-5
 
 
 @pytest.mark.parametrize("case", [*cases("bertr"), *cases("bertscore")])
-def test_case(case: Case) -> None:
+def test_greedy_as_published(case: Case) -> None:
     run(case, check_bertr if case.file.startswith("bertr.") else check_bertscore)
 
 

@@ -14,7 +14,7 @@ DISTANCES, SCORES, CLOSE = 1e-4, 1e-4, 1e-5
 
 
 @pytest.mark.parametrize("case", cases("mining"))
-def test_case(case: Case) -> None:
+def test_mining_as_published(case: Case) -> None:
     run_named(case, CHECKS)
 
 

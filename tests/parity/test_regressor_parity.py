@@ -67,7 +67,7 @@ def tensors(case: Case) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("case", [*cases("esim"), *cases("bilstm_attention")])
-def test_case(case: Case) -> None:
+def test_regressor_as_published(case: Case) -> None:
     if "training" in case.params:
         run(case, check_training)
     elif "encoder" in case.params:

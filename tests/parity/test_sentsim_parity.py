@@ -33,7 +33,7 @@ def check(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("sentsim"))
-def test_case(case: Case) -> None:
+def test_sentsim_as_published(case: Case) -> None:
     run(case, check)
 
 

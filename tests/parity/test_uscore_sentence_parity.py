@@ -18,7 +18,7 @@ SCORE, LOSS, GRADIENT = 1e-5, 1e-4, 1e-3
 
 
 @pytest.mark.parametrize("case", cases("uscore_snt"))
-def test_case(case: Case) -> None:
+def test_uscore_sentence_as_published(case: Case) -> None:
     run_named(case, CHECKS)
 
 

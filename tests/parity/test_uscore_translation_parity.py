@@ -13,7 +13,7 @@ TOLERANCE = 2e-5
 
 
 @pytest.mark.parametrize("case", cases("uscore_nmt"))
-def test_case(case: Case) -> None:
+def test_uscore_translation_as_published(case: Case) -> None:
     run(case, check_translation if case.params["function"] == "translate" else check_score)
 
 

@@ -17,7 +17,7 @@ TOLERANCE, EXACT = 2e-5, 2e-6
 
 
 @pytest.mark.parametrize("case", cases("uscore_wrd"))
-def test_case(case: Case) -> None:
+def test_uscore_word_as_published(case: Case) -> None:
     run_named(case, CHECKS)
 
 

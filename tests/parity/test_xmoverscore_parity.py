@@ -15,7 +15,7 @@ SCORES, EXACT = 1e-5, 1e-6
 
 
 @pytest.mark.parametrize("case", cases("xmoverscore"))
-def test_case(case: Case) -> None:
+def test_xmoverscore_as_published(case: Case) -> None:
     if case.params.get("component") == "language model":
         run(case, check_language_model)
     elif "raises" in case.outputs:

@@ -64,6 +64,7 @@ def toy_lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = [("das haus", "the house"), ("hund mag brot", "dog likes bread"), ("alt", "old"), ("neu buch", "the river")]
     rows = [{"lp": "de-en", "source": s, "translation": t, "human": 1.0 - n} for n, (s, t) in enumerate(texts)]
+    rows.append({"lp": "de-en", "source": "fluss", "translation": "bread", "human": None})
     return write_jsonl(tmp_path_factory.mktemp("judged") / "de-en.jsonl", rows)
 
 

@@ -130,7 +130,7 @@ def test_missing_files_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spec", ["news", "=3", "news=-1", "news=many"])
 def test_bad_numbers_name_their_option(spec: str) -> None:
-    with pytest.raises(InputError, match="--cap needs ORIGIN=NUMBER"):
+    with pytest.raises(InputError, match="--cap needs NAME=NUMBER"):
         corpus.parse_numbers([spec], "--cap")
 
 
@@ -173,3 +173,11 @@ def test_a_pass_over_pairs_takes_all_of_them_once_with_others_of_like_length() -
     assert np.mean([np.ptp(lengths[batch]) for batch in plan]) < 5
     assert not all(np.array_equal(a, b) for a, b in zip(*passes, strict=True))
     assert all(np.array_equal(a, b) for a, b in zip(corpus.plan_epochs(lengths, 10, 1, seed=1), passes[0], strict=True))
+
+
+def test_numbers_of_origins_are_decimal() -> None:
+    assert corpus.parse_numbers(["news=12"], "--cap") == {"news": 12}
+    assert corpus.parse_numbers(["news=.5"], "--repeat", whole=False) == {"news": 0.5}
+    for text in ("news=²", "news=-1", "=3", "news=1.5"):
+        with pytest.raises(InputError, match="--cap needs NAME=NUMBER"):
+            corpus.parse_numbers([text], "--cap")

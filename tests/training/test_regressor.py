@@ -277,3 +277,25 @@ def test_without_matplotlib_the_plot_is_left_out(
         draw({"a": {1: 0.5}}, tmp_path / "curve.png", title="t", x_label="x")
     assert "[plot]'" in caplog.text
     assert not (tmp_path / "curve.png").exists()
+
+
+def test_null_is_no_judgement(tmp_path: Path) -> None:
+    rows = [{"ref": "r", "mt": "t", "score": 2}, {"ref": "r", "mt": "t", "score": None}]
+    path = write_jsonl(tmp_path / "some.jsonl", rows)
+    assert [pair.human for pair in read_judged_pairs([path], "reference")] == [2.0]
+
+
+def test_either_reads_a_row_for_each_text_that_it_has(tmp_path: Path) -> None:
+    rows = [
+        {"lp": "de-en", "source": "s", "reference": "r", "translation": "t", "human": 1},
+        {"lp": "de-en", "source": "s", "reference": None, "translation": "t", "human": 2},
+        {"lp": "de-en", "reference": "r", "translation": "t", "human": 3},
+    ]
+    pairs = read_judged_pairs([write_jsonl(tmp_path / "rows.jsonl", rows)], "either")
+    assert [(pair.against, pair.human) for pair in pairs] == [
+        ("source", 1.0),
+        ("reference", 1.0),
+        ("source", 2.0),
+        ("reference", 3.0),
+    ]
+    assert [pair.languages for pair in pairs[:2]] == [("de", "en"), ("en", "en")]

@@ -92,6 +92,6 @@ def test_bad_calls_are_one_line_and_leave_nothing(
     with pytest.raises(InputError, match=r"none\.jsonl: no such file"):
         arguments.run(arguments)
     arguments = parse("lm", "--out", "out", "--mono", "none.txt", "--weight", "news")
-    with pytest.raises(InputError, match="--weight needs ORIGIN=NUMBER"):
+    with pytest.raises(InputError, match="--weight needs NAME=NUMBER"):
         arguments.run(arguments)
     assert list(tmp_path.iterdir()) == []

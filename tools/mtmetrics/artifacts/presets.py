@@ -56,8 +56,13 @@ class Preset:
 def preset_names(metric: str) -> list[str]:
     """Names of the presets of a metric, sorted: its own, and those of bundled artifacts."""
     own = [path.stem for path in (_FOLDER / metric).glob("*.toml")]
-    presets = [entry.name for entry in catalog().values() if entry.kind == "preset" and entry.bundled]
-    return sorted([*own, *(name for name in presets if name.startswith(f"{metric}-"))])
+    bundled = [entry.name for entry in catalog().values() if entry.kind == "preset" and entry.bundled]
+    return sorted([*own, *(name for name in bundled if _metric_of(name) == metric)])
+
+
+def _metric_of(artifact: str) -> str | None:
+    folder = local_folder(artifact, "preset.toml")
+    return None if folder is None else _read(folder / "preset.toml").get("metric")
 
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:

@@ -96,7 +96,8 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"--recipe {recipe.name}: {what}; leave out other choices")
     args.level = args.level or level
     specs = list(options.metric_specs(args, usual=() if args.column or recipe else (options.USUAL_METRIC,)).values())
-    several = len(specs) != 1 or args.column or recipe or args.level == "system" or args.ci or args.significance
+    tested = args.significance not in (None, "none")
+    several = len(specs) != 1 or args.column or recipe or args.level == "system" or args.ci or tested
     if args.layers is not None and several:
         raise InputError("--layers compares the layers of one metric; leave out what asks for a table of metrics")
     if args.layers is not None:

@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         positive("--worst", args.worst)
     [name], rows, compared = input_rows(args)
     segments = list(_choose(rows, ranges, name))
-    plots = [] if args.worst else _plots(args, segments)
+    plots = _plots(args, segments, min(args.worst or len(segments), len(segments)))
     from mtmetrics.scorers.registry import load_scorer
 
     options = metric_options(args) | compared
@@ -109,9 +109,7 @@ def run(args: argparse.Namespace) -> int:
     with scoring(len(segments)):
         result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
     places = result.segments.argsort(kind="stable")[: args.worst].tolist() if args.worst else range(len(segments))
-    if args.worst:
-        plots = _plots(args, [segments[place] for place in places])
-        _make_folder(plots)
+    plots = [plots[place] for place in places] if plots else []
     found = _explain(scorer, segments, result, places)
     found = progress(found, total=len(places), desc="explaining", unit=" segments")
     if plots:
@@ -145,8 +143,9 @@ def _choose(rows: Iterator[list[str]], ranges: Sequence[range], name: str) -> It
         raise InputError(f"--segments: there is no segment {last}; {name} ends after {number}")
 
 
-def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
-    """The files to draw, one per segment, or none; whatever stands against it is said before any model is loaded."""
+def _plots(args: argparse.Namespace, segments: Sequence[Segment], drawn: int) -> list[Path]:
+    """The file of each segment's picture, so many of which will be `drawn`; or none. Whatever stands against one of
+    them is said before a model is loaded."""
     if args.plot is None:
         return []
     from mtmetrics.errors import require_extra
@@ -158,8 +157,8 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
     path = Path(args.plot)
     if path.suffix.lower() not in _PLOTS:
         paths = [path / f"segment-{segment.number:04d}.png" for segment in segments]
-    elif len(segments) == 1:
-        paths = [path]
+    elif drawn == 1:
+        paths = [path] * len(segments)
     else:
         paths = [path.with_stem(f"{path.stem}-{segment.number:04d}") for segment in segments]
     existing = next((path for path in paths if path.exists()), None)

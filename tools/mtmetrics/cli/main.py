@@ -197,7 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _show_warning
-        return _run(arguments)
+        return _run(arguments, given)
 
 
 def keep_large_blocks() -> None:
@@ -221,15 +221,15 @@ def _set_blocks(sizes: dict[int, int]) -> None:
             ctypes.CDLL(None).mallopt(parameter, size)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace, given: Sequence[str]) -> int:
     try:
         code = arguments.run(arguments)
         sys.stdout.flush()
         return code or 0
     except InputError as error:
-        return _fail(in_shell_words(str(error)), 2)
+        return _fail(in_shell_words(str(error), given), 2)
     except MTMetricsError as error:
-        return _fail(in_shell_words(str(error)), 1)
+        return _fail(in_shell_words(str(error), given), 1)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:

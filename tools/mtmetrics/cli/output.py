@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import gzip
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,12 +33,12 @@ def pick_format(name: str | None, out: str | None = None) -> str:
         InputError: the file's name says nothing, or Parquet without a file.
     """
     usual = "table" if sys.stdout.isatty() else "json"
-    suffix = Path(out).suffix.removeprefix(".") if out else usual
+    suffix = Path(out.removesuffix(".gz")).suffix.removeprefix(".") if out else usual
     suffix = {"md": "markdown"}.get(suffix, suffix)
     if name is None and suffix not in FORMATS:
         raise InputError(f"--out {out}: ends in none of {', '.join('.' + known for known in FORMATS)}; pass --format")
-    if (name or suffix) == "parquet" and not out:
-        raise InputError("--format parquet needs --out FILE")
+    if (name or suffix) == "parquet" and (not out or out.endswith(".gz")):
+        raise InputError("--format parquet needs --out FILE, which is compressed by itself: no .gz")
     if name == "table" and out:
         raise InputError("--format table is for the screen; --out takes the other formats")
     return name or suffix
@@ -80,17 +79,16 @@ def check_folders(*paths: str | None, option: str = "") -> None:
 def opened(out: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
     """A stream to a file, which appears only when everything went well, or standard output; text for a name that ends
     in .gz is compressed."""
-    from mtmetrics.io.atomic import atomic_path
+    from mtmetrics.io.atomic import atomic_path, atomic_text
 
     if out is None:
         yield sys.stdout
-        return
-    how: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "newline": "\n"}
-    compressed = not binary and out.endswith(".gz")
-    if compressed:
-        how["mode"] = "wt"
-    with atomic_path(out) as temporary, (gzip.open if compressed else open)(temporary, **how) as stream:
-        yield stream
+    elif binary:
+        with atomic_path(out) as temporary, open(temporary, "wb") as stream:
+            yield stream
+    else:
+        with atomic_text(out) as stream:
+            yield stream
 
 
 def write_report(path: str | None, report: dict[str, Any]) -> None:

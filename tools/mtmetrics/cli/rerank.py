@@ -101,7 +101,8 @@ def run(args: argparse.Namespace) -> None:
         by = "human" if objective is None else objective.signature
         report["tuned_on"] = {"file": args.tune, "lists": len(development), "objective": by}
     rows = itertools.chain([first], options.progress(rows, unit=" lists", desc="choosing"))
-    plain = args.format == "text" or (args.format is None and args.out and not args.out.endswith(".jsonl"))
+    of_name = args.out is not None and not args.out.removesuffix(".gz").endswith(".jsonl")
+    plain = args.format == "text" or (args.format is None and of_name)
     with opened(args.out) as stream:
         kept, lists = itertools.tee(rows)
         for (row, _), choice in zip(kept, reranker.choose(item for _, item in lists), strict=True):

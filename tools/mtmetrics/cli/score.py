@@ -264,14 +264,15 @@ class _JsonWriter(_Writer):
 
 
 class _JsonLinesWriter(_Writer):
-    """A JSON object per segment and system, then one per system and metric."""
+    """A JSON object per segment and system, then one per system and metric; their ``kind`` says which."""
 
     def add(self, results: "Results") -> None:
         columns = self._columns(results)
-        self._write(dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        rows = zip(*columns.values(), strict=True)
+        self._write({"kind": "segment"} | dict(zip(columns, row, strict=True)) for row in rows)
 
     def finish(self, summaries: "Summaries") -> None:
-        self._write(self._each(summaries))
+        self._write({"kind": "system"} | found for found in self._each(summaries))
 
     def _write(self, rows: Iterable[dict[str, Any]]) -> None:
         self.target.writelines(json.dumps(self._rounded(row), ensure_ascii=False) + "\n" for row in rows)

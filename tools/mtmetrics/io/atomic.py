@@ -2,7 +2,9 @@
 
 import contextlib
 import functools
+import gzip
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -10,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from mtmetrics.errors import InputError, MTMetricsError
 
@@ -55,6 +58,19 @@ def write_atomic(path: str | Path, data: str | bytes) -> None:
     """Writes `data` beside `path` and renames it into place, so that a reader never sees half of it."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
+
+
+@contextlib.contextmanager
+def atomic_text(path: str | Path) -> Iterator[IO[str]]:
+    """A stream of UTF-8 to a file that appears only when everything went well; compressed where its name ends in .gz,
+    so that equal texts give equal files."""
+    with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+        if str(path).endswith(".gz"):
+            packed: Any = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
+        else:
+            packed = stream
+        with packed, io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text:
+            yield text
 
 
 def make_folder(path: str | Path) -> None:

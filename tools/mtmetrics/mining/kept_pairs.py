@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import write_atomic
+from mtmetrics.io.atomic import atomic_text
 
 _LEAST_DIFFERENCE = 0.5
 
@@ -37,7 +37,8 @@ def write_pairs(path: str | Path, pairs: Sequence[tuple[str, str]], origin: str,
     rows: list[dict[str, Any]] = [{"source": source, "target": target, "origin": origin} for source, target in pairs]
     for row, score in zip(rows, scores, strict=False):
         row["score"] = round(float(score), 6)
-    write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    with atomic_text(path) as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def is_copy(source: str, target: str) -> bool:

@@ -248,11 +248,11 @@ def _messages() -> Iterator[None]:
 def _bounded(rows: Iterable[list[str]]) -> list[list[str]]:
     """The rows, if they are not more than the page takes; reads no further than that."""
     read: list[list[str]] = []
-    characters = 0
+    size = 0
     for row in rows:
         read.append(row)
-        characters += sum(map(len, row))
-        if len(read) > MAX_ROWS or characters > MAX_BYTES:
+        size += sum(len(text.encode("utf-8", "surrogatepass")) for text in row)
+        if len(read) > MAX_ROWS or size > MAX_BYTES:
             most = f"more than {MAX_ROWS:,} rows or {MAX_BYTES // 10**6} MB, which is the most that this page takes"
             raise InputError(f"{most}; use the command line, mtmetrics score")
     return read

@@ -2,7 +2,10 @@
 
 import dataclasses
 import itertools
+import re
+import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ SCORE = "score"
 
 _OWN = ("metric", "preset", "pool", "lang_pair")
 _WORDS = {"true": True, "false": False}
+_WHOLE, _NUMBER = re.compile(r"[+-]?[0-9]+"), re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,8 @@ class MetricSpec:
     def parse(cls, text: str) -> "MetricSpec":
         """Reads ``NAME[:PRESET[:option=value,...]]``; an empty preset is the default.
 
-        Values are ``true`` and ``false``, numbers where they look like numbers, and text otherwise.
+        Values are of the type that the option has; where it may have several, ``true`` and ``false``, numbers where
+        they look like numbers, and text otherwise.
 
         Raises:
             InputError: no name, an option without a value, twice the same, or one that is no option of a metric.
@@ -59,7 +64,7 @@ class MetricSpec:
             if not equals or not name or name in options or name in _OWN:
                 needed = "NAME:PRESET:option=value,option=value is needed"
                 raise InputError(f"metric {text!r}: {item!r} cannot be used; {needed}")
-            options[name] = _value(value.strip())
+            options[name] = _value(metric.strip(), name, value.strip())
         return cls(metric.strip(), preset.strip() or None, tuple(options.items()))
 
     def __str__(self) -> str:
@@ -107,15 +112,30 @@ class MetricSpec:
         return scorer
 
 
-def _value(text: str) -> Any:
-    if text.lower() in _WORDS:
+def _value(metric: str, option: str, text: str) -> Any:
+    """The value of an option of a metric, refused where it is not of a type that the option can have."""
+    known = METRICS[metric].options().get(option) if metric in METRICS else None
+    kinds = set() if known is None else _kinds(known.annotation)
+    if bool in kinds and text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text
+    for kind, form in ((int, _WHOLE), (float, _NUMBER)):
+        if kind in kinds and form.fullmatch(text):
+            return kind(text)
+    if str in kinds or not kinds:
+        return text
+    wanted = " or ".join(_KINDS[kind] for kind in _KINDS if kind in kinds)
+    raise InputError(f"metric {metric}: '{option}={text}' cannot be used; {wanted} is needed")
+
+
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def _kinds(annotation: Any) -> set[type]:
+    """The types of plain values in an annotation; all where it does not say."""
+    found = {*typing.get_args(annotation), annotation} & {bool, int, float, str, Path}
+    if Path in found:
+        found = found - {Path} | {str}
+    return found or {bool, int, float, str}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Training text and its origins: which rows are used, which are held back, and which of them meet in a batch."""
 
+import dataclasses
 import logging
 import random
 import re
@@ -82,11 +83,12 @@ def read_distillation(
     Args:
         parallel: as for `read_pairs`, like `exclude` and `caps`.
         judged: segments with human judgements, on which every evaluation measures the correlation of the similarity of
-            source and translation. Pairs that share a text with them are left out.
+            source and translation; those whose judgement is null do not count. Pairs that share a text with them are left out.
         config: of the steps, and of what is held back.
         run: with the seed, and the processes that share a step.
     """
     tests = [read_judged_segments(path) for path in judged]
+    tests = [dataclasses.replace(test, rows=test.judgements.reset_index(drop=True)) for test in tests]
     for test in tests:
         if reason := pearson(np.arange(len(test)), test.human).reason:
             raise InputError(f"--judged {test.file}: no correlation is defined, {reason}")
