@@ -1,15 +1,12 @@
 """How models are loaded and stored."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 import torch
 from transformers import AutoModel
 
-from mtmetrics.artifacts import models
-from mtmetrics.artifacts.models import pretrained, save_cut, sentence_model
+from mtmetrics.artifacts.models import pretrained, sentence_model
 from mtmetrics.errors import ArtifactError
+from mtmetrics.layout import bundled_artifacts
 
 
 def test_a_plain_encoder_becomes_a_mean_pooled_sentence_encoder(tiny_encoder, tmp_path):
@@ -23,19 +20,11 @@ def test_a_plain_encoder_becomes_a_mean_pooled_sentence_encoder(tiny_encoder, tm
         sentence_model(tmp_path, "cpu")
 
 
-def test_weights_too_large_for_one_file_are_cut_and_joined_again(
-    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, model = pretrained("AutoModel", tiny_encoder, torch.float16)
-    monkeypatch.setattr(models, "_HEADER_BYTES", 0)
-    table = model.embeddings.word_embeddings.weight
-    save_cut(model.state_dict(), tmp_path, table.nbytes // 2)
-    sizes = [path.stat().st_size for path in tmp_path.glob("*.safetensors")]
-    assert len(sizes) > 3
-    assert max(sizes) < table.nbytes
-    for path in [*tiny_encoder.glob("tokenizer*"), tiny_encoder / "config.json"]:
-        shutil.copy(path, tmp_path)
-    _, joined = pretrained("AutoModel", tmp_path, torch.float16)
-    assert all(torch.equal(weights, joined.state_dict()[name]) for name, weights in model.state_dict().items())
-    with pytest.raises(OSError, match="no file named"):  # and it fails where the parts are not joined
-        AutoModel.from_pretrained(tmp_path, local_files_only=True)
+def test_the_bundled_encoder_is_what_transformers_itself_reads() -> None:
+    folder = bundled_artifacts() / "mini-encoder"
+    _, own = pretrained("AutoModel", folder, torch.float32)
+    plain = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+    assert [path.name for path in folder.glob("*.safetensors")] == ["model.safetensors"]
+    trained = {name: weights for name, weights in plain.state_dict().items() if not name.startswith("pooler")}
+    assert all(torch.equal(weights, own.state_dict()[name]) for name, weights in trained.items())
+    assert trained["embeddings.word_embeddings.weight"].shape == (42_000, 384)

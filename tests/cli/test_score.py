@@ -307,7 +307,7 @@ def test_names_of_files_are_not_taken_for_settings(score: Score) -> None:
         ("xmoverscore:mini:lm_weight=much", "'lm_weight=much' cannot be used; a number is needed"),
         ("sentsim:mini:normalize_vectors=perhaps", "true or false is needed"),
         ("xmoverscore:mini:lm=1_0", "model '1_0' was not found"),
-        ("bertr:mini:encoder=2024", "model '2024' was not found"),
+        ("bertr:mini:encoder=2024,against=source", "model '2024' was not found"),
     ],
 )
 def test_values_in_a_metric_have_the_type_of_the_option(

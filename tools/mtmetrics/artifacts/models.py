@@ -2,7 +2,7 @@
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,6 @@ _WEIGHTS = ["*.safetensors", "*.safetensors.index.json", "?_*/*.safetensors"]
 # Tokenizers of single languages, see `TokenEncoder`.
 _LANGUAGES = "languages/*/tokenizer*.json"
 MODEL_FILES = ["config.json", "generation_config.json", *_WEIGHTS, *_TOKENIZER, *_PIPELINE, _LANGUAGES]
-# Files of weights with tensors that are cut into parts, each under the name of the whole, this mark and its number; not
-# named as `transformers` expects them, which would take what it does not find as untrained.
-_CUT = "cut-*.safetensors"
-_PART = "@"
-_HEADER_BYTES = 2**16  # more than the names and shapes in a file take
 
 
 def model_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
@@ -80,46 +75,7 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
     options: dict[str, Any] = {"local_files_only": True, "dtype": dtype, "use_safetensors": True}
     with loading(folder, auto_class):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        if not any(folder.glob(_CUT)):
-            return tokenizer, getattr(transformers, auto_class).from_pretrained(folder, **options)
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-        architecture = getattr(transformers, config.architectures[0])
-        return tokenizer, architecture.from_pretrained(None, config=config, state_dict=_whole(folder), dtype=dtype)
-
-
-def save_cut(state: Mapping[str, "torch.Tensor"], folder: Path, most: int) -> None:
-    """Writes the weights of a model in files of at most `most` bytes, tensors that are larger in parts; `pretrained`
-    reads them."""
-    from huggingface_hub import save_torch_state_dict
-
-    parts: dict[str, torch.Tensor] = {}
-    room = most - _HEADER_BYTES
-    for name, tensor in state.items():
-        rows = len(tensor) if tensor.nbytes <= room else room // tensor[0].nbytes
-        pieces = tensor.split(rows) if tensor.nbytes > room else [tensor]
-        parts |= {
-            f"{name}{_PART}{number}" if len(pieces) > 1 else name: part.clone() for number, part in enumerate(pieces)
-        }
-    pattern = _CUT.replace("-*", "{suffix}")
-    save_torch_state_dict(parts, folder, filename_pattern=pattern, max_shard_size=room)
-    (folder / f"{pattern.format(suffix='')}.index.json").unlink(missing_ok=True)
-
-
-def _whole(folder: Path) -> dict[str, "torch.Tensor"]:
-    import torch
-    from safetensors.torch import load_file
-
-    found: dict[str, list[tuple[int, torch.Tensor]]] = {}
-    for path in folder.glob(_CUT):
-        for name, tensor in load_file(path).items():
-            whole, _, number = name.partition(_PART)
-            found.setdefault(whole, []).append((int(number or 0), tensor))
-    return {
-        name: parts[0][1]
-        if len(parts) == 1
-        else torch.cat([part for _, part in sorted(parts, key=lambda part: part[0])])
-        for name, parts in found.items()
-    }
+        return tokenizer, getattr(transformers, auto_class).from_pretrained(folder, **options)
 
 
 def own_tokenizers(folder: Path) -> dict[str, Any]:

@@ -83,7 +83,8 @@ def read_distillation(
     Args:
         parallel: as for `read_pairs`, like `exclude` and `caps`.
         judged: segments with human judgements, on which every evaluation measures the correlation of the similarity of
-            source and translation; those whose judgement is null do not count. Pairs that share a text with them are left out.
+            source and translation; those whose judgement is null do not count. Pairs that share a text with them are
+            left out.
         config: of the steps, and of what is held back.
         run: with the seed, and the processes that share a step.
     """

@@ -26,7 +26,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from mtmetrics.artifacts.models import model_fingerprint, model_label, save_cut
+from mtmetrics.artifacts.models import model_fingerprint, model_label
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic
@@ -36,7 +36,6 @@ from mtmetrics.training.corpus import short_name
 log = logging.getLogger(__name__)
 _PACKAGES = ["mtmetrics", "torch", "transformers", "sentence-transformers", "tokenizers"]
 _PACKAGES += ["safetensors", "accelerate", "numpy", "scipy"]
-_LARGEST_FILE = 16 * 2**20
 _MAY_BE_ZERO = {"warmup_steps", "decay_steps", "held_back_per_mille", "english_pieces"}
 
 
@@ -368,8 +367,8 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 
 
 def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Saves a `transformers` model as float16 safetensors, in files of at most 16 MiB, and its tokenizer; an
-    MTMetricsError says if the weights are not finite."""
+    """Saves a `transformers` model as float16 safetensors, and its tokenizer; an MTMetricsError says if the weights are
+    not finite."""
     import torch
 
     from mtmetrics.training import vocabulary
@@ -381,11 +380,7 @@ def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
         raise MTMetricsError(f"{found}; begin again with --restart and lower the learning rates")
     half.config.dtype = torch.float16
     half.config._name_or_path = ""
-    if any(values.nbytes > _LARGEST_FILE for values in half.state_dict().values()):
-        half.config.save_pretrained(folder)
-        save_cut(half.state_dict(), folder, _LARGEST_FILE)
-    else:
-        half.save_pretrained(folder, max_shard_size=_LARGEST_FILE)
+    half.save_pretrained(folder)
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
     vocabulary.save_tokenizer(tokenizer, folder)
