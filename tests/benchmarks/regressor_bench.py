@@ -2,7 +2,7 @@
 [--json OUT]``.
 
 The encoder alone encodes both columns of the judged segments up to its last layer, as an untrained metric does; the
-metric encodes them mixed for its networks and its features, and scores them. Neither caches anything. Seconds are those
+metric encodes them as its networks read them, and scores them. Neither caches anything. Seconds are those
 of the processor, summed over threads, so that other work on the machine matters little. Exit code 0 whatever the
 numbers say.
 """
@@ -29,13 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     data = read_judged_segments(args.data)
     scorer = load_scorer(args.metric, preset=args.preset, pool=ModelPool(device="cpu"))
     others = getattr(data, scorer.compares)
-    keywords = {"max_pieces": scorer.network.max_pieces, "device": "cpu", "cache_bytes": 0}
-    plain = TokenEncoder(scorer.network.encoder, **keywords)
-    scorer.encoder = mixed = TokenEncoder(scorer.network.encoder, mix=scorer.network.mixes(), **keywords)
+    keywords = scorer.network.reads() | {"device": "cpu", "cache_bytes": 0}
+    plain = TokenEncoder(scorer.network.encoder, **keywords | {"mix": None, "layer": None})
+    scorer.encoder = read = TokenEncoder(scorer.network.encoder, **keywords)
     texts = [*others, *data.predictions]
     contenders = {
         "encoder, last layer": lambda: plain.encode(texts),
-        "encoder, mixed": lambda: mixed.encode(texts),
+        "encoder, as it is read": lambda: read.encode(texts),
         "metric": lambda: scorer.score(others, data.predictions),
     }
     seconds = alternating(contenders, args.repeats, clock=time.process_time)

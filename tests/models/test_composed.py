@@ -27,7 +27,7 @@ def network(tiny_encoder: Path) -> Regressor:
 
 
 def scorer(network: Regressor, tiny_encoder: Path, against: str) -> ESIM:
-    encoder = TokenEncoder(tiny_encoder, mix=network.mixes())
+    encoder = TokenEncoder(tiny_encoder, **network.reads())
     return ESIM(encoder, network, against=against)
 
 
@@ -85,4 +85,4 @@ def test_reading_gives_what_was_saved(network: Regressor, tmp_path: Path) -> Non
     network.save_pretrained(tmp_path)
     read = Regressor.read(tmp_path)
     assert read.composition == SIZES
-    assert read.mixes().tolist() == [[0.0, 1.0, 0.0]]
+    assert read.reads() == {"max_pieces": 100, "layer": 2}

@@ -389,11 +389,14 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
     def mixes(self) -> np.ndarray:
         """(C, depth) weights of the encoder's layers: a row per network, and one for each layer that features are
         computed from."""
-        if self.composition:
-            return np.eye(self.depth)[[self.composition.layer - 1] * len(self.members)]
         with torch.no_grad():
             rows = [member.mix.weights().cpu().numpy().astype(np.float64) for member in self.members]
         return np.stack([*rows, *(np.eye(self.depth)[layer - 1] for layer in self.feature_layers)])
+
+    def reads(self) -> dict[str, Any]:
+        """How a `TokenEncoder` is opened for it: cut where it was in training, at the layer or with the mixes."""
+        vectors = {"layer": self.composition.layer} if self.composition else {"mix": self.mixes()}
+        return {"max_pieces": self.max_pieces, **vectors}
 
     def forward(
         self,

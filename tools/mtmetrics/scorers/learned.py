@@ -72,7 +72,7 @@ class LearnedScore(Scorer):
     judgement of the training data, which the checkpoint records.
 
     Args:
-        encoder: opened with the mixes of the network (`Regressor.mixes`) and its `max_pieces`.
+        encoder: opened as the network reads it (`Regressor.reads`).
         network: a trained regressor; it says whether translations are compared with references or with sources.
         against: which of the two, where it can do either.
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
@@ -165,7 +165,7 @@ class LearnedScore(Scorer):
                 f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor"
             )
         try:
-            model = pool.encoder(encoder or network.encoder, mix=network.mixes(), max_pieces=network.max_pieces)
+            model = pool.encoder(encoder or network.encoder, **network.reads())
         except ArtifactError as error:
             hint = "" if encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
             raise ArtifactError(f"regressor {name}: {error}{hint}") from error

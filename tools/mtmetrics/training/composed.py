@@ -71,7 +71,8 @@ def train_composed(
     store = LayerStore(
         Path(vectors) if vectors else run.work / "vectors",
         reader,
-        list(dict.fromkeys(itertools.chain.from_iterable(texts))),
+        # In one order, so that runs on the same texts share the file, whatever they train on and hold back.
+        sorted(set(itertools.chain.from_iterable(texts)), key=lambda text: (text[0], text[1] or "")),
         special=True,
     )
     network = _network(encoder, reader, config, floor=max(config.lowest, min(pair.human for pair in train)))
