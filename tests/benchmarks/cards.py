@@ -26,7 +26,7 @@ from mtmetrics.judgements.judged import read_judged_segments
 from mtmetrics.layout import bundled_artifacts, metric_scripts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import SCORE, MetricSpec, score_together
-from mtmetrics.reports.styles import Marked, markdown, rounded
+from mtmetrics.reports.styles import Marked, correlation_text, markdown
 from mtmetrics.statistics.correlation import Correlation, pearson
 
 TABLES, RESULTS = "tables.toml", "results.json"
@@ -77,7 +77,7 @@ class MeasuredCell:
             raise ArtifactError(f"{self.metric}: no part {self.part!r}; there are: {', '.join(lacking)}")
         values = [np.nan if parts[self.part] is None else parts[self.part] for parts in found]
         value = float(np.mean(values)) * (-1 if self.turned else 1)
-        return rounded(Correlation(value, "undefined for a file" if np.isnan(value) else None))
+        return correlation_text(Correlation(value, "undefined for a file" if np.isnan(value) else None))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ class CardTable:
         def text(cell: MeasuredCell | float | None) -> str:
             if isinstance(cell, MeasuredCell):
                 return cell.text(stored)
-            return "" if cell is None else rounded(Correlation(cell))
+            return "" if cell is None else correlation_text(Correlation(cell))
 
         rows = [(bold, [title, *map(text, cells)]) for title, bold, cells in self.rows]
         marked = [[Marked(shown, bold=bold and shown != "") for shown in row] for bold, row in rows]

@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from mtmetrics.cli import options
 from mtmetrics.cli.output import FORMATS
-from mtmetrics.models.runner import tell
+from mtmetrics.models.runner import report_progress
 from mtmetrics.scorers.base import CHUNK_LINES, ChunkScores, MetricResult, Scorer
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.statistics.significance import bootstrap_interval
@@ -263,8 +263,8 @@ def test_progress_is_finer_than_a_chunk_and_stays_at_the_end(monkeypatch: pytest
     with options.scoring(100):
         for _ in range(2):
             for _ in range(5):
-                tell("texts", 20)
-            tell("segments", 45)
+                report_progress("texts", 20)
+            report_progress("segments", 45)
     assert shown == sorted(shown)
     assert len(set(shown)) > 8
     assert shown[-1] == 100

@@ -15,7 +15,7 @@ import mtmetrics.scorers.base
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.layout import COMPARE, metric_names, metric_scripts
 from mtmetrics.page.metric_demo import DemoBackend, metric_app
-from mtmetrics.page.offers import Offer, offers
+from mtmetrics.page.offers import MetricChoice, offers
 from mtmetrics.page.theme import MAX_FILE, serve
 from mtmetrics.reports.metric_runs import MetricSpec
 
@@ -73,7 +73,7 @@ def client(tmp_path_factory, tiny_preset):
 @pytest.fixture(scope="module")
 def scored(tiny_preset):
     rows = [list(row) for row in zip(SOURCES, PREDICTIONS, strict=True)]
-    offer = Offer(MetricSpec("xmoverscore", str(tiny_preset)), "", "", "sources", "", "", True, ())
+    offer = MetricChoice(MetricSpec("xmoverscore", str(tiny_preset)), "", "", "sources", "", "", True, ())
     return DemoBackend().score(rows, "de-en", offer)
 
 

@@ -6,7 +6,7 @@ import pytest
 import mtmetrics.page.metric_demo as demo
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.page.metric_demo import DemoBackend, rows_of_file, rows_of_text
-from mtmetrics.page.offers import Offer
+from mtmetrics.page.offers import MetricChoice
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.statistics.significance import bootstrap_interval
@@ -16,8 +16,8 @@ ROWS = [["Das Haus ist klein.", "the house is small."], ["ich sehe die Katze", "
 
 
 @pytest.fixture
-def offer(tiny_preset) -> Offer:
-    return Offer(MetricSpec("xmoverscore", str(tiny_preset)), "", "", "sources", "", "", True, ())
+def offer(tiny_preset) -> MetricChoice:
+    return MetricChoice(MetricSpec("xmoverscore", str(tiny_preset)), "", "", "sources", "", "", True, ())
 
 
 @pytest.fixture

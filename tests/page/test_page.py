@@ -9,11 +9,11 @@ import pytest
 import mtmetrics.page.texts as texts_module
 from mtmetrics.errors import InputError
 from mtmetrics.page import views
-from mtmetrics.page.comparing import Bench, Compared, Progress
+from mtmetrics.page.comparing import Compared, Comparer, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import coloured, heatmap
-from mtmetrics.page.offers import Offer, chosen, offers
-from mtmetrics.page.texts import Given, Texts, example, read
+from mtmetrics.page.offers import MetricChoice, chosen, offers
+from mtmetrics.page.texts import TextInput, Texts, example, read
 from mtmetrics.reports.comparison import compare_systems
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.registry import load_scorer
@@ -24,8 +24,8 @@ CHRF = next(offer for offer in offers() if offer.key == "chrf")
 BLEU = next(offer for offer in offers() if offer.key == "sentbleu")
 
 
-def run(texts: Texts, *wanted: Offer) -> tuple[list[Progress], Compared]:
-    *progress, compared = Bench().compare(texts, wanted)
+def run(texts: Texts, *wanted: MetricChoice) -> tuple[list[Progress], Compared]:
+    *progress, compared = Comparer().compare(texts, wanted)
     return progress, compared
 
 
@@ -67,8 +67,8 @@ def test_texts_are_read(tmp_path):
     path.write_text("one\n\nthree\n")
     given = read(
         "de-en",
-        {"sources": Given("source", text="eins\r\n\r\ndrei\n\n"), "references": Given("reference")},
-        [Given("a", str(path)), Given("b"), Given("c", text="1\n2\n3")],
+        {"sources": TextInput("source", text="eins\r\n\r\ndrei\n\n"), "references": TextInput("reference")},
+        [TextInput("a", str(path)), TextInput("b"), TextInput("c", text="1\n2\n3")],
     )
     assert given == ("de-en", {"sources": ["eins", "", "drei"]}, {"a": ["one", "", "three"], "c": ["1", "2", "3"]})
     assert given.segments == 3
@@ -88,19 +88,23 @@ def test_texts_are_read(tmp_path):
 def test_texts_that_cannot_be_used(lang_pair, source, systems, message, monkeypatch):
     monkeypatch.setattr(texts_module, "MAX_CHARACTERS", 5)
     with pytest.raises(InputError, match=message):
-        read(lang_pair, {"sources": Given("source", text=source)}, [Given("system", text=text) for text in systems])
+        read(
+            lang_pair,
+            {"sources": TextInput("source", text=source)},
+            [TextInput("system", text=text) for text in systems],
+        )
 
 
 def test_files_that_cannot_be_used(tmp_path, monkeypatch):
     path = tmp_path / "out.en"
-    others = {"sources": Given("source", text="a\nb\nc")}
+    others = {"sources": TextInput("source", text="a\nb\nc")}
     path.write_bytes(b"a\nb\n\xff\n")
     with pytest.raises(InputError, match=r"^out\.en, line 3: byte 1 \(0xff\) is not valid UTF-8"):
-        read("de-en", others, [Given("out", str(path))])
+        read("de-en", others, [TextInput("out", str(path))])
     monkeypatch.setattr(texts_module, "MAX_SEGMENTS", 2)
     path.write_text("a\nb\nc\n")
     with pytest.raises(InputError, match=r"out: more than 2 segments.*mtmetrics compare"):
-        read("de-en", others, [Given("out", str(path))])
+        read("de-en", others, [TextInput("out", str(path))])
 
 
 def test_the_numbers_are_those_of_the_scorer_and_of_compare(known, compared):
@@ -189,7 +193,7 @@ def test_a_single_segment_has_neither_test_nor_interval():
 
 
 def test_words_and_heatmaps_of_a_metric(tiny_preset):
-    scorer = MetricSpec("xmoverscore", str(tiny_preset)).load(Bench()._pool, "de-en")
+    scorer = MetricSpec("xmoverscore", str(tiny_preset)).load(Comparer()._pool, "de-en")
     text = "the house <b> small"
     [shown] = coloured(scorer, ["das haus ist klein"], [text])
     assert shown.replace("</mark>", "").split("<mark")[0] in "the house &lt;b&gt; small"

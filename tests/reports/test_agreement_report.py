@@ -22,7 +22,7 @@ from mtmetrics.reports.agreement_report import (
 )
 from mtmetrics.reports.metric_runs import Entry, MetricSpec, RowScores
 from mtmetrics.reports.recipes import Recipe, RecipeRow
-from mtmetrics.reports.styles import STYLES, Marked, latex_text, rounded, terminal
+from mtmetrics.reports.styles import STYLES, Marked, correlation_text, latex_text, terminal
 from mtmetrics.scorers.base import MetricResult
 from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import CorrelationInterval
@@ -266,8 +266,8 @@ def test_styles() -> None:
     assert [*csv.reader(shown["csv"])] == [["metric", "de-en"], ["a|b_c, d", "0.500"], ["e f", "0.499"]]
     assert shown["tsv"][2] == "e f\t0.499"
     for value, text in ((0.12345, "0.123"), (-0.0001, "0.000")):
-        assert rounded(Correlation(value)) == text
-    assert rounded(Correlation(float("nan"), "constant")) == "nan"
+        assert correlation_text(Correlation(value)) == text
+    assert correlation_text(Correlation(float("nan"), "constant")) == "nan"
 
 
 WIDE = [

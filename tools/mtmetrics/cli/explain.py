@@ -244,12 +244,13 @@ def _document(found: Explained, other: str) -> dict[str, Any]:
 
 def _text(found: Explained, other: str) -> str:
     """For a terminal: both texts, the words at fault marked, what they were matched with, and the worst of them."""
-    from mtmetrics.reports.heatmap import segment_title, two_decimals
+    from mtmetrics.reports.heatmap import segment_title
+    from mtmetrics.reports.styles import decimals
 
     lines = [segment_title(found.segment.number, found.score, found.parts)]
     indent = " " * 15
     matches = ", ".join(
-        f"{word} ← {f'{partner} {two_decimals(value)}' if partner else '–'}"
+        f"{word} ← {f'{partner} {decimals(value, 2)}' if partner else '–'}"
         for word, partner, value in found.alignment.without_special_tokens().partners()
     )
     named = (other, found.segment.other), ("translation", _marked(found)), (found.alignment.cells, matches)

@@ -143,8 +143,9 @@ def _table(style: str, names: Sequence[str], summaries: "Summaries", *, full: bo
 
 
 def _number(value: float, full: bool) -> str:
-    # Adding 0.0 turns -0.0000 into 0.0000.
-    return repr(value) if full else f"{round(value, 4) + 0.0:.4f}"
+    from mtmetrics.reports.styles import decimals
+
+    return repr(value) if full else decimals(value, 4)
 
 
 class _Lowest:

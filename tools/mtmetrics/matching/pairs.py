@@ -21,7 +21,7 @@ _CELLS_PER_TASK = 2**17
 Result = TypeVar("Result")
 
 
-class Later(Generic[Result]):
+class Pending(Generic[Result]):
     """What worker processes may still be computing; a call waits for it. `ready` says whether it is there already."""
 
     def __init__(self, finish: Callable[[], Result], *, ready: bool) -> None:
@@ -74,7 +74,7 @@ def solved_pairs(
     second: PackedTokens,
     wanted: np.ndarray,
     workers: int,
-) -> Later[np.ndarray]:
+) -> Pending[np.ndarray]:
     """The (N,) numbers that `solve` gives for N pairs of texts, in worker processes where these pay; NaN where the (N,)
     mask does not want one.
 
@@ -101,14 +101,14 @@ def solved_pairs(
         with _linear_algebra().limit(limits=1, user_api="blas"):
             for task in tasks:
                 keep(task, solve(arrays, task))
-        return Later(lambda: values, ready=True)
+        return Pending(lambda: values, ready=True)
 
     def finish() -> np.ndarray:
         for task, found in rest():
             keep(task, found)
         return values
 
-    return Later(finish, ready=False)
+    return Pending(finish, ready=False)
 
 
 def _places(first: PackedTokens, second: PackedTokens, wanted: np.ndarray) -> list[tuple[int, ...]]:

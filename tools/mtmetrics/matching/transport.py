@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.matching.pairs import Later, both_filled, masses, solved_pairs
+from mtmetrics.matching.pairs import Pending, both_filled, masses, solved_pairs
 from mtmetrics.models.packed import PackedTokens
 
 Distance = Literal["sqeuclidean", "euclidean", "cosine"]
@@ -111,7 +111,7 @@ def begun_distances(
     distance: Distance | Callable[[np.ndarray, np.ndarray], np.ndarray],
     transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]],
     workers: int,
-) -> Later[np.ndarray]:
+) -> Pending[np.ndarray]:
     """As `word_mover_distances`, but worker processes may still be computing the distances."""
     weighted = both_filled(sources, targets, lambda side: side.weights)
     return solved_pairs(functools.partial(_values, distance, transport), sources, targets, weighted, workers)

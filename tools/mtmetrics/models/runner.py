@@ -47,7 +47,7 @@ def listening(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def tell(what: Literal["texts", "segments"], count: int) -> None:
+def report_progress(what: Literal["texts", "segments"], count: int) -> None:
     """Tells every listener that so much more is done."""
     for listener in _listeners:
         listener(what, count)
@@ -336,7 +336,7 @@ class BatchRunner:
                         raise
                 else:
                     computed += width * len(numbers)
-                    tell("texts", len(numbers))
+                    report_progress("texts", len(numbers))
                     continue
                 # Not inside `except`: there the traceback would still hold the tensors that filled the memory.
                 self._shrink(device, numbers, width)

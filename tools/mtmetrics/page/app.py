@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.page import views
-from mtmetrics.page.comparing import Bench, Compared, Progress
+from mtmetrics.page.comparing import Compared, Comparer, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import coloured, heatmap
 from mtmetrics.page.offers import chosen, offers
-from mtmetrics.page.texts import Given, Texts, example, read
+from mtmetrics.page.texts import TextInput, Texts, example, read
 from mtmetrics.scorers.registry import Column
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class _Page:
         import gradio
 
         self.gr = gradio
-        self.bench = Bench()
+        self.bench = Comparer()
         # Files that were shown lately; gradio makes a copy when it shows them.
         self.folders: collections.deque[tempfile.TemporaryDirectory[str]] = collections.deque(maxlen=4)
         # One model, one request at a time.
@@ -305,23 +305,23 @@ def build_page() -> "gradio.Blocks":
     return _Page().build()
 
 
-def _others(inputs: Sequence[Any]) -> dict[Column, Given]:
-    found: dict[Column, Given] = {}
+def _others(inputs: Sequence[Any]) -> dict[Column, TextInput]:
+    found: dict[Column, TextInput] = {}
     columns: tuple[Column, Column] = ("sources", "references")
     for column, path, text in zip(columns, inputs[2:4], inputs[5:7], strict=True):
         name = column.removesuffix("s")
         if path is not None and (text or "").strip():
             raise InputError(f"{name}: uploaded and pasted; remove one of the two")
-        found[column] = Given(Path(path).name if path else name, path, text or "")
+        found[column] = TextInput(Path(path).name if path else name, path, text or "")
     return found
 
 
-def _systems(inputs: Sequence[Any]) -> list[Given]:
+def _systems(inputs: Sequence[Any]) -> list[TextInput]:
     paths = [Path(path) for path in inputs[4] or []]
     stems = [path.stem for path in paths]
-    found = [Given(path.stem if stems.count(path.stem) == 1 else path.name, str(path)) for path in paths]
+    found = [TextInput(path.stem if stems.count(path.stem) == 1 else path.name, str(path)) for path in paths]
     pasted = zip(inputs[7::2], inputs[8::2], strict=True)
-    return found + [Given((name or "").strip() or "system", None, text or "") for name, text in pasted]
+    return found + [TextInput((name or "").strip() or "system", None, text or "") for name, text in pasted]
 
 
 def _read(inputs: Sequence[Any]) -> Texts:

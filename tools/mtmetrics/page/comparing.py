@@ -12,7 +12,7 @@ import numpy as np
 
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.page.offers import Offer
+from mtmetrics.page.offers import MetricChoice
 from mtmetrics.page.texts import Texts, example
 from mtmetrics.reports.comparison import SystemComparison, SystemScore, compare_systems
 from mtmetrics.scorers.base import MetricResult, Scorer, joined
@@ -44,7 +44,7 @@ class Anchors(NamedTuple):
 class ScoredMetric:
     """What one metric says: results by system, their comparison, and the anchors, where it can score the example."""
 
-    offer: Offer
+    offer: MetricChoice
     scorer: Scorer
     results: Mapping[str, MetricResult]
     comparison: SystemComparison
@@ -93,7 +93,7 @@ class Compared:
         return found
 
 
-class Bench:
+class Comparer:
     """Loads the scorers that are asked for, and keeps them; asks no network."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Bench:
         self._scorer = functools.lru_cache(maxsize=64)(self._load)
         self._anchors = functools.lru_cache(maxsize=64)(self._of_example)
 
-    def compare(self, texts: Texts, offers: Sequence[Offer]) -> Iterator[Progress | Compared]:
+    def compare(self, texts: Texts, offers: Sequence[MetricChoice]) -> Iterator[Progress | Compared]:
         """Yields how far it has come, and last what was found.
 
         Raises:
@@ -125,10 +125,12 @@ class Bench:
         yield Progress("testing the differences", total, total, None)
         yield Compared(texts, [self._judged(*it, texts) for it in zip(offers, scorers, collected, strict=True)])
 
-    def _load(self, offer: Offer, lang_pair: str) -> Scorer:
+    def _load(self, offer: MetricChoice, lang_pair: str) -> Scorer:
         return offer.spec.load_for([offer.column], self._pool, lang_pair)
 
-    def _judged(self, offer: Offer, scorer: Scorer, chunks: list[list[MetricResult]], texts: Texts) -> ScoredMetric:
+    def _judged(
+        self, offer: MetricChoice, scorer: Scorer, chunks: list[list[MetricResult]], texts: Texts
+    ) -> ScoredMetric:
         results = dict(zip(texts.systems, (joined(system) for system in zip(*chunks, strict=True)), strict=True))
         scores = {name: result.segments for name, result in results.items()}
         anchors = None
@@ -136,7 +138,7 @@ class Bench:
             anchors = self._anchors(offer)
         return ScoredMetric(offer, scorer, results, _compared(scores), anchors)
 
-    def _of_example(self, offer: Offer) -> Anchors:
+    def _of_example(self, offer: MetricChoice) -> Anchors:
         known = example()
         scorer = self._scorer(offer, known.lang_pair)
         others, human = known.sources, known.references
@@ -159,7 +161,7 @@ def _compared(scores: Mapping[str, np.ndarray]) -> SystemComparison:
     return SystemComparison(systems, np.ones((len(order),) * 2), count, "permutation", "none", _RESAMPLES, SEED)
 
 
-def _chunks(texts: Texts, offer: Offer) -> Iterator[list[list[str]]]:
+def _chunks(texts: Texts, offer: MetricChoice) -> Iterator[list[list[str]]]:
     columns = [texts.others[offer.column], *texts.systems.values()]
     lines = max(8, _PAIRS_AT_ONCE // len(texts.systems))
     for first in range(0, texts.segments, lines):

@@ -15,7 +15,7 @@ from mtmetrics.io.lines import iter_table
 from mtmetrics.layout import metric_path
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.explaining import heatmap
-from mtmetrics.page.offers import Offer, about, offers
+from mtmetrics.page.offers import MetricChoice, about, offers
 from mtmetrics.page.texts import named_without_folder, pasted
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
 from mtmetrics.statistics.significance import Interval, bootstrap_interval
@@ -58,10 +58,14 @@ class DemoBackend:
 
     def __init__(self) -> None:
         self._pool = ModelPool(local_files_only=True)
-        self._scorer: Callable[[Offer, str], Scorer] = functools.lru_cache(maxsize=32)(self._load)
+        self._scorer: Callable[[MetricChoice, str], Scorer] = functools.lru_cache(maxsize=32)(self._load)
 
     def score(
-        self, rows: list[list[str]], lang_pair: str, offer: Offer, report: Callable[[int, int], Any] | None = None
+        self,
+        rows: list[list[str]],
+        lang_pair: str,
+        offer: MetricChoice,
+        report: Callable[[int, int], Any] | None = None,
     ) -> ScoredRows:
         """Scores rows; `report` is called with the number of rows that were scored, and of all."""
         scorer = self._scorer(offer, lang_pair.strip())
@@ -75,7 +79,7 @@ class DemoBackend:
         [result] = scorer.score_stream(reported())
         return ScoredRows(rows, scorer, result, bootstrap_interval(result.segments))
 
-    def _load(self, offer: Offer, lang_pair: str) -> Scorer:
+    def _load(self, offer: MetricChoice, lang_pair: str) -> Scorer:
         return offer.spec.load(self._pool, lang_pair)
 
 
@@ -120,7 +124,7 @@ def build_demo(metric: str, *, examples: Sequence[Sequence[str]]) -> "gradio.Blo
     bar = gradio.Progress()
 
     def score(
-        rows: Callable[[Offer], list[list[str]]], lang_pair: str, key: str, progress: gradio.Progress
+        rows: Callable[[MetricChoice], list[list[str]]], lang_pair: str, key: str, progress: gradio.Progress
     ) -> tuple[Any, ...]:
         def report(done: int, total: int) -> None:
             progress((done, total), desc="Scoring", unit="segments")
@@ -137,7 +141,7 @@ def build_demo(metric: str, *, examples: Sequence[Sequence[str]]) -> "gradio.Blo
         """Scores text with a segment per line."""
         texts = {"source": source, "reference": reference, "translation": translation}
 
-        def rows(offer: Offer) -> list[list[str]]:
+        def rows(offer: MetricChoice) -> list[list[str]]:
             fields = _fields(offer)
             return rows_of_text(fields, [texts[field] for field in fields])
 
@@ -225,11 +229,11 @@ def metric_app(name: str) -> "gradio.Blocks":
     return runpy.run_path(str(path))["build"]()
 
 
-def _fields(offer: Offer) -> tuple[str, str]:
+def _fields(offer: MetricChoice) -> tuple[str, str]:
     return offer.side, "translation"
 
 
-def _layout(offer: Offer) -> str:
+def _layout(offer: MetricChoice) -> str:
     first, second = _fields(offer)
     return f"Rows of {first} TAB {second} without a header, or .jsonl with these keys; at most {MAX_ROWS:,} rows"
 

@@ -15,7 +15,7 @@ _ABOUT = Path(__file__).with_name("metrics.toml")
 _COLUMNS: dict[str, Column] = {"source": "sources", "reference": "references"}
 
 
-class Offer(NamedTuple):
+class MetricChoice(NamedTuple):
     """A metric with a preset that works here, and the side that it is to compare translations with.
 
     Attributes:
@@ -72,7 +72,7 @@ def _told() -> dict[str, dict[str, Any]]:
 
 
 @functools.cache
-def offers() -> tuple[Offer, ...]:
+def offers() -> tuple[MetricChoice, ...]:
     """All that works here without a network, in the order of ``metrics.toml``."""
     found = []
     for name, told in _told().items():
@@ -91,11 +91,11 @@ def offers() -> tuple[Offer, ...]:
                 # Of a metric that may compare with either, the source is ticked alone.
                 default = told.get("default", False) and row.preset in ("", "mini") and side == row.compares_with[0]
                 facts = told["range"], told["about"], default, tuple(row.languages)
-                found.append(Offer(spec, *titles, _COLUMNS[side], *facts))
+                found.append(MetricChoice(spec, *titles, _COLUMNS[side], *facts))
     return tuple(found)
 
 
-def chosen(keys: Collection[str], columns: Collection[str], lang_pair: str) -> list[Offer]:
+def chosen(keys: Collection[str], columns: Collection[str], lang_pair: str) -> list[MetricChoice]:
     """The offers that a visitor ticked.
 
     Raises:

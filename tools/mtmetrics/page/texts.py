@@ -19,7 +19,7 @@ SYSTEMS = ("careful", "hasty", "literal")
 _EXAMPLE = Path(__file__).with_name("example.toml")
 
 
-class Given(NamedTuple):
+class TextInput(NamedTuple):
     """A column as it came: its name, and an uploaded file or a text with a segment per line."""
 
     name: str
@@ -53,7 +53,7 @@ class Example(NamedTuple):
     systems: dict[str, list[str]]
 
 
-def read(lang_pair: str, others: dict[Column, Given], systems: Sequence[Given]) -> Texts:
+def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[TextInput]) -> Texts:
     """The columns that were given.
 
     Raises:
@@ -98,7 +98,7 @@ def named_without_folder(path: str) -> Iterator[None]:
         raise InputError(str(error).replace(path, Path(path).name)) from None
 
 
-def _lines(one: Given) -> list[str]:
+def _lines(one: TextInput) -> list[str]:
     if one.path is None:
         return pasted(one.text)
     with named_without_folder(one.path):

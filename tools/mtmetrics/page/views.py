@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from mtmetrics.page.charts import colour, draw_histograms, draw_means, inline, themed
 from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
+from mtmetrics.reports.styles import decimals
 from mtmetrics.statistics.significance import ALPHA
 
 PAGE = 10
@@ -22,7 +23,7 @@ class Opened(NamedTuple):
 
 def shown(value: float) -> str:
     """Four decimals, with a real minus."""
-    return f"{round(value, 4) + 0.0:.4f}".replace("-", "\N{MINUS SIGN}")
+    return decimals(value, 4).replace("-", "\N{MINUS SIGN}")
 
 
 def escaped(text: str) -> str:

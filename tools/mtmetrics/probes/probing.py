@@ -18,7 +18,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.languages import is_unspaced
 from mtmetrics.io.lines import iter_table
 from mtmetrics.reports.metric_runs import measures
-from mtmetrics.reports.styles import STYLES, three_decimals
+from mtmetrics.reports.styles import STYLES, decimals
 from mtmetrics.scorers.base import MetricResult, Scorer, chunked
 
 _PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"
@@ -204,7 +204,7 @@ def preference_table(found: Sequence[Preference], style: str = "markdown") -> st
     """The statistics as a table, three decimals."""
     rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
     for statistics in (preference.as_dict() for preference in found):
-        values = [three_decimals(statistics[name]) for name in ("preferred", "equal", "mean", "median")]
+        values = [decimals(statistics[name]) for name in ("preferred", "equal", "mean", "median")]
         rows.append([statistics["modification"], statistics["measure"], str(len(statistics["differences"])), *values])
     return STYLES[style](rows, range(2, 7))
 
@@ -307,5 +307,5 @@ def matching_table(precision: Mapping[str, Mapping[int, float]], style: str = "m
     """Measure -> N -> Precision@N as a table, three decimals."""
     cutoffs = list(next(iter(precision.values())))
     rows = [["measure", *(f"P@{cutoff}" for cutoff in cutoffs)]]
-    rows += [[name, *map(three_decimals, values.values())] for name, values in precision.items()]
+    rows += [[name, *map(decimals, values.values())] for name, values in precision.items()]
     return STYLES[style](rows, range(1, len(rows[0])))

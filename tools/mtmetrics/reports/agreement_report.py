@@ -15,10 +15,10 @@ from mtmetrics.reports.styles import (
     Marked,
     Table,
     as_json,
+    correlation_text,
+    decimals,
     latex_text,
     one_line,
-    rounded,
-    three_decimals,
 )
 from mtmetrics.scorers.base import MetricResult
 from mtmetrics.statistics.correlation import Correlation
@@ -82,8 +82,8 @@ def render_files(table: MetricTable, results: Sequence[MetricResult], about: Map
         return as_json({**about, "files": files, "mean": _numbers(means, table.measure.label)})
     rows: list[list[Cell]] = [["file", "lp", "n", *means, "signature"]]
     for (file, pair, n), found, result in zip(judged, by_file, results, strict=True):
-        rows.append([file, pair, str(n), *map(rounded, found.values()), result.signature])
-    rows.append(["mean", "", str(sum(n for *_, n in judged)), *map(rounded, means.values()), ""])
+        rows.append([file, pair, str(n), *map(correlation_text, found.values()), result.signature])
+    rows.append(["mean", "", str(sum(n for *_, n in judged)), *map(correlation_text, means.values()), ""])
     if style == "table":  # on a terminal a column of signatures would leave no room for the numbers
         signature = joined_signature([result.signature for result in results])
         return STYLES[style]([row[:-1] for row in rows], range(2, len(rows[0]))) + f"\n\n{one_line(signature)}"
@@ -140,7 +140,7 @@ def render_layers(studies: Mapping[int, MetricTable], about: Mapping[str, str], 
         ]
         return as_json({**about, "layers": rows})
     table = [["measure", "layer", *files, "mean"]]
-    table += [[name, str(layer), *map(rounded, values)] for name, layer, values in cells]
+    table += [[name, str(layer), *map(correlation_text, values)] for name, layer, values in cells]
     return STYLES[style](table, range(1, len(table[0])))
 
 
@@ -201,16 +201,16 @@ def _table(table: MetricTable, recipe: Recipe | None) -> Table:
 
     def add_published(title: str, values: Iterable[float | None]) -> None:
         if recipe is not None:
-            add(title, ("" if value is None else three_decimals(value) for value in values))
+            add(title, ("" if value is None else decimals(value) for value in values))
 
     for number, (label, pair) in enumerate(zip(table.labels, given, strict=True)):
         add(label, (_cell(row.cells[number]) if row.cells else "" for row in table.rows))
         add_published(f"{pair} published", (paper.published.get(pair) for paper in papers))
     if len(given) > 1:
-        add("average", (Marked(rounded(row.average), row.best) if row.cells else "" for row in table.rows))
+        add("average", (Marked(correlation_text(row.average), row.best) if row.cells else "" for row in table.rows))
         add_published("average published", (paper.average_over(given) for paper in papers))
     if accuracy:
-        add("accuracy", (rounded(row.accuracy) if row.accuracy else "" for row in table.rows))
+        add("accuracy", (correlation_text(row.accuracy) if row.accuracy else "" for row in table.rows))
     for pair in other:
         add_published(f"{pair} published", (paper.published.get(pair) for paper in papers))
     add_published("average of all published", (paper.average for paper in papers))
@@ -218,9 +218,9 @@ def _table(table: MetricTable, recipe: Recipe | None) -> Table:
 
 
 def _cell(cell: MetricCell) -> Cell:
-    text = rounded(cell.correlation)
+    text = correlation_text(cell.correlation)
     if cell.interval is not None and cell.interval.reason is None:
-        text += f" [{three_decimals(cell.interval.low)}, {three_decimals(cell.interval.high)}]"
+        text += f" [{decimals(cell.interval.low)}, {decimals(cell.interval.high)}]"
     return Marked(text, cell.best, cell.tied)
 
 

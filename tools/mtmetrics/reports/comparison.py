@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
-from mtmetrics.reports.styles import FOR_READERS, STYLES, as_json
+from mtmetrics.reports.styles import FOR_READERS, STYLES, as_json, decimals
 from mtmetrics.scorers.base import MetricResult
 from mtmetrics.statistics.correlation import complete
 from mtmetrics.statistics.significance import (
@@ -265,5 +265,4 @@ def _signature(systems: Mapping[str, MetricResult]) -> str:
 
 
 def _shown(value: float) -> str:
-    # Adding 0.0 turns -0.0000 into 0.0000.
-    return f"{round(value, 4) + 0.0:.4f}"
+    return decimals(value, 4)

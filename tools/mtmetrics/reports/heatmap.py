@@ -8,6 +8,7 @@ import numpy as np
 from mtmetrics.errors import require_extra
 from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.reports.figures import INK, LINE, QUIET, LabelFonts, label_fonts, shortened
+from mtmetrics.reports.styles import decimals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +50,7 @@ _STYLES: dict[Cells, _Style] = {
 def segment_title(number: int, score: float, parts: Mapping[str, float]) -> str:
     """Number, score and parts of a segment, in one line."""
     values = {"score": score, **parts}
-    return f"Segment {number}: " + ", ".join(f"{name} {round(value, 3) + 0.0:.3f}" for name, value in values.items())
+    return f"Segment {number}: " + ", ".join(f"{name} {decimals(value)}" for name, value in values.items())
 
 
 def draw_alignment(
@@ -179,20 +180,14 @@ def _write_values(axes: "Axes", alignment: Alignment, scale: "ScalarMappable", f
     for row, column in np.argwhere(sides >= _SMALLEST_SQUARE_WITH_NUMBER):
         value = alignment.values[row, column]
         dark = np.dot(scale.to_rgba(value)[:3], (0.3, 0.59, 0.11)) < 0.5
-        colour, text = "white" if dark else INK, two_decimals(value)
+        colour, text = "white" if dark else INK, decimals(value, 2)
         axes.text(column, row, text, ha="center", va="center_baseline", fontproperties=font, color=colour)
-
-
-def two_decimals(value: float) -> str:
-    """Of a cost, a cosine, or attention."""
-    # Adding 0.0 turns -0.00 into 0.00.
-    return f"{round(float(value), 2) + 0.0:.2f}"
 
 
 def _table(figure: "Figure", alignment: Alignment, fonts: LabelFonts, width: float) -> "list[Text]":
     """For each word of the translation the word that gives most of its mass, and the value, in columns."""
     lines = [
-        f"{shortened(word, 16)} ← {f'{shortened(partner, 16)} {two_decimals(value)}' if partner else '–'}"
+        f"{shortened(word, 16)} ← {f'{shortened(partner, 16)} {decimals(value, 2)}' if partner else '–'}"
         for word, partner, value in alignment.partners()
     ]
     widest = _extent(longest := _write(figure, max(lines, key=len), fonts, _SMALL, INK))[0]

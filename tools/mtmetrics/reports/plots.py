@@ -10,7 +10,7 @@ import numpy as np
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
 from mtmetrics.reports.figures import COLOURS, INK, QUIET, finished, label_fonts, new_figure, plain_axes, shortened
-from mtmetrics.reports.styles import STYLES, as_json, rounded, three_decimals
+from mtmetrics.reports.styles import STYLES, as_json, correlation_text, decimals
 from mtmetrics.statistics.correlation import COEFFICIENTS, Correlation, Numbers, complete, mean, pearson
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
             if r.reason is None:
                 ends = np.array([human.min(), human.max()])
                 axes.plot(ends, np.polyval(np.polyfit(human, scores, 1), ends), color=COLOURS[1], linewidth=1.8)
-                found = f"r = {three_decimals(r.value)}"
+                found = f"r = {decimals(r.value)}"
             lines = [shortened(metric, _LONGEST_TITLE), shortened(file, _LONGEST_TITLE), f"{found}, n = {len(scores)}"]
             plain_axes(axes, "\n".join(lines), fontsize=9)
         row[0].set_ylabel("score")
@@ -270,7 +270,7 @@ def render_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str], st
         return as_json(document | {"grid": rows})
     table = [[*whole.parts, *columns]]
     for point, row in zip(whole.points, found, strict=True):
-        table.append([*(f"{weight:.3g}" for weight in point), *map(rounded, row.values())])
+        table.append([*(f"{weight:.3g}" for weight in point), *map(correlation_text, row.values())])
     return STYLES[style](table, range(len(table[0])))
 
 
@@ -279,7 +279,7 @@ def best_weights(grid: WeightGrid) -> str:
     if grid.best is None:
         return f"no weights are best: {grid.correlations[0].reason}"
     weights = ", ".join(f"{name} {weight:.3g}" for name, weight in grid.weights(grid.best).items())
-    return f"best weights: {weights} ({rounded(grid.correlations[grid.best])})"
+    return f"best weights: {weights} ({correlation_text(grid.correlations[grid.best])})"
 
 
 def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
@@ -305,7 +305,7 @@ def _draw_line(axes: "Axes", grid: WeightGrid) -> None:
     if grid.best is not None:
         best = (grid.points[grid.best, 1], values[grid.best])
         axes.scatter(*best, s=130, facecolors="none", edgecolors=COLOURS[1], linewidths=2.0, zorder=3)
-        axes.annotate(three_decimals(best[1]), best, (0, 12), textcoords="offset points", ha="center")
+        axes.annotate(decimals(best[1]), best, (0, 12), textcoords="offset points", ha="center")
         axes.margins(y=0.18)
     _widen(axes, _LEAST_SPAN)
 

@@ -127,15 +127,15 @@ def as_json(shown: Mapping[str, Any]) -> str:
     return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def rounded(correlation: Correlation | None) -> str:
+def correlation_text(correlation: Correlation | None) -> str:
     """A correlation with three decimals, or ``nan``."""
-    return "nan" if correlation is None or correlation.reason is not None else three_decimals(correlation.value)
+    return "nan" if correlation is None or correlation.reason is not None else decimals(correlation.value)
 
 
-def three_decimals(value: float) -> str:
-    """A number with three decimals."""
+def decimals(value: float, places: int = 3) -> str:
+    """A number with so many decimals."""
     # Adding 0.0 turns -0.000 into 0.000.
-    return f"{round(value, 3) + 0.0:.3f}"
+    return f"{round(float(value), places) + 0.0:.{places}f}"
 
 
 def one_line(text: str) -> str:

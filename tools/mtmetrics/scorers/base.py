@@ -12,12 +12,12 @@ import numpy as np
 from mtmetrics.artifacts.presets import Preset, load_preset
 from mtmetrics.checks import InputReport, as_texts, check, language_pair, positive
 from mtmetrics.errors import InputError
-from mtmetrics.matching.pairs import Later, cosines
+from mtmetrics.matching.pairs import Pending, cosines
 from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word_faults
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.runner import tell
+from mtmetrics.models.runner import report_progress
 
 CHUNK_LINES = 1024
 
@@ -128,7 +128,9 @@ class Scorer(abc.ABC):
         """One line that pins the scores."""
 
     @abc.abstractmethod
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores] | Later[list[ChunkScores]]:
+    def _score_chunk(
+        self, others: list[str], systems: list[list[str]]
+    ) -> list[ChunkScores] | Pending[list[ChunkScores]]:
         """The scores of each system in one chunk of checked texts; worker processes may still be computing them while
         the next chunk is encoded."""
 
@@ -196,7 +198,7 @@ class Scorer(abc.ABC):
             if waiting:
                 yield self._results(*waiting.pop())
             waiting.append((given, others, owners, repeated, scores))
-            if not isinstance(scores, Later):
+            if not isinstance(scores, Pending):
                 yield self._results(*waiting.pop())
         for chunk in waiting:
             yield self._results(*chunk)
@@ -207,11 +209,11 @@ class Scorer(abc.ABC):
         others: list[str],
         owners: np.ndarray | None,
         systems: list[list[str]],
-        computed: list[ChunkScores] | Later[list[ChunkScores]],
+        computed: list[ChunkScores] | Pending[list[ChunkScores]],
     ) -> list[MetricResult]:
         floor, floor_parts = self._floor()
         results = []
-        for predictions, scores in zip(systems, computed() if isinstance(computed, Later) else computed, strict=True):
+        for predictions, scores in zip(systems, computed() if isinstance(computed, Pending) else computed, strict=True):
             pairs = list(zip(others, predictions, strict=True))
             scores.empty[:] |= [not other.strip() or not text.strip() for other, text in pairs]
             scores.segments[scores.empty] = floor
@@ -223,7 +225,7 @@ class Scorer(abc.ABC):
             counted = {"blank": best.empty, "truncated": best.truncated, "identical": equal}
             report = InputReport.of(len(best.segments), counted)
             results.append(MetricResult(best.segments, best.parts, best.empty, report, self.signature))
-        tell("segments", len(given) * len(systems))
+        report_progress("segments", len(given) * len(systems))
         return results
 
     def align(self, others: Sequence[str], predictions: Sequence[str]) -> list[Alignment]:

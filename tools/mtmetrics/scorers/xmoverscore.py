@@ -11,7 +11,7 @@ import numpy as np
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import choice, number, positive
 from mtmetrics.errors import InputError
-from mtmetrics.matching.pairs import Later
+from mtmetrics.matching.pairs import Pending
 from mtmetrics.matching.plan import Alignment, Cells, Units, ngram_units, word_plan
 from mtmetrics.matching.remapping import Remapping, Sides
 from mtmetrics.matching.transport import (
@@ -269,9 +269,9 @@ class XMoverScore(Scorer):
         """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
         return self._begun_mover(sources, predictions)()
 
-    def _begun_mover(self, sources: PackedTokens, predictions: PackedTokens) -> Later[np.ndarray]:
+    def _begun_mover(self, sources: PackedTokens, predictions: PackedTokens) -> Pending[np.ndarray]:
         distances = begun_distances(sources, predictions, self.distance, self._transport, self.workers)
-        return Later(lambda: self._form.similarity(distances()), ready=distances.ready)
+        return Pending(lambda: self._form.similarity(distances()), ready=distances.ready)
 
     @property
     def _transport(self) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
@@ -285,7 +285,9 @@ class XMoverScore(Scorer):
         means, lengths, cut = self.language_model.score(predictions)
         return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores] | Later[list[ChunkScores]]:
+    def _score_chunk(
+        self, others: list[str], systems: list[list[str]]
+    ) -> list[ChunkScores] | Pending[list[ChunkScores]]:
         if self.target_encoder is self.encoder:
             encoded, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)
         else:
@@ -300,13 +302,13 @@ class XMoverScore(Scorer):
             if self.similarity == "mover":
                 similarity = self._begun_mover(packed_sources, packed)
             else:
-                similarity = Later(functools.partial(text_cosines, packed_sources, packed), ready=True)
+                similarity = Pending(functools.partial(text_cosines, packed_sources, packed), ready=True)
             lm, long = self.fluency(predictions)
             compared.append((similarity, lm, cut(packed_sources, packed) | long))
-        scores = Later(lambda: [self._chunk_scores(*parts) for parts in compared], ready=False)
+        scores = Pending(lambda: [self._chunk_scores(*parts) for parts in compared], ready=False)
         return scores() if all(similarity.ready for similarity, _, _ in compared) else scores
 
-    def _chunk_scores(self, similarity: Later[np.ndarray], lm: np.ndarray, truncated: np.ndarray) -> ChunkScores:
+    def _chunk_scores(self, similarity: Pending[np.ndarray], lm: np.ndarray, truncated: np.ndarray) -> ChunkScores:
         values = similarity()
         parts = {self.similarity: values, "lm": lm}
         return ChunkScores(self._combine(values, lm), parts, truncated, np.isnan(values))

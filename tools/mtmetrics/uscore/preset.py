@@ -23,7 +23,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import pick_devices
 from mtmetrics.models.translator import require_mbart
 from mtmetrics.training.run import versions
-from mtmetrics.uscore.stages import MODEL, SMALL, VECTOR_BYTES, Finished, Job, Start, known_by
+from mtmetrics.uscore.stages import MODEL, SMALL, VECTOR_BYTES, Finished, Production, Start, known_by
 
 _MADE = ("sentences", "translation")
 _PRESET, _CARD, _CARD_SUM = "preset.toml", "README.md", "README.sha256"
@@ -117,7 +117,7 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
             _parameters(Path(folder))
 
 
-def check_room(job: Job, *texts: str | Path) -> None:
+def check_room(job: Production, *texts: str | Path) -> None:
     """Says how much memory and disk a production takes, and refuses one that this machine has no room for.
 
     The estimate is of what grows: words' and sentences' vectors, models in training, their checkpoints.
@@ -151,7 +151,7 @@ def check_room(job: Job, *texts: str | Path) -> None:
     _compare(f"disk in {work}", max(disk) + kept, shutil.disk_usage(work).free + there)
 
 
-def _words(job: Job, file: str | Path, most: int) -> tuple[int, float]:
+def _words(job: Production, file: str | Path, most: int) -> tuple[int, float]:
     """Number of sentences, `most` at most, and how many words one has in the mean of the first."""
     lines = (line for line in iter_lines(file) if line.strip())
     sample = list(itertools.islice(lines, _SAMPLE))
@@ -195,7 +195,7 @@ def _width(folder: Path) -> int:
     return model_size(inner)[0]
 
 
-def assembled(job: Job, maps: Finished, kind: str, *trained: Finished | None) -> Finished:
+def assembled(job: Production, maps: Finished, kind: str, *trained: Finished | None) -> Finished:
     """The stage that holds all of the preset but its card, from those that fitted maps and trained both models."""
     models = {name: stage for name, stage in zip(_MADE, trained, strict=True) if stage is not None}
 
@@ -256,7 +256,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _tables(job: Job, folder: Path, kind: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _tables(job: Production, folder: Path, kind: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
     tables: dict[str, dict[str, Any]] = {
         "encoder": _own(folder, "encoder", job.start.encoder),
         "maps": {"artifact": "maps", "kind": kind},
@@ -285,7 +285,7 @@ def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     return {**table, "model": name}
 
 
-def _record(job: Job, tables: Mapping[str, Any]) -> dict[str, Any]:
+def _record(job: Production, tables: Mapping[str, Any]) -> dict[str, Any]:
     made = {"kind": "preset", "metric": "uscore", "lang_pair": job.lang_pair, "preset": tables, "text": job.files}
     made |= {"start": job.start.record, "seed": job.seed, "config": dataclasses.asdict(job.config)}
     return made | {"counts": job.stages.counts(), "versions": versions()}

@@ -31,7 +31,7 @@ from mtmetrics.training.translation import train_denoising, train_translation
 from mtmetrics.uscore import UScoreConfig
 from mtmetrics.uscore.preset import assembled, check_models, check_room, install, read_start
 from mtmetrics.uscore.production_report import agreement, described, precision
-from mtmetrics.uscore.stages import MODEL, SENTENCES, SMALL, Finished, Job, Stages, known_by
+from mtmetrics.uscore.stages import MODEL, SENTENCES, SMALL, Finished, Production, Stages, known_by
 
 WORK, LOG = "work", "log.jsonl"
 log = logging.getLogger("mtmetrics")
@@ -112,7 +112,7 @@ def produce_uscore(
     make_folder(out)
     with contextlib.closing(Stages(out / WORK, out / LOG)) as stages:
         names = tuple(Path(path).name for path in files)
-        job = Job(stages, lang_pair, start, config, seed, pool, names, threads, progress)
+        job = Production(stages, lang_pair, start, config, seed, pool, names, threads, progress)
         check_room(job, material.source_text, material.target_text)
         parallel = _parallel_pairs(job, material.parallel) if material.parallel else None
         job.texts = _prepared(job, material, held_back, identify)
@@ -144,7 +144,7 @@ def _pairs(path: str | Path) -> list[tuple[str, str]]:
     return [(row.source, row.target) for row in read_pairs([path])[0]]
 
 
-def _parallel_pairs(job: Job, path: str | Path) -> Finished:
+def _parallel_pairs(job: Production, path: str | Path) -> Finished:
     def keep(folder: Path) -> dict[str, int]:
         pairs = _pairs(path)
         write_pairs(job.pairs_file(folder), pairs, "parallel")
@@ -153,7 +153,9 @@ def _parallel_pairs(job: Job, path: str | Path) -> Finished:
     return job.stages.run("parallel-pairs", keep, settings={"lp": job.lang_pair}, files=[path])
 
 
-def _prepared(job: Job, material: Material, held_back: list[tuple[str, str]], identify: bool) -> tuple[Finished, ...]:
+def _prepared(
+    job: Production, material: Material, held_back: list[tuple[str, str]], identify: bool
+) -> tuple[Finished, ...]:
     languages = language_pair(job.lang_pair)
     if identify:
         for language in languages:
@@ -163,7 +165,7 @@ def _prepared(job: Job, material: Material, held_back: list[tuple[str, str]], id
     return tuple(_clean(job, *side, identify) for side in zip(files, languages, held, strict=True))
 
 
-def _clean(job: Job, file: str | Path, language: str, held_back: Sequence[str], identify: bool) -> Finished:
+def _clean(job: Production, file: str | Path, language: str, held_back: Sequence[str], identify: bool) -> Finished:
     def clean(folder: Path) -> dict[str, int]:
         lines = job.progress(iter_lines(file), desc=f"preparing {language}", unit=" lines")
         found = prepare(lines, language, name=str(file), identify=identify)
@@ -176,7 +178,7 @@ def _clean(job: Job, file: str | Path, language: str, held_back: Sequence[str], 
     return job.stages.run(f"prepare-{language}", clean, settings=settings, files=[file])
 
 
-def _made(job: Job, parallel: Finished | None) -> Finished:
+def _made(job: Production, parallel: Finished | None) -> Finished:
     job.maps = _word_rounds(job)
     job.models = _sentence_rounds(job) if job.start.sentences else []
     maps, kind, sentences, translation = job.maps[-1], job.config.map, next(reversed(job.models), None), None
@@ -193,7 +195,7 @@ def _made(job: Job, parallel: Finished | None) -> Finished:
     return assembled(job, maps, kind, sentences, translation)
 
 
-def _word_rounds(job: Job) -> list[Finished]:
+def _word_rounds(job: Production) -> list[Finished]:
     """Pairs are mined, maps are fitted on their words, and the better metric mines again (Fig. 3 of the paper)."""
     maps: list[Finished] = []
     for turn in range(1, job.config.remap_rounds + 1):
@@ -202,7 +204,7 @@ def _word_rounds(job: Job) -> list[Finished]:
     return maps
 
 
-def _word_pairs(job: Job, name: str, maps: Sequence[Finished], sentences: str, use: str) -> Finished:
+def _word_pairs(job: Production, name: str, maps: Sequence[Finished], sentences: str, use: str) -> Finished:
     names = sentences, f"{use}_candidates", f"{use}_share"
     size, k, share = (getattr(job.config, setting) for setting in names)
 
@@ -215,7 +217,7 @@ def _word_pairs(job: Job, name: str, maps: Sequence[Finished], sentences: str, u
     return job.stages.run(name, mine, settings=settings, after=[*job.texts, *maps])
 
 
-def _fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
+def _fitted(job: Production, name: str, pairs: Finished, corpus: str) -> Finished:
     def fit(folder: Path) -> dict[str, Any]:
         sentences = list(map(tuple, iter_table(job.pairs_file(pairs.folder), ("source", "target"))))
         wrap = job.wrap("aligning")
@@ -231,7 +233,12 @@ def _fitted(job: Job, name: str, pairs: Finished, corpus: str) -> Finished:
 
 
 def _trained(
-    job: Job, name: str, after: Sequence[Finished], settings: dict[str, Any], train: Callable[..., Path], *given: Any
+    job: Production,
+    name: str,
+    after: Sequence[Finished],
+    settings: dict[str, Any],
+    train: Callable[..., Path],
+    *given: Any,
 ) -> Finished:
     """The stage that trains a model from what is given besides the run; the last of it is the configuration."""
 
@@ -243,7 +250,7 @@ def _trained(
     return job.stages.run(name, produce, settings={**settings, "seed": job.seed}, after=after)
 
 
-def _sentence_rounds(job: Job) -> list[Finished]:
+def _sentence_rounds(job: Production) -> list[Finished]:
     """Pairs are mined with one encoder, and a fresh one learns from them (Sec. 3.2 of the paper)."""
     models: list[Finished] = []
     for turn in range(1, job.config.contrastive_rounds + 1):
@@ -256,7 +263,7 @@ def _sentence_rounds(job: Job) -> list[Finished]:
     return models
 
 
-def _mine_sentences(folder: Path, *, job: Job, encoder: str) -> dict[str, Any]:
+def _mine_sentences(folder: Path, *, job: Production, encoder: str) -> dict[str, Any]:
     model, options = job.pool.sentence_encoder(encoder), {"folder": job.stages.work, "wrap": job.wrap("encoding")}
     texts = zip(job.sentences(job.config.train_sentences), language_pair(job.lang_pair), strict=True)
     sides = [encode_side(side, model, language=language, **options) for side, language in texts]
@@ -264,7 +271,7 @@ def _mine_sentences(folder: Path, *, job: Job, encoder: str) -> dict[str, Any]:
     return job.keep_pairs(folder, mine_sentences(*sides, k=k, limit=limit, wrap=job.wrap("mining")))
 
 
-def _sentence_model(job: Job, name: str, pairs: Finished, start: str) -> Finished:
+def _sentence_model(job: Production, name: str, pairs: Finished, start: str) -> Finished:
     batch, rate = job.config.contrastive_batch, job.config.contrastive_learning_rate
     config = ContrastiveConfig(pairs_per_step=batch, learning_rate=rate)
     settings = {**job.settings("contrastive_batch", "contrastive_learning_rate"), "start": known_by(start)}
@@ -272,7 +279,7 @@ def _sentence_model(job: Job, name: str, pairs: Finished, start: str) -> Finishe
     return _trained(job, name, [pairs], settings, train_contrastive, files, start, config)
 
 
-def _translation_rounds(job: Job, maps: Finished) -> Finished:
+def _translation_rounds(job: Production, maps: Finished) -> Finished:
     """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
     pairs = [_word_pairs(job, "translation-pairs", [maps], "train_sentences", "translation")]
     start = str(job.start.translation)
@@ -292,7 +299,7 @@ def _translation_rounds(job: Job, maps: Finished) -> Finished:
     return model
 
 
-def _small_translator(job: Job) -> Finished:
+def _small_translator(job: Production) -> Finished:
     """A small model from the encoder, which learns to restore sentences of both languages."""
     encoder, steps = job.start.encoder_folder, job.config.denoising_steps
     config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10)
@@ -304,7 +311,7 @@ def _small_translator(job: Job) -> Finished:
     return _trained(job, "translation-start", job.texts, settings, train_denoising, texts, encoder, config)
 
 
-def _translate(folder: Path, *, job: Job, model: Finished) -> dict[str, Any]:
+def _translate(folder: Path, *, job: Production, model: Finished) -> dict[str, Any]:
     """Keeps what the model translates; what has no translation, or equals it, is left out."""
     sources, _ = job.sentences(job.config.train_sentences)
     options = {"beams": job.config.beams} if job.config.beams else {}
@@ -315,7 +322,7 @@ def _translate(folder: Path, *, job: Job, model: Finished) -> dict[str, Any]:
     return {"sources": len(sources), "blank or copied": len(sources) - len(pairs), "kept": len(pairs)}
 
 
-def _translation_model(job: Job, name: str, pairs: Sequence[Finished], start: str) -> Finished:
+def _translation_model(job: Production, name: str, pairs: Sequence[Finished], start: str) -> Finished:
     epochs, batch, rate = (getattr(job.config, f"translation_{name}") for name in ("epochs", "batch", "learning_rate"))
     config = TranslationConfig(epochs=epochs, pairs_per_step=batch, learning_rate=rate)
     files = [job.pairs_file(stage.folder) for stage in pairs]

@@ -18,11 +18,11 @@ from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.word_level import find_closest
 from mtmetrics.reports.figures import save_figure
 from mtmetrics.reports.plots import draw_curves
-from mtmetrics.reports.styles import markdown
+from mtmetrics.reports.styles import decimals, markdown
 from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights, weighted_sum
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.statistics.correlation import pearson
-from mtmetrics.uscore.stages import Finished, Job, known_by
+from mtmetrics.uscore.stages import Finished, Production, known_by
 
 _FILE = "measured.json"
 _LEVELS = ("words", "sentences")
@@ -30,7 +30,7 @@ _MODELS = {"encoder": "words", "sentences": "sentence encoder", "translation": "
 log = logging.getLogger("mtmetrics")
 
 
-def precision(job: Job, pairs: Sequence[tuple[str, str]]) -> Finished:
+def precision(job: Production, pairs: Sequence[tuple[str, str]]) -> Finished:
     """The stage that measures P@1 of matching held-back sentences with their translations, after each round."""
 
     def measure(folder: Path) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def precision_at_1(found: Sequence[tuple[str, str]], pairs: Iterable[tuple[str, 
     return sum(pair in translations for pair in found) / len(found)
 
 
-def agreement(job: Job, final: UScore, judged: Sequence[str | Path], preset: Finished) -> Finished:
+def agreement(job: Production, final: UScore, judged: Sequence[str | Path], preset: Finished) -> Finished:
     """The stage that measures Pearson's r with human judgements, of each round and of the metric that comes of them."""
 
     def measure(folder: Path) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _until(stages: Sequence[Finished]) -> dict[str, Sequence[Finished]]:
     return {f"round {turn}" if turn else "start": stages[:turn] for turn in range(len(stages) + 1)}
 
 
-def _models(job: Job) -> dict[str, Any]:
+def _models(job: Production) -> dict[str, Any]:
     return {**job.word_settings(), "sentences": known_by(job.start.sentences)}
 
 
@@ -99,7 +99,7 @@ def _names(paths: Sequence[str | Path]) -> dict[str, str | Path]:
     return {parents[path] + stem: path for path, stem in stems.items()}
 
 
-def _columns(job: Job, final: UScore, segments: Judged) -> dict[str, np.ndarray]:
+def _columns(job: Production, final: UScore, segments: Judged) -> dict[str, np.ndarray]:
     def scores(scorer: Any) -> Any:
         return scorer.score(segments.sources, segments.predictions)
 
@@ -122,7 +122,7 @@ def _columns(job: Job, final: UScore, segments: Judged) -> dict[str, np.ndarray]
     return columns
 
 
-def described(job: Job, preset: Finished, measures: Mapping[str, Finished]) -> Finished:
+def described(job: Production, preset: Finished, measures: Mapping[str, Finished]) -> Finished:
     """The stage that writes the card, and draws what was measured."""
 
     def describe(folder: Path) -> dict[str, Any]:
@@ -260,4 +260,4 @@ def _measured(found: Mapping[str, Any]) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{round(value, 3) + 0.0:.3f}"
+    return "" if value is None else decimals(value)

@@ -192,7 +192,7 @@ def known_by(folder: str | None) -> str | None:
 
 
 @dataclasses.dataclass(eq=False)
-class Job:
+class Production:
     """What all stages of a production share: among others those that prepared the text of either side, and those that
     fitted maps and trained models of sentences, one per round."""
 
