@@ -14,7 +14,7 @@ import pytest
 import mtmetrics.scorers.base
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.layout import COMPARE, metric_names, metric_scripts
-from mtmetrics.page.metric_demo import DemoBackend, metric_app
+from mtmetrics.page.metric_demo import DemoBackend, build_demo
 from mtmetrics.page.offers import MetricChoice, offers
 from mtmetrics.page.theme import MAX_FILE, serve
 from mtmetrics.reports.metric_runs import MetricSpec
@@ -65,7 +65,7 @@ def client(tmp_path_factory, tiny_preset):
             "load_preset",
             lambda metric, preset, **options: real(metric, tiny_preset if preset == "mini" else preset, **options),
         )
-        app = serve(metric_app("xmoverscore"))
+        app = serve(build_demo("xmoverscore"))
         yield Client(app.local_url)
         app.close()
 
@@ -175,7 +175,7 @@ def test_page_loads_nothing_from_elsewhere(client):
 
 @pytest.mark.parametrize("name", metric_names())
 def test_a_demo_lists_what_works_here_and_asks_for_what_it_needs(name):
-    parts = {part["props"].get("label"): part["props"] for part in metric_app(name).config["components"]}
+    parts = {part["props"].get("label"): part["props"] for part in build_demo(name).config["components"]}
     here = [offer for offer in offers() if offer.spec.metric == name]
     assert [value for _, value in parts["Preset"]["choices"]] == [offer.key for offer in here]
     assert parts["Preset"]["value"] == here[0].key
@@ -196,7 +196,7 @@ def test_the_script_serves_its_page(name, monkeypatch):
 
     monkeypatch.setattr("mtmetrics.page.theme.serve", lambda app: served.append(app.title) or Served())
     runpy.run_path(str(metric_scripts() / name / "app.py"), run_name="__main__")
-    assert served == ["mtmetrics: compare" if name == COMPARE else metric_app(name).title, "blocked"]
+    assert served == ["mtmetrics: compare" if name == COMPARE else build_demo(name).title, "blocked"]
 
 
 def test_the_page_needs_what_all_metrics_and_the_baselines_need():

@@ -12,7 +12,7 @@ import pytest
 
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.app import build_page
-from mtmetrics.page.metric_demo import metric_app
+from mtmetrics.page.metric_demo import build_demo
 from mtmetrics.page.texts import example
 from mtmetrics.page.theme import MAX_FILE, serve
 from mtmetrics.page.views import shown
@@ -234,7 +234,7 @@ def test_a_file_that_is_too_large_is_refused(page, tmp_path):
 
 def test_the_demo_of_a_metric(served):
     """BERTR asks for a reference, or for a source where that is chosen, and draws its matches."""
-    page = served(metric_app("bertr"))
+    page = served(build_demo("bertr"))
     page.open(PHONE)
     page.type("Source", "Das Haus ist klein.")
     page.type("Translation", "The home is little.")

@@ -24,9 +24,9 @@ def run(args: argparse.Namespace) -> int:
 
         app = build_page()
     else:
-        from mtmetrics.page.metric_demo import metric_app
+        from mtmetrics.page.metric_demo import build_demo
 
-        app = metric_app(args.name)
+        app = build_demo(args.name)
     serve(app, args.port)
     print(app.local_url, flush=True)
     app.block_thread()

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import html
-import runpy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,18 @@ _HOUR = 3600
 _WIDTHS = ["80px", "90px", "400px", "400px", *["110px"] * 8]
 _NOTHING_YET = "Results appear here."
 _SIDES = ("source", "reference")
+# Source, reference, translation and language pair.
+_EXAMPLES = [
+    ["Das Haus ist klein.", "The house is small.", "The home is little.", "de-en"],
+    ["Das Haus ist klein.", "The house is small.", "The weather was very good yesterday.", "de-en"],
+    [
+        "Вчера мы ходили в кино.\nФильм был скучный.",
+        "We went to the cinema yesterday.\nThe film was boring.",
+        "Yesterday we went to the movies.\nThe film was not boring.",
+        "ru-en",
+    ],
+    ["他昨天没有去学校。", "He did not go to school yesterday.", "He did not go to school yesterday.", "zh-en"],
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,17 +112,19 @@ def rows_of_file(fields: Sequence[str], path: str | None) -> list[list[str]]:
     return rows
 
 
-def build_demo(metric: str, *, examples: Sequence[Sequence[str]]) -> "gradio.Blocks":
+def build_demo(metric: str) -> "gradio.Blocks":
     """The app of a metric; `mtmetrics.page.theme.serve` starts it. It lists the presets that work where it
     runs, and asks nothing of the network.
 
     Args:
         metric: name of the metric.
-        examples: rows of a source, a reference, a translation and the language pair, for the visitor to choose from.
 
     Raises:
-        MTMetricsError: none of its presets works here.
+        InputError: an unknown metric.
+        MTMetricsError: gradio is not installed, or none of its presets works here.
     """
+    metric_path(metric)  # refuses what is no metric with a page
+    require_extra("app", "a demo")
     import gradio
 
     backend = DemoBackend()
@@ -175,7 +188,7 @@ def build_demo(metric: str, *, examples: Sequence[Sequence[str]]) -> "gradio.Blo
         text = f"{told['about']} Higher is better; a segment's score is {told['range']}."
         gradio.HTML(f'<div class="mt-head"><h1>{told["title"]}</h1><p>{text}</p></div>')
         with gradio.Row():
-            lang_pair = gradio.Textbox(examples[0][3], label="Languages", info="two codes and a hyphen", min_width=280)
+            lang_pair = gradio.Textbox(_EXAMPLES[0][3], label="Languages", info="two codes and a hyphen", min_width=280)
             choices = [(offer.title, key) for key, offer in here.items()]
             presets = {"choices": choices, "value": first.key, "info": "those that work here"}
             chosen = gradio.Dropdown(label="Preset", min_width=280, **presets)
@@ -188,7 +201,7 @@ def build_demo(metric: str, *, examples: Sequence[Sequence[str]]) -> "gradio.Blo
                 ]
                 boxes.append(gradio.Textbox(label="Translation", **look))
             text_button = gradio.Button("Score", variant="primary")
-            gradio.Examples([list(example) for example in examples], [*boxes, lang_pair])
+            gradio.Examples(_EXAMPLES, [*boxes, lang_pair])
         with gradio.Tab("File"):
             file = gradio.File(label=_layout(first), file_types=[".tsv", ".txt", ".jsonl"])
             file_button = gradio.Button("Score", variant="primary")
@@ -215,18 +228,6 @@ def build_demo(metric: str, *, examples: Sequence[Sequence[str]]) -> "gradio.Blo
         table.select(clicked, None, number, api_visibility="private").success(api_visibility="private", **drawn)
         number.submit(api_name="heatmap", **drawn)
     return app
-
-
-def metric_app(name: str) -> "gradio.Blocks":
-    """The app that ``metrics/NAME/app.py`` builds.
-
-    Raises:
-        InputError: an unknown metric.
-        MTMetricsError: gradio is not installed, or no preset works here.
-    """
-    path = Path(metric_path(name)) / "app.py"
-    require_extra("app", "a demo")
-    return runpy.run_path(str(path))["build"]()
 
 
 def _fields(offer: MetricChoice) -> tuple[str, str]:

@@ -75,6 +75,7 @@ def train_composed(
         sorted(set(itertools.chain.from_iterable(texts)), key=lambda text: (text[0], text[1] or "")),
         special=True,
     )
+    torch.manual_seed(run.seed)
     network = _network(encoder, reader, config, floor=max(config.lowest, min(pair.human for pair in train)))
     if begin:
         network.load_state_dict(Regressor.read(Path(begin)).state_dict())

@@ -95,15 +95,19 @@ def _fill(
             stream.seek(size)
         for first in range(done, len(texts), _TEXTS_PER_SAVE):
             part = encoder.encode(*map(list, zip(*texts[first : first + _TEXTS_PER_SAVE], strict=True)))
-            owners = np.repeat(np.arange(first, first + len(part.lengths)), part.lengths)
-            vectors_file.write(part.vectors.astype(np.float16).tobytes())
-            tokens_file.write(np.stack([owners, part.words, part.token_ids], 1).astype(np.int32).tobytes())
+            # A text in two languages that the encoder reads alike is encoded once, but stands here twice.
+            lengths = part.lengths[part.index]
+            owners = np.repeat(np.arange(first, first + len(lengths)), lengths)
+            own = np.concatenate([np.arange(*part.offsets[number : number + 2]) for number in part.index])
+            vectors_file.write(part.vectors[own].astype(np.float16).tobytes())
+            columns = [owners, part.words[own], part.token_ids[own]]
+            tokens_file.write(np.stack(columns, 1).astype(np.int32).tobytes())
             for stream in (vectors_file, tokens_file):
                 stream.flush()
                 os.fsync(stream.fileno())
             rows += len(owners)
-            write_atomic(progress, json.dumps([first + len(part.lengths), rows]))
-            bar.update(len(part.lengths))
+            write_atomic(progress, json.dumps([first + len(lengths), rows]))
+            bar.update(len(lengths))
 
 
 @dataclasses.dataclass(frozen=True)

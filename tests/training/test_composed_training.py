@@ -1,0 +1,139 @@
+"""Training of an ESIM that transformer layers compose: it learns, goes on after a stop, and begins as the encoder."""
+
+import dataclasses
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers import write_jsonl
+from toys import equal_weights, interrupted, record_of
+from transformers import AutoModel
+
+from mtmetrics.cli.main import main
+from mtmetrics.errors import InputError
+from mtmetrics.models.networks import Regressor
+from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.statistics.correlation import pearson
+from mtmetrics.training.composed import PairBatches, _begin_as, _plan
+from mtmetrics.training.judged_pairs import JudgedPair, read_judged_pairs
+from mtmetrics.training.regressor import train_regressor
+from mtmetrics.training.run import Run
+from mtmetrics.training.settings import CompositionConfig
+
+WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
+STEPS = {"evaluate_every": 200, "checkpoint_every": 20, "held_back_per_mille": 200}
+TINY = CompositionConfig(
+    against="either",
+    layer=2,
+    begun_from="3+3",
+    hidden=16,
+    dropout=0.0,
+    batch=8,
+    epochs=16,
+    layer_lr=5e-3,
+    other_lr=1e-2,
+    **STEPS,
+)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eighty translations that keep some words of their source, which is their reference too."""
+    rng = random.Random(3)
+    rows = []
+    for _ in range(80):
+        source = rng.sample(WORDS, 5)
+        kept = rng.randint(0, 5)
+        translation = source[:kept] + rng.sample(["1", "2", "3", ".", "!", "stands"], 5 - kept)
+        texts = {"source": " ".join(source), "reference": " ".join(source), "translation": " ".join(translation)}
+        rows.append({"lp": "de-en", **texts, "human": kept / 5})
+    return write_jsonl(tmp_path_factory.mktemp("judged") / "kept.jsonl", rows)
+
+
+@pytest.fixture(scope="module")
+def trained(judged: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_regressor(Run(tmp_path_factory.mktemp("whole") / "esim"), [judged], str(tiny_encoder), config=TINY)
+
+
+def test_one_network_learns_to_judge_against_either(trained: Path, judged: Path, tiny_encoder: Path) -> None:
+    pairs = read_judged_pairs([judged], "either")
+    for side in ("source", "reference"):
+        chosen = [pair for pair in pairs if pair.against == side]
+        scorer = load_scorer("esim", regressor=str(trained), encoder=str(tiny_encoder), against=side, lang_pair="de-en")
+        result = scorer.score([pair.other for pair in chosen], [pair.translation for pair in chosen])
+        assert pearson(result.segments, np.array([pair.human for pair in chosen])).value > 0.7
+        assert f"against:{side}" in result.signature
+    record = record_of(trained)
+    assert record["result"]["pearson"] > 0.5
+    assert sum(record["rows"]["train"].values()) + sum(record["rows"]["validation"].values()) == 160
+    assert Regressor.read(trained).floor == 0.0
+
+
+def test_an_interrupted_run_ends_with_the_same_weights(
+    trained: Path, judged: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    with interrupted(33):
+        train_regressor(Run(tmp_path / "esim"), [judged], str(tiny_encoder), config=TINY)
+    assert (tmp_path / "esim.work" / "checkpoints" / "checkpoint-20").is_dir()
+    again = train_regressor(Run(tmp_path / "esim"), [judged], str(tiny_encoder), config=TINY)
+    assert equal_weights(trained, again)
+
+
+def test_layers_begin_as_those_of_the_encoder(tiny_encoder: Path) -> None:
+    model = AutoModel.from_pretrained(tiny_encoder, local_files_only=True).eval()
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, 0.0, "gelu", layer_norm_eps=1e-12, batch_first=True).eval()
+    _begin_as(layer, model.encoder.layer[1])
+    states = torch.randn(2, 5, 16)
+    real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    hidden = torch.zeros(2, 1, 1, 5).masked_fill(~real[:, None, None], torch.finfo(torch.float32).min)
+    theirs = model.encoder.layer[1](states, hidden)
+    theirs = theirs[0] if isinstance(theirs, tuple) else theirs
+    assert layer(states, src_key_padding_mask=~real)[real].detach() == pytest.approx(theirs[real].detach(), abs=1e-5)
+
+
+class Store:
+    """Numbers of texts, and their lengths."""
+
+    def __init__(self, pairs: list[JudgedPair]) -> None:
+        texts = dict.fromkeys((pair.other, None) for pair in pairs) | {("t", None): None}
+        self.row = {text: number for number, text in enumerate(texts)}
+        self.lengths = np.arange(3, 3 + len(texts))
+
+
+def test_rows_are_read_as_often_as_asked() -> None:
+    pairs = [JudgedPair(f"o {n}", "t", 0.0, f"data/{'ab'[n % 2]}.jsonl") for n in range(40)]
+    config = dataclasses.replace(TINY, epochs=4, batch=8)
+    steps = _plan(Store(pairs), pairs, {"a.": 0.25, "b.": 2}, config, seed=1)
+    counts = np.bincount(np.concatenate(steps), minlength=40)
+    assert counts[::2].tolist() == [1] * 20  # a quarter of them in each of four epochs, another one every time
+    assert counts[1::2].tolist() == [8] * 20
+    with pytest.raises(InputError, match="--repeat c: no file"):
+        _plan(Store(pairs), pairs, {"c": 2}, config, seed=1)
+
+
+def test_judgements_are_bounded() -> None:
+    pairs = [JudgedPair(f"o {n}", "t", value, "f") for n, value in enumerate((-9.0, 0.5, 7.0))]
+    assert PairBatches(Store(pairs), pairs, TINY)._human.tolist() == [-4.0, 0.5, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--features", "f1"], "--features: is for the other --composition"),
+        (["--seeds", "1", "2"], "a transformer composition has one network"),
+        (["--begun-from", "4"], "an encoder of the BERT architecture with the layers 4 is needed"),
+        (["--against", "both"], "against 'both'"),
+        (["--repeat", "kept=x"], "--repeat needs NAME=NUMBER"),
+    ],
+)
+def test_bad_calls_are_one_line(
+    options: list[str], message: str, judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    call = f"train regressor --composition transformer --encoder {tiny_encoder} --judged {judged} --layer 2"
+    call += f" --begun-from 3 --out {tmp_path / 'out'}"
+    assert main([*call.split(), *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
