@@ -16,7 +16,7 @@ WEIGHTS = {
     "mini-encoder": 56_000_000,
     "mini-lm-en": 8_000_000,
     "mini-mbart-de-en": 19_000_000,
-    "esim-mini-qe": 14_000_000,
+    "esim-mini": 14_000_000,
 }
 
 
