@@ -1,5 +1,5 @@
 """Measures how many pairs a second each bundled preset scores, from text to score: ``presets_bench.py --data FILE
-[--json OUT]``.
+[--metric NAME:PRESET ...] [--json OUT]``.
 
 Models are loaded before; nothing is cached from one turn to the next. Exit code 0 whatever the numbers say.
 """
@@ -37,11 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
     parser = options(__doc__, data=", de-en, with references", required=True)
     parser.add_argument("--repeats", type=int, default=2, help="turns of each preset (default: %(default)s)")
+    parser.add_argument("--metric", nargs="+", default=PRESETS, help="NAME:PRESET (default: every bundled preset)")
     args = parser.parse_args(argv)
     data = read_judged_segments(args.data)
     report = Report()
     print(machine())
-    for text in PRESETS:
+    for text in args.metric:
         spec = MetricSpec.parse(text)
 
         def load(spec: MetricSpec = spec) -> Scorer:

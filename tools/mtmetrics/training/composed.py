@@ -19,7 +19,7 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.judged_pairs import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
 from mtmetrics.training.regressor_loop import LayerStore, mixed_seed, plan
-from mtmetrics.training.run import Judging, Run, planned_trainer, trainer_settings
+from mtmetrics.training.run import Judging, Run, pinned, planned_trainer, trainer_settings
 from mtmetrics.training.settings import CompositionConfig
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,8 @@ def train_composed(
     reader = TokenEncoder(encoder, layer=config.layer, max_pieces=config.max_pieces, dtype=dtype, cache_bytes=0)
     files = {"judged": judged, "valid": valid}
     origin = f"{reader.label}#{reader.fingerprint}"
-    run.open(config, files, encoder=origin, begin=str(begin or ""), repeats=dict(repeats or {}))
+    begun = pinned(begin, model_folder(begin)) if begin else None
+    run.open(config, files, encoder=origin, begin=begun, repeats=dict(repeats or {}))
     pairs = read_judged_pairs(judged, config.against, standardise=config.standardise)
     if valid:
         held = read_judged_pairs(valid, config.against, standardise=config.standardise)
@@ -78,7 +79,7 @@ def train_composed(
     torch.manual_seed(run.seed)
     network = _network(encoder, reader, config, floor=max(config.lowest, min(pair.human for pair in train)))
     if begin:
-        network.load_state_dict(Regressor.read(Path(begin)).state_dict())
+        network.load_state_dict(Regressor.read(model_folder(begin)).state_dict())
     batches = PairBatches(store, train, config, _plan(store, train, repeats or {}, config, run.seed))
     trainer = _trainer(run, config, network.members[0], batches, PairBatches(store, held, config))
     rows = {"rows": counts(train, held)}
