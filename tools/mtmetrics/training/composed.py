@@ -11,15 +11,16 @@ import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from mtmetrics.artifacts.models import model_folder, pretrained
+from mtmetrics.artifacts.models import model_folder, model_label, pretrained
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 from mtmetrics.models.networks import SIDES, ComposedMember, Composition, Regressor
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.judged_pairs import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
 from mtmetrics.training.regressor_loop import LayerStore, mixed_seed, plan
-from mtmetrics.training.run import Judging, Run, pinned, planned_trainer, trainer_settings
+from mtmetrics.training.run import Judging, Run, planned_trainer, trainer_settings
 from mtmetrics.training.settings import CompositionConfig
 
 log = logging.getLogger(__name__)
@@ -59,8 +60,9 @@ def train_composed(
     reader = TokenEncoder(encoder, layer=config.layer, max_pieces=config.max_pieces, dtype=dtype, cache_bytes=0)
     files = {"judged": judged, "valid": valid}
     origin = f"{reader.label}#{reader.fingerprint}"
-    begun = pinned(begin, model_folder(begin)) if begin else None
-    run.open(config, files, encoder=origin, begin=begun, repeats=dict(repeats or {}))
+    begun, fingerprint = ModelPool().regressor(str(begin)) if begin else (None, None)
+    from_other = f"{model_label(begin)}#{fingerprint}" if begin else None
+    run.open(config, files, encoder=origin, begin=from_other, repeats=dict(repeats or {}))
     pairs = read_judged_pairs(judged, config.against, standardise=config.standardise)
     if valid:
         held = read_judged_pairs(valid, config.against, standardise=config.standardise)
@@ -78,8 +80,11 @@ def train_composed(
     )
     torch.manual_seed(run.seed)
     network = _network(encoder, reader, config, floor=max(config.lowest, min(pair.human for pair in train)))
-    if begin:
-        network.load_state_dict(Regressor.read(model_folder(begin)).state_dict())
+    if begun is not None:
+        if begun.composition != network.composition or begun.members[0].inner.weight.shape[0] != config.hidden:
+            form = f"{network.composition} with {config.hidden} units"
+            raise InputError(f"begin {begin}: a network of another form; the settings ask for {form}")
+        network.load_state_dict(begun.state_dict())
     batches = PairBatches(store, train, config, _plan(store, train, repeats or {}, config, run.seed))
     trainer = _trainer(run, config, network.members[0], batches, PairBatches(store, held, config))
     rows = {"rows": counts(train, held)}
@@ -94,8 +99,10 @@ def _network(encoder: str, reader: TokenEncoder, config: CompositionConfig, floo
     """A new network, whose layers are those of the encoder."""
     _, model = pretrained("AutoModel", model_folder(encoder), torch.float32)
     known = model.config
-    numbers = [int(number) for number in config.begun_from.split("+")]
-    if known.model_type != "bert" or not all(1 <= number <= known.num_hidden_layers for number in numbers):
+    named = config.begun_from.split("+")
+    numbers = [int(number) for number in named if number.isdecimal()]
+    possible = len(numbers) == len(named) and all(1 <= number <= known.num_hidden_layers for number in numbers)
+    if known.model_type != "bert" or not possible:
         needed = f"an encoder of the BERT architecture with the layers {config.begun_from} is needed"
         raise InputError(f"encoder {encoder}: {needed}, this is {known.model_type} with {known.num_hidden_layers}")
     composition = Composition(config.layer, numbers, known.num_attention_heads, known.intermediate_size)
