@@ -14,10 +14,9 @@ from toys import CONFIGS, interrupted, record_of
 
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.judgements.judged import read_judged_segments
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.training import sentence
+from mtmetrics.training import corpus, sentence
 from mtmetrics.training.corpus import Pair
 from mtmetrics.training.run import Run
 from mtmetrics.training.sentence import train_contrastive, train_distil
@@ -134,7 +133,7 @@ def test_held_back_pairs_and_judgements_by_hand(judged: Path) -> None:
     vectors |= {"das haus": [1, 0], "the house": [1, 0], "hund mag brot": [1, 0], "dog likes bread": [-1, 0]}
     vectors |= {"alt": [0, 1], "old": [1, 1], "neu buch": [0, 1], "the river": [1, 0]}
     wanted = np.array([[1, 0], [1, 0], [0, 0]])
-    found = sentence.evaluate_student(FakeModel(vectors), pairs, wanted, [read_judged_segments(judged)])
+    found = sentence.evaluate_student(FakeModel(vectors), pairs, wanted, [corpus.judged_segments(judged)])
     assert found["pooled_p1_de-en"] == 0.75
     assert found["pooled_p1_fi-en"] == 1
     assert found["pooled_p1"] == 0.875

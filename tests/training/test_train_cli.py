@@ -16,8 +16,8 @@ from mtmetrics.training.run import Run
 
 def parse(*argv: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    train.add_parser(parser.add_subparsers())
-    return parser.parse_args(["train", *argv])
+    train.configure(parser)
+    return parser.parse_args(argv)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,12 @@ def parse(*argv: str) -> argparse.Namespace:
             {"seed": 7},
             {"judged": ["j"], "encoder": "e", "valid": [], "vectors": None, "seeds": [7, 8], "curve": [50, 100]},
             settings.RegressorConfig(architecture="bilstm"),
+        ),
+        (
+            "regressor --judged j --encoder e --composition transformer --repeat a=.5 --layer-lr 1e-4 --no-bf16",
+            {"seed": 1},
+            {"judged": ["j"], "repeats": {"a": 0.5}, "begin": None},
+            settings.CompositionConfig(layer_lr=1e-4),
         ),
     ],
 )

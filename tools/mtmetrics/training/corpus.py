@@ -88,8 +88,7 @@ def read_distillation(
         config: of the steps, and of what is held back.
         run: with the seed, and the processes that share a step.
     """
-    tests = [read_judged_segments(path) for path in judged]
-    tests = [dataclasses.replace(test, rows=test.judgements.reset_index(drop=True)) for test in tests]
+    tests = [judged_segments(path) for path in judged]
     for test in tests:
         if reason := pearson(np.arange(len(test)), test.human).reason:
             raise InputError(f"--judged {test.file}: no correlation is defined, {reason}")
@@ -107,6 +106,12 @@ def read_distillation(
     steps = config.steps * run.processes
     plan = plan_batches(groups, np.array(lengths), config.pairs_per_step, steps, run.seed, config.words)
     return DistillationText(train, len(words), plan, held, tests, counts)
+
+
+def judged_segments(path: str | Path) -> Judged:
+    """The segments of a file that have a judgement."""
+    found = read_judged_segments(path)
+    return dataclasses.replace(found, rows=found.judgements.reset_index(drop=True))
 
 
 def correlations(name: str, similarities: Sequence[np.ndarray], tests: Sequence[Judged]) -> dict[str, float]:
