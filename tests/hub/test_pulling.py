@@ -129,7 +129,7 @@ from transformers import AutoModel, AutoTokenizer
 from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import ArtifactError
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.models.networks import Regressor
+from mtmetrics.models.regressor import Regressor
 from mtmetrics.scorers.registry import load_scorer
 
 def same(one, other):

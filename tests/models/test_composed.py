@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from mtmetrics.models.networks import SIDES, ComposedInference, Composition, Regressor
+from mtmetrics.models.composition import SIDES, ComposedInference, Composition
+from mtmetrics.models.regressor import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import ESIM
 

@@ -10,7 +10,8 @@ import torch
 from safetensors import safe_open
 
 from mtmetrics.models import networks
-from mtmetrics.models.networks import FEATURES, Regressor, feature_count
+from mtmetrics.models.networks import FEATURES, feature_count
+from mtmetrics.models.regressor import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import pair_features
 

@@ -6,7 +6,7 @@ import torch
 from goldens import Case, cases, first_number, run
 from safetensors.torch import load_file
 
-from mtmetrics.models.networks import Regressor
+from mtmetrics.models.regressor import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import LearnedScore
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.networks import Regressor
+from mtmetrics.models.regressor import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import LearnedScore, pair_features
 from mtmetrics.scorers.registry import load_scorer

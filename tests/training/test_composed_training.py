@@ -13,7 +13,7 @@ from transformers import AutoModel
 
 from mtmetrics.cli.main import main
 from mtmetrics.errors import InputError
-from mtmetrics.models.networks import Regressor
+from mtmetrics.models.regressor import Regressor
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.composed import PairBatches, _begin_as, _plan

@@ -14,7 +14,7 @@ from mtmetrics.models.runner import pick_dtype
 from mtmetrics.models.token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
-    from mtmetrics.models.networks import Regressor
+    from mtmetrics.models.regressor import Regressor
     from mtmetrics.models.runner import Devices
     from mtmetrics.models.static_vectors import StaticVectors
     from mtmetrics.models.token_encoder import LayerView
@@ -117,7 +117,7 @@ class ModelPool:
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "model.safetensors").is_file():
             raise ArtifactError(f"{folder}: no model.safetensors, so it is no regressor")
-        from mtmetrics.models.networks import Regressor
+        from mtmetrics.models.regressor import Regressor
 
         with loading(folder, "regressor"):
             try:

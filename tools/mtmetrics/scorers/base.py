@@ -79,6 +79,10 @@ class ChunkScores:
         return ChunkScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
 
 
+# Of each system in a chunk, at once or when worker processes are done.
+SystemScores = list[ChunkScores] | Pending[list[ChunkScores]]
+
+
 class Scorer(abc.ABC):
     """A metric that compares the translations of one or several systems with their sources, or with references.
 
@@ -128,9 +132,7 @@ class Scorer(abc.ABC):
         """One line that pins the scores."""
 
     @abc.abstractmethod
-    def _score_chunk(
-        self, others: list[str], systems: list[list[str]]
-    ) -> list[ChunkScores] | Pending[list[ChunkScores]]:
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
         """The scores of each system in one chunk of checked texts; worker processes may still be computing them while
         the next chunk is encoded."""
 
@@ -209,7 +211,7 @@ class Scorer(abc.ABC):
         others: list[str],
         owners: np.ndarray | None,
         systems: list[list[str]],
-        computed: list[ChunkScores] | Pending[list[ChunkScores]],
+        computed: SystemScores,
     ) -> list[MetricResult]:
         floor, floor_parts = self._floor()
         results = []

@@ -22,7 +22,7 @@ from mtmetrics.scorers.preset_tables import AGAINST, dtype_name, languages, mode
 if TYPE_CHECKING:
     import torch
 
-    from mtmetrics.models.networks import Regressor
+    from mtmetrics.models.regressor import Regressor
 
 # The vectors of several layers are wide, so that fewer lines than a chunk has are encoded at a time.
 _LINES = 256
@@ -217,7 +217,7 @@ class LearnedScore(Scorer):
         """(count,) what the translations are compared with, as a network with a composition reads it."""
         import torch
 
-        from mtmetrics.models.networks import SIDES
+        from mtmetrics.models.composition import SIDES
 
         return torch.full((count,), SIDES.index(self.against), device=self.device)
 

@@ -28,7 +28,7 @@ from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_weights import TokenWeights
-from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoded_together, text_cosines, worker_count
+from mtmetrics.scorers.base import ChunkScores, Scorer, SystemScores, cut, encoded_together, text_cosines, worker_count
 from mtmetrics.scorers.preset_tables import (
     dtype_name,
     encoder_table,
@@ -285,9 +285,7 @@ class XMoverScore(Scorer):
         means, lengths, cut = self.language_model.score(predictions)
         return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
 
-    def _score_chunk(
-        self, others: list[str], systems: list[list[str]]
-    ) -> list[ChunkScores] | Pending[list[ChunkScores]]:
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
         if self.target_encoder is self.encoder:
             encoded, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)
         else:

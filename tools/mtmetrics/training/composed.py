@@ -14,8 +14,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from mtmetrics.artifacts.models import model_folder, model_label, pretrained
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
-from mtmetrics.models.networks import SIDES, ComposedMember, Composition, Regressor
+from mtmetrics.models.composition import SIDES, ComposedMember, Composition
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.models.regressor import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.judged_pairs import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
@@ -38,7 +39,7 @@ def train_composed(
     repeats: Mapping[str, float] | None = None,
     config: CompositionConfig,
 ) -> Path:
-    """Trains a network with a transformer composition (`mtmetrics.models.networks.ComposedInference`).
+    """Trains a network with a transformer composition (`mtmetrics.models.composition.ComposedInference`).
 
     The encoder runs once over every distinct text; the vectors of the layer that the network reads are kept in a file
     that is mapped into memory, so that 200,000 rows need no more of it than 10,000.

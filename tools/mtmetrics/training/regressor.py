@@ -13,7 +13,8 @@ import torch
 
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.models.networks import FEATURES, Regressor
+from mtmetrics.models.networks import FEATURES
+from mtmetrics.models.regressor import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.reports.figures import save_figure
 from mtmetrics.reports.plots import draw_curves
