@@ -60,7 +60,7 @@ def test_expected_utility_by_plain_loops(metric: str) -> None:
 def test_expected_utility_encodes_each_text_once(tiny_encoder: Path) -> None:
     encoder = TokenEncoder(tiny_encoder, cache_bytes=0)
     bounds = {"sss": (-1.0, 1.0), "bertscore": (0.0, 1.0)}
-    similar = SentSim(encoder, MeanPooledEncoder(encoder), bounds, setting="mt-ref", normalize="fixed")
+    similar = SentSim(encoder, MeanPooledEncoder(encoder), bounds, against="reference", normalize="fixed")
     scorers = {"sentsim": similar, "bertr": BERTR(encoder)}
     lists = [["the house", "a house", "house", "the house"], ["i see the cat", "the cat", " ", "i see a cat"]]
     for name, scorer in scorers.items():

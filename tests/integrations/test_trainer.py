@@ -132,7 +132,7 @@ def test_wrong_options_are_refused_before_the_training(tokenizer, load, scorer, 
         (lambda: make(metric, tokenizer, lang_pairs="de-en"), "xmoverscore has no option 'lang_pairs'"),
         (lambda: make(metric, tokenizer, ["a", None], lang_pair="de-en"), r"sources\[1\]: a string is needed"),
         (lambda: make(scorer, tokenizer, lang_pair="de-en"), "lang_pair: options are for evaluate modules"),
-        (lambda: make(sentsim, tokenizer, lang_pair="de-en"), "pass setting='src-mt' or setting='mt-ref'"),
+        (lambda: make(sentsim, tokenizer, lang_pair="de-en"), "pass against='source' or against='reference'"),
         (
             lambda: make(sentsim, tokenizer, SOURCES, lang_pair="de-en", setting="mt-ref"),
             "sources: .*does not read them",

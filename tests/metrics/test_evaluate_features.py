@@ -9,7 +9,7 @@ import pytest
 
 import mtmetrics
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.registry import METRICS
+from mtmetrics.scorers.registry import COLUMNS, METRICS
 
 TEXTS = {
     "sources": ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze."],
@@ -43,15 +43,15 @@ def name(request):
 @pytest.fixture
 def load(name, evaluate_cache):
     """Loads the module, told which column it compares with where it has no usual one."""
-    comparison = METRICS[name]
-    told = {} if comparison.usual or not comparison.option else {comparison.option: comparison.values["sources"]}
+    metric = METRICS[name]
+    told = {} if metric.usual or len(metric.sides) == 1 else {"against": "source"}
     return lambda **options: evaluate.load(mtmetrics.metric_path(name), "mini", lang_pair="de-en", **told, **options)
 
 
 @pytest.fixture
 def texts(name):
     """The columns that the metric usually reads."""
-    column = METRICS[name].usual or "sources"
+    column = COLUMNS[METRICS[name].usual or "source"]
     return {"predictions": TEXTS["predictions"], column: TEXTS[column]}
 
 

@@ -70,11 +70,10 @@ def test_scorers_read_each_side_in_its_language(folder: Path, against: str) -> N
     encoder = TokenEncoder(folder)
     sentences = MeanPooledEncoder(encoder)
     pair: Any = {"lang_pair": "de-en"}
-    setting: Any = {"source": "src-mt", "reference": "mt-ref"}[against]
     found = [
         BERTR(encoder, against=against, **pair).score(["house"], ["house"]).segments,
         DistilScore(sentences, against=against, **pair).score(["house"], ["house"]).segments,
-        SentSim(encoder, sentences, setting=setting, **pair).score(["house"], ["house"]).parts["sss"],
+        SentSim(encoder, sentences, against=against, **pair).score(["house"], ["house"]).parts["sss"],
     ]
     if against == "source":
         found.append(XMoverScore(encoder, **pair).score(["house"], ["house"]).segments)

@@ -45,7 +45,7 @@ def test_what_is_offered_fits_what_is_given():
         return {offer.key for offer in offers() if offer.fits(columns, lang_pair)}
 
     both = keys({"sources", "references"}, "de-en")
-    assert {"xmoverscore:mini", "sentsim:mini:setting=src-mt", "sentsim:mini:setting=mt-ref", "chrf"} <= both
+    assert {"xmoverscore:mini", "sentsim:mini:against=source", "sentsim:mini:against=reference", "chrf"} <= both
     assert "uscore:mini" not in keys({"sources"}, "de-fr")
     assert "xmoverscore:mini" not in keys({"references"}, "de-en")
     german = keys({"sources", "references"}, "en-de")

@@ -47,8 +47,6 @@ def cut(document: dict[str, Any], numbers: list[int]) -> dict[str, Any]:
             sys.exit(f"case {number} has inputs of a corpus")
         for name in case.keys() & {"outputs", "outputs_batch_size_1"}:
             case[name] = {output: kept(values) for output, values in case[name].items()}
-        if "unstable_ids" in case:
-            case["unstable_ids"] = [name for name in case["unstable_ids"] if _by_hand(name)]
         cases.append(case)
     return {**document, "inputs": [inputs[row] for row in rows], "cases": cases}
 

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from mtmetrics.models.regressor import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.learned import LearnedScore
+from mtmetrics.scorers.learned import ESIM, BiLSTMAttention
 
 # Names of the published classes, and ours.
 NAMES = {
@@ -111,7 +111,8 @@ def check_texts(case: Case) -> None:
     plain = TokenEncoder(folder)
     maxlen = case.params["maxlen"]
     network = regressor(case, encoder=str(folder), encoder_fingerprint=plain.fingerprint, max_pieces=maxlen)
-    scorer = LearnedScore(TokenEncoder(folder, mix=network.mixes(), max_pieces=maxlen), network)
+    made_by = {"esim": ESIM, "bilstm_attention": BiLSTMAttention}[network.architecture]
+    scorer = made_by(TokenEncoder(folder, mix=network.mixes(), max_pieces=maxlen), network)
     sources, predictions, references = case.texts("source", "hypothesis", "reference")
     assert scorer.score(references, predictions).segments == pytest.approx(case.array("pred"), abs=PREDICTION)
     for key in case.outputs.keys() - {"pred"}:

@@ -96,8 +96,8 @@ def scorer(case: Case, parts: str) -> SentSim:
     depth = encoder(case.model("word"), None).layer
     layer = case.params.get("bertscore_num_layers", 4) if "bertscore" in parts else depth - 3
     sentences = MeanPooledEncoder(encoder(case.model("sentence"), None))
-    setting = "mt-ref" if case.params.get("first_argument") == "reference" else "src-mt"
-    return SentSim(encoder(case.model("word"), layer), sentences, combine=parts, setting=setting)
+    against = "reference" if case.params.get("first_argument") == "reference" else "source"
+    return SentSim(encoder(case.model("word"), layer), sentences, combine=parts, against=against)
 
 
 def scores(case: Case, parts: str, inputs: slice = slice(None), times: int = 1) -> np.ndarray:

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from goldens import LISTED, Case, cases, encoder, first_number, language_model, listed_items, run, weighted
+from goldens import LISTED, Case, cases, encoder, first_number, language_model, listed_items, run, undecided, weighted
 
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.language_model import length_normalised
@@ -70,7 +70,14 @@ def check_scores(case: Case) -> None:
     def score(exact: bool) -> np.ndarray:
         return weighted(build(case, exact), weights, sources, predictions)
 
-    assert score(exact=False)[kept] == pytest.approx(case.array("scores")[kept], abs=SCORES)
+    found, scorer = score(exact=False), build(case, exact=False)
+    off = np.flatnonzero(kept & ~np.isclose(found, case.array("scores"), rtol=0, atol=SCORES))
+    for place in off if scorer.drop_rate else ():
+        if undecided(scorer, sources[place], predictions[place], SCORES):
+            LISTED[f"{case.name} {case.inputs[place]['id']}"] = "of flows that are as good the solver chose another"
+            kept[place] = False
+    assert len(off) <= max(2, 0.05 * len(found))
+    assert found[kept] == pytest.approx(case.array("scores")[kept], abs=SCORES)
     # With flows dropped, a plan in floating point decides by noise which of equal flows count as smaller: compared at
     # rate 0 alone.
     if "scores_exact_lp" in case.outputs and not case.params["dropout_rate"]:

@@ -29,8 +29,9 @@ from mtmetrics.probes.probing import (
     read_word_pairs,
     words,
 )
-from mtmetrics.scorers.base import ChunkScores, Scorer
+from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.sentsim import SentSim
 
 PAIRS = [
@@ -159,7 +160,7 @@ def test_all_is_on_one_scale(tiny_encoder: Path) -> None:
     """SentSim by the extremes of the call: a sentence that was not modified differs by 0 although another one moves the
     extremes."""
     words = TokenEncoder(tiny_encoder)
-    scorer = SentSim(words, MeanPooledEncoder(words), setting="src-mt", normalize="batch")
+    scorer = SentSim(words, MeanPooledEncoder(words), against="source", normalize="batch")
     references = ["the house", "a cat", "i see"]
     modified = {"last": [*references[:2], "and a tree 1 2"]}
     found, _ = preferences(scorer, ["das haus", "katze", "ich"], references, modified)

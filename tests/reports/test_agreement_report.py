@@ -23,7 +23,7 @@ from mtmetrics.reports.agreement_report import (
 from mtmetrics.reports.metric_runs import Entry, MetricSpec, RowScores
 from mtmetrics.reports.recipes import Recipe, RecipeRow
 from mtmetrics.reports.styles import STYLES, Marked, correlation_text, latex_text, terminal
-from mtmetrics.scorers.base import MetricResult
+from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import CorrelationInterval
 

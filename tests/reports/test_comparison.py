@@ -11,7 +11,7 @@ import pytest
 from mtmetrics.checks import InputReport
 from mtmetrics.errors import InputError
 from mtmetrics.reports.comparison import clusters, compare_systems, holm, render_comparison
-from mtmetrics.scorers.base import MetricResult
+from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.significance import SEED, bootstrap_interval, paired_bootstrap, paired_permutation
 
 

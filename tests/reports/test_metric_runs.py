@@ -8,7 +8,8 @@ from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import Entry, MetricSpec, run_metrics, score_together
-from mtmetrics.scorers.base import ChunkScores, Scorer
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.results import ChunkScores
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe die Katze.", "Der Hund schläft."]
 PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see a cat.", "a dog sleeps."]

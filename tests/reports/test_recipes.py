@@ -59,7 +59,7 @@ def test_numbers(name: str) -> None:
     for row in recipe.rows:
         assert [row.metric, row.column, row.why_not].count(None) == 2, row.title
         if row.metric is not None:
-            assert not row.options.keys() - METRICS[row.metric].options(), row.title
+            assert not row.options.keys() - {*METRICS[row.metric].keywords()}, row.title
         assert all(-1 <= value <= 1 for value in row.published.values())
         if row.average is not None and len(row.published) == len(recipe.pairs) and (name, row.title) not in AS_PRINTED:
             mean = sum(row.published.values()) / len(row.published)

@@ -86,7 +86,7 @@ def test_words_and_sentences_come_from_one_pass(pool: ModelPool) -> None:
     words = TokenEncoder("mini-encoder", layer=4, device="cpu")
     sentences = MeanPooledEncoder(TokenEncoder("mini-encoder", device="cpu"))
     named = {"lang_pair": "de-en", "bounds": scorer.bounds, "normalize": "fixed", "normalize_vectors": True}
-    apart = SentSim(words, sentences, setting="mt-ref", **named)
+    apart = SentSim(words, sentences, against="reference", **named)
     assert scorer.signature == apart.signature
     before = scorer.words.tokens.counts.requested
     assert scorer.score(REFERENCES, GOOD).segments == pytest.approx(apart.score(REFERENCES, GOOD).segments, abs=1e-5)

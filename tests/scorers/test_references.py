@@ -1,6 +1,7 @@
 """Metrics that compare with references: BERTR, SentSim, DistilScore; several references; presets and options."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def scorers(encoder: TokenEncoder) -> list[Scorer]:
     return [
         BERTR(encoder),
         DistilScore(sentences, against="reference"),
-        SentSim(encoder, sentences, setting="mt-ref", normalize="fixed", bounds=bounds),
+        SentSim(encoder, sentences, against="reference", normalize="fixed", bounds=bounds),
     ]
 
 
@@ -86,8 +87,8 @@ def test_several_systems_share_the_encoding(tiny_encoder: Path) -> None:
     BERTR(encoder).score_systems(REFERENCES, {"a": PREDICTIONS, "b": REFERENCES})
     assert encoder.counts.computed == len({*REFERENCES, *PREDICTIONS})
     encoder = TokenEncoder(tiny_encoder, cache_bytes=0)
-    apart = SentSim(encoder, MeanPooledEncoder(TokenEncoder(tiny_encoder)), setting="mt-ref")
-    shared = SentSim(encoder, MeanPooledEncoder(encoder), setting="mt-ref")
+    apart = SentSim(encoder, MeanPooledEncoder(TokenEncoder(tiny_encoder)), against="reference")
+    shared = SentSim(encoder, MeanPooledEncoder(encoder), against="reference")
     expected = apart.score(REFERENCES, PREDICTIONS).segments
     encoder.counts.computed = 0
     assert shared.score(REFERENCES, PREDICTIONS).segments == pytest.approx(expected, abs=1e-6)
@@ -96,13 +97,13 @@ def test_several_systems_share_the_encoding(tiny_encoder: Path) -> None:
 
 def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
     sentences = MeanPooledEncoder(encoder)
-    batch = SentSim(encoder, sentences, setting="mt-ref", combine="sss+wmd").score(REFERENCES, PREDICTIONS)
+    batch = SentSim(encoder, sentences, against="reference", combine="sss+wmd").score(REFERENCES, PREDICTIONS)
     sss, wmd = batch.parts["sss"][:3], batch.parts["wmd"][:3]
     a, b = ((values - values.min()) / (values.max() - values.min()) for values in (sss, wmd))
     assert batch.segments[:3] == pytest.approx((np.exp(a) + np.exp(1 - b)) / 2)
     assert batch.segments[3] == 1.0
     bounds = {"sss": (0.0, 1.0), "wmd": (0.0, 40.0)}
-    fixed = SentSim(encoder, sentences, setting="mt-ref", combine="sss+wmd", normalize="fixed", bounds=bounds)
+    fixed = SentSim(encoder, sentences, against="reference", combine="sss+wmd", normalize="fixed", bounds=bounds)
     result = fixed.score(REFERENCES, PREDICTIONS)
     assert result.segments[:3] == pytest.approx((np.exp(np.clip(sss, 0, 1)) + np.exp(1 - wmd / 40)) / 2)
     assert result.parts["wmd"][3] == 40.0
@@ -112,7 +113,7 @@ def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
 
 
 def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenEncoder) -> None:
-    scorer = SentSim(encoder, MeanPooledEncoder(encoder), setting="src-mt")
+    scorer = SentSim(encoder, MeanPooledEncoder(encoder), against="source")
     whole = scorer.score(REFERENCES, PREDICTIONS)
     chunks = iter([[REFERENCES[:1], PREDICTIONS[:1]], [REFERENCES[1:], PREDICTIONS[1:]]])
     [streamed] = scorer.score_stream(chunks)
@@ -121,7 +122,7 @@ def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenE
     assert both["a"].segments == pytest.approx(whole.segments)
     assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).segments == pytest.approx([np.exp(0.5)])
     assert scorer.score([" "], ["x"]).segments.tolist() == [1.0]
-    scorer = SentSim(encoder, MeanPooledEncoder(encoder), setting="mt-ref")
+    scorer = SentSim(encoder, MeanPooledEncoder(encoder), against="reference")
     several = scorer.score([["x", "the house"], ["cat"]], ["the house", "dog"])
     assert several.parts["sss"][0] == pytest.approx(1.0)
     assert several.segments == pytest.approx([np.e, 1.0])
@@ -130,10 +131,10 @@ def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenE
 def test_sentsim_settings(encoder: TokenEncoder) -> None:
     sentences = MeanPooledEncoder(encoder)
     with pytest.raises(InputError, match="combine 'sss\\+bleu'"):
-        SentSim(encoder, sentences, setting="src-mt", combine="sss+bleu")
+        SentSim(encoder, sentences, against="source", combine="sss+bleu")
     with pytest.raises(InputError, match="no bounds for sss"):
-        SentSim(encoder, sentences, setting="src-mt", normalize="fixed", bounds={"bertscore": (0, 1)})
-    unit = SentSim(encoder, sentences, setting="src-mt", combine="wmd", normalize_vectors=True)
+        SentSim(encoder, sentences, against="source", normalize="fixed", bounds={"bertscore": (0, 1)})
+    unit = SentSim(encoder, sentences, against="source", combine="wmd", normalize_vectors=True)
     assert unit.score(REFERENCES, PREDICTIONS).parts["wmd"][:3].max() <= 2.0
     assert "|vectors:unit|" in unit.signature
 
@@ -142,14 +143,16 @@ def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
     sentences = MeanPooledEncoder(encoder)
     scores = {}
     for weights in ({}, {"w1": 1, "w2": 0}, {"w1": 0.3, "w2": 0.9}):
-        result = SentSim(encoder, sentences, setting="mt-ref", **weights).score(REFERENCES, PREDICTIONS)
+        result = SentSim(encoder, sentences, against="reference", **weights).score(REFERENCES, PREDICTIONS)
         scores[tuple(weights.values())] = result.segments
         assert ("|weights:" in result.signature) == bool(weights)
-    alone = SentSim(encoder, sentences, setting="mt-ref", combine="sss").score(REFERENCES, PREDICTIONS).segments
+    alone = SentSim(encoder, sentences, against="reference", combine="sss").score(REFERENCES, PREDICTIONS).segments
     assert scores[1, 0] == pytest.approx(alone)
     assert scores[0.3, 0.9] == pytest.approx(0.3 * alone + 0.9 * (2 * scores[()] - alone))
     assert "|weights:0.3,0.9|norm:" in result.signature
-    blank = SentSim(encoder, sentences, setting="mt-ref", w1=0.3, w2=0.9).score([*REFERENCES, " "], [*PREDICTIONS, "x"])
+    blank = SentSim(encoder, sentences, against="reference", w1=0.3, w2=0.9).score(
+        [*REFERENCES, " "], [*PREDICTIONS, "x"]
+    )
     assert blank.segments[-1] == pytest.approx(1.2)
     for parts, weights, message in (
         ("sss+wmd", {"w1": -1}, "w1 -1: must be at least 0"),
@@ -157,7 +160,7 @@ def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
         ("sss+wmd+bertscore", {"w2": 0.7}, "weigh two parts, not sss"),
     ):
         with pytest.raises(InputError, match=message):
-            SentSim(encoder, sentences, setting="mt-ref", combine=parts, **weights)
+            SentSim(encoder, sentences, against="reference", combine=parts, **weights)
 
 
 def write_preset(folder: Path, text: str) -> str:
@@ -211,7 +214,7 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
     table = f'words = "{tiny_encoder}"\nlayer = 2\nsentences = "{tiny_encoder}"\n'
     bounds = "[bounds.src-mt]\nsss = [0.0, 1.0]\nbertscore = [0.0, 1.0]\n"
     both = write_preset(tmp_path, f"[src-mt]\n{table}[mt-ref]\n{table}{bounds}")
-    with pytest.raises(InputError, match="setting is missing"):
+    with pytest.raises(InputError, match="pass against=.source. or against=.reference."):
         load_scorer("sentsim", preset=both)
     assert "|norm:fixed(0:1,0:1)|" in load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed").signature
     for option in ({"layer": 1}, {"normalize_vectors": True}, {"words": "other"}):
@@ -224,7 +227,7 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
         load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd", combine="sss")
     one = write_preset(tmp_path, f"[mt-ref]\n{table}")
     assert load_scorer("sentsim", preset=one).compares == "references"
-    with pytest.raises(InputError, match="has models for 'mt-ref' only"):
+    with pytest.raises(InputError, match="compares with the reference only"):
         load_scorer("sentsim", preset=one, setting="src-mt")
     with pytest.raises(ArtifactError, match=r"neither a \[src-mt\] nor an \[mt-ref\] table"):
         load_scorer("sentsim", preset=write_preset(tmp_path, 'metric = "sentsim"\n'))
@@ -247,7 +250,7 @@ def test_the_matches_of_bertr_add_up_to_its_score(encoder: TokenEncoder, special
 
 
 def test_alignments_of_sentsim(encoder: TokenEncoder) -> None:
-    given = {"setting": "mt-ref"}
+    given: Any = {"against": "reference"}
     scorer = SentSim(encoder, MeanPooledEncoder(encoder), **given)
     assert scorer.cells == "cosine"
     units = [encoder.encode(texts).normalized() for texts in (PREDICTIONS[:3], REFERENCES[:3])]

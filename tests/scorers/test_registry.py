@@ -1,49 +1,59 @@
 """The metrics by name: what they compare with, which options they take, and that all of them are there."""
 
-import argparse
-import ast
-import inspect
-from pathlib import Path
-
 import pytest
 
 from mtmetrics.artifacts.presets import load_preset
-from mtmetrics.cli.options import add_metric_options
 from mtmetrics.errors import InputError
-from mtmetrics.layout import metric_names, metric_path
+from mtmetrics.layout import metric_names
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.registry import METRICS
 
 
 @pytest.mark.parametrize(
-    ("metric", "given", "asked", "column", "option"),
+    ("metric", "given", "options", "side"),
     [
-        ("xmoverscore", ["sources"], None, "sources", {}),
-        ("bertr", ["sources", "references"], None, "references", {"against": "reference"}),
-        ("bertr", ["sources"], None, "sources", {"against": "source"}),
-        ("distilscore", ["sources", "references"], None, "sources", {"against": "source"}),
-        ("distilscore", ["sources", "references"], "reference", "references", {"against": "reference"}),
-        ("sentsim", ["references"], None, "references", {"setting": "mt-ref"}),
-        ("sentsim", ["sources", "references"], "src-mt", "sources", {"setting": "src-mt"}),
+        ("xmoverscore", ["sources"], {}, "source"),
+        ("bertr", ["sources", "references"], {}, "reference"),
+        ("bertr", ["sources"], {}, "source"),
+        ("distilscore", ["sources", "references"], {}, "source"),
+        ("distilscore", ["sources", "references"], {"against": "reference"}, "reference"),
+        ("sentsim", ["references"], {}, "reference"),
+        ("sentsim", ["sources", "references"], {"setting": "src-mt"}, "source"),
+        ("sentsim", None, {"setting": "mt-ref", "against": "reference"}, "reference"),
     ],
 )
-def test_what_is_compared(metric: str, given: list, asked: str | None, column: str, option: dict) -> None:
-    assert METRICS[metric].choose(given, asked) == (column, option)
+def test_what_is_compared(metric: str, given: list | None, options: dict, side: str) -> None:
+    assert METRICS[metric].side(options, given) == side
 
 
 @pytest.mark.parametrize(
-    ("metric", "given", "asked", "message"),
+    ("metric", "given", "options", "message"),
     [
-        ("xmoverscore", ["references"], None, "xmoverscore compares predictions with sources; pass sources"),
-        ("sentsim", ["sources", "references"], None, "pass setting='src-mt' or setting='mt-ref'"),
-        ("sentsim", ["sources"], "mt-ref", "setting='mt-ref' compares with references; pass references"),
-        ("bertr", ["sources"], "target", "against 'target': must be one of source, reference"),
-        ("bertr", [], None, "pass sources or references"),
+        ("xmoverscore", ["references"], {}, "xmoverscore compares predictions with sources; pass sources"),
+        ("xmoverscore", None, {"against": "reference"}, "compares with sources only, not with a reference"),
+        ("sentsim", ["sources", "references"], {}, "pass against='source' or against='reference'"),
+        (
+            "sentsim",
+            ["sources"],
+            {"setting": "mt-ref"},
+            "against='reference' compares with references; pass",
+        ),
+        ("sentsim", None, {"setting": "mt-ref", "against": "source"}, "contradict; pass one of them"),
+        ("sentsim", None, {"setting": "ref"}, "setting 'ref': must be one of src-mt, mt-ref"),
+        ("bertr", ["sources"], {"against": "target"}, "against 'target': must be one of source, reference"),
+        ("bertr", [], {}, "pass sources or references"),
     ],
 )
-def test_what_cannot_be_compared(metric: str, given: list, asked: str | None, message: str) -> None:
+def test_what_cannot_be_compared(metric: str, given: list | None, options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        METRICS[metric].choose(given, asked)
+        METRICS[metric].side(options, given)
+
+
+def test_a_preset_made_for_one_side_decides_where_both_are_given() -> None:
+    both = ["sources", "references"]
+    assert METRICS["bertr"].side({}, both, {"score": {"against": "source"}}) == "source"
+    assert METRICS["sentsim"].side({}, both, {"mt-refs": {"en": {}}}) == "reference"
+    assert METRICS["esim"].side({}, ["references"], {"regressors": {"source": {}}}) == "reference"
 
 
 def test_every_script_has_a_scorer_that_says_its_name() -> None:
@@ -52,33 +62,6 @@ def test_every_script_has_a_scorer_that_says_its_name() -> None:
         scorer = METRICS[name].made_by()
         assert issubclass(scorer, Scorer)
         assert scorer.metric == name
-
-
-def test_an_option_is_declared_once() -> None:
-    """Settings that ``from_preset`` passes on as they are, such as `drop_rate`, stand in ``__init__`` alone."""
-    made_by = METRICS["xmoverscore"].made_by()
-    assert "drop_rate" not in inspect.signature(made_by.from_preset).parameters
-    assert METRICS["xmoverscore"].options()["drop_rate"].default is None
-    assert "remapping" not in METRICS["xmoverscore"].options()
-
-
-def test_the_command_line_has_a_flag_for_every_option() -> None:
-    parser = argparse.ArgumentParser()
-    add_metric_options(parser)
-    flags = {flag for action in parser._actions for flag in action.option_strings} | {"--lp"}
-    named = {"lang_pair": "lp"}
-    names = {name for metric in METRICS.values() for name in metric.options()}
-    for name in names - {"pool", "seed"}:
-        assert f"--{named.get(name, name).replace('_', '-')}" in flags
-
-
-@pytest.mark.parametrize("name", metric_names())
-def test_compute_takes_every_option(name: str) -> None:
-    script = ast.parse(Path(metric_path(name), f"{name}.py").read_text(encoding="utf-8"))
-    [compute] = [node for node in ast.walk(script) if isinstance(node, ast.FunctionDef) and node.name == "_compute"]
-    taken = {argument.arg for argument in compute.args.args} - {"self", "predictions", "sources", "references"}
-    options = {option for option in taken if not option.startswith("return_")}
-    assert options == METRICS[name].options().keys() - {"preset", "pool"}
 
 
 @pytest.mark.parametrize("metric", ["xmoverscore", "uscore"])

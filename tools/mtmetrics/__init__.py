@@ -20,7 +20,7 @@ _PUBLIC = {
     **dict.fromkeys(["BiLSTM", "BiLSTMAttention", "ESIM"], "mtmetrics.scorers.learned"),
     "DistilScore": "mtmetrics.scorers.distilscore",
     "MetricModule": "mtmetrics.integrations.metric_module",
-    "MetricResult": "mtmetrics.scorers.base",
+    "MetricResult": "mtmetrics.scorers.results",
     "Remapping": "mtmetrics.matching.remapping",
     "Reranker": "mtmetrics.choosing.reranking",
     "SentSim": "mtmetrics.scorers.sentsim",

@@ -20,7 +20,7 @@ def load_scorers(
     other candidates are; errors name the metric."""
     scorers = {}
     for name, spec in specs.items():
-        if mbr and "references" not in find_metric(spec.metric).values:
+        if mbr and "reference" not in find_metric(spec.metric).sides:
             why = f"{spec.metric} compares with sources; expected utility (mbr) needs a metric that compares with "
             raise InputError(f"metric {name}: {why}references, such as chrf or sentsim:mini")
         try:

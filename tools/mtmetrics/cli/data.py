@@ -115,9 +115,9 @@ def _compared(named: str | None, asked: dict[str, Any], eval_set: "EvalSet") -> 
     metric = find_metric(asked["metric"])
     reference = eval_set.reference(named)
     given = ["sources", *([] if reference is None else ["references"])]
-    column, options = metric.choose(given, asked.get(metric.option or ""))
-    if column == "references":
-        return str(reference), options
+    side = metric.side(asked, given)
+    if side == "reference":
+        return str(reference), {"against": side}
     if named is not None:
         raise InputError(f"--reference {named}: {metric.name} compares with the sources here")
-    return SOURCES_ONLY, options
+    return SOURCES_ONLY, {"against": side}

@@ -16,7 +16,6 @@ from mtmetrics.cli.options import (
     add_metric_options,
     add_output_options,
     add_row_options,
-    metric_options,
     model_pool,
     progress,
     scoring,
@@ -28,7 +27,8 @@ from mtmetrics.errors import InputError, MTMetricsError
 if TYPE_CHECKING:
     from mtmetrics.matching.plan import Alignment
     from mtmetrics.matching.word_errors import Fault
-    from mtmetrics.scorers.base import MetricResult, Scorer
+    from mtmetrics.scorers.base import Scorer
+    from mtmetrics.scorers.results import MetricResult
 
 _ALL = range(1, sys.maxsize)
 _UNASKED_PLOTS = 100
@@ -97,12 +97,11 @@ def run(args: argparse.Namespace) -> int:
     ranges = _ranges(args.segments)
     if args.worst is not None:
         positive("--worst", args.worst)
-    [name], rows, compared = input_rows(args)
+    [name], rows, options = input_rows(args)
     segments = list(_choose(rows, ranges, name))
     plots = _plots(args, segments, min(args.worst or len(segments), len(segments)))
     from mtmetrics.scorers.registry import load_scorer
 
-    options = metric_options(args) | compared
     scorer = load_scorer(options.pop("metric"), pool=model_pool(args), **options)
     _ = scorer.cells  # says that nothing is aligned, before anything is scored or made
     _make_folder(plots)

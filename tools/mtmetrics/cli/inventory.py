@@ -15,7 +15,7 @@ from mtmetrics.cli.output import pick_format, print_json
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.integrations.registration import install, registered
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.registry import METRICS, find_metric, load_scorer
+from mtmetrics.scorers.registry import COLUMNS, METRICS, find_metric, load_scorer
 
 # A line of the doctor's report: ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``, and what was found.
 _Finding = tuple[str, str]
@@ -182,21 +182,19 @@ def _tried(metric: str, name: str) -> dict[_Finding, list[str]]:
     """What comes of scoring a pair with the files that are here, and the columns that this holds for."""
     from mtmetrics.models.pool import ModelPool
 
-    option = METRICS[metric].option
     found: dict[_Finding, list[str]] = {}
     refused: dict[_Finding, list[str]] = {}  # a preset may know one of the columns only
     pool = ModelPool(local_files_only=True)
-    for column, value in METRICS[metric].values.items():
+    for side in METRICS[metric].sides:
         outcomes, finding = found, ("ok", "loads and scores offline")
         try:
             lang_pair = load_preset(metric, name).settings.get("lang_pair", "de-en")
-            against = {option: value} if option else {}
-            scorer = load_scorer(metric, preset=name, lang_pair=lang_pair, pool=pool, **against)
+            scorer = load_scorer(metric, preset=name, lang_pair=lang_pair, pool=pool, against=side)
             scorer.score(["Guten Tag."], ["Good day."])
         except MTMetricsError as error:
             finding = ("FAIL" if _is_bundled(metric, name) else "note", f"does not load offline: {error}")
             outcomes = refused if isinstance(error, InputError) else found
-        outcomes.setdefault(finding, []).append(column)
+        outcomes.setdefault(finding, []).append(COLUMNS[side])
     return found or refused
 
 

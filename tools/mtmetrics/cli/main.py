@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import copy
 import ctypes
 import importlib
 import os
@@ -157,8 +158,10 @@ class Parser(argparse.ArgumentParser):
             formatter.add_text(f"{self.prog} --metric NAME --help")
             formatter.end_section()
         for name in filter(METRICS.get, names):
-            known = METRICS[name].options()
-            actions = [action for action in own._group_actions if action.dest in known]
+            known = METRICS[name].settings().options()
+            actions = [copy.copy(action) for action in own._group_actions if action.dest in known]
+            for action in actions:  # not what it is of other metrics
+                action.help = known[action.dest].metadata["help"].replace("%", "%%")
             formatter.start_section(f"{options.OWN_OPTIONS} ({name})")
             formatter.add_arguments(actions)
             formatter.end_section()

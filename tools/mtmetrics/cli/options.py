@@ -3,12 +3,14 @@
 import argparse
 import contextlib
 import dataclasses
+import functools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.registry import METRICS
+from mtmetrics.scorers.settings import kinds
 
 if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
@@ -29,43 +31,22 @@ JUDGED: Options = {
     "--lp XX-YY": ("read this language pair only", {"dest": "pair"}),
     "--field FIELD": ("the field that holds the translation", "translation"),
 }
-# What metrics take, by the keywords of their loaders. A new option is a line here.
-_CHOICES: Options = {
-    "--against SIDE": "compare with the source or the reference, for metrics that can do both",
-    "--setting SETTING": "the same for sentsim: src-mt or mt-ref",
-}
-_OVERRIDES: Options = {
-    "--encoder MODEL|TABLE": "another encoder, or word vectors ({lang} in the path: one table per language)",
-    "--words MODEL": "sentsim: another encoder of words",
-    "--layer": ("hidden state of the encoder, 0 = embeddings", int),
-    "--similarity SIMILARITY": "mover (of words) or cosine (of sentence vectors)",
-    "--variant VARIANT": "xmoverscore: acl20, release or uscore; sentsim: bertscore or wmd",
-    "--combine PART+PART": "sentsim: any of sss, bertscore, wmd and smd; uscore: wrd, snt or wrd+snt",
-    "--without NAME+NAME": "uscore: leave out translation, language_model or sentences",
-    "--pieces PIECES": "words (no punctuation, no continuation pieces) or all",
-    "--ngram": ("tokens per n-gram", int),
-    "--distance DISTANCE": "sqeuclidean, euclidean or cosine",
-    "--map MAP": "none, clp, umd, clp+umd or umd+clp",
-    "--maps PATH|NAME": "a map file, a folder of maps, or a map artifact",
-    "--sides SIDES": "map the source side or both",
-    "--lm MODEL": "language model of the target language, or none",
-    "--lm-weight": ("weight of the language model", float),
-    "--weights uniform|norm|FILE|NAME": (
-        "xmoverscore: uniform, norm (lengths of vectors), or a stored table of inverse document frequencies; "
-        "uscore: tuned, + or ++"
-    ),
-    "--drop-rate": ("share of flows that partial transport drops", float),
-    "--w1": ("sentsim: weight of the sentence similarity, the first of two parts (default: 0.5)", float),
-    "--w2": ("sentsim: weight of the word similarity, the second (default: 0.5)", float),
-    "--normalize NORMALIZE": "batch (by the extremes of the call) or fixed (by bounds of the preset)",
-    "--normalize-vectors": ("word vectors of length 1 for Word and Sentence Mover's Distance", _FLAG),
-    "--special-tokens": ("count special tokens as word pieces", {"action": "store_true", "default": None}),
-    "--regressor MODEL": "another trained network: folder, bundled artifact or Hub repository",
-    "--workers": ("processes that solve transport, or threads that match (default: one per core, at most 4)", int),
-}
+_AGAINST: Options = {"--against SIDE": "compare with the source or the reference, for metrics that can do both"}
 _ROWS = (
     "TSV (source, translation and reference in this order, or named by a header row), or .jsonl or .parquet (source, "
     "translation, reference; or src, mt, ref); - reads TSV from standard input"
+)
+_SAME = (
+    "lang_pair",
+    "against",
+    "metric",
+    "preset",
+    "device",
+    "dtype",
+    "batch_tokens",
+    "resamples",
+    "seed",
+    "correction",
 )
 _MODELS: Options = {
     "--device NAME,...": ("auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1", "auto"),
@@ -77,12 +58,44 @@ _MODELS: Options = {
     "--embedding-cache DIR": "keep encoded texts in this folder, for later runs with the same encoder",
     "--local-files-only": "never ask the Hub",
 }
-_OVERRIDDEN = [usage.split()[0].removeprefix("--").replace("-", "_") for usage in _OVERRIDES]
-# Keyword of Python -> option.
-_SAME = ("against", "setting", "metric", "preset", "device", "dtype", "batch_tokens", "resamples", "seed", "correction")
-FLAGS = {name: name.replace("_", "-") for name in (*_SAME, *_OVERRIDDEN)} | {"lang_pair": "lp"}
 # Help shows this group only for a metric that is named.
 OWN_OPTIONS = "instead of what the preset says"
+
+
+@functools.cache
+def own_options() -> Options:
+    """What metrics take instead of what their presets say, from the settings of all of them."""
+    told: dict[str, dict[str, list[str]]] = {}
+    more: dict[str, Any] = {}
+    for metric in METRICS.values():
+        for name, field in metric.settings().options().items():
+            if name in _SAME:  # the seed, which commands have for all that is drawn
+                continue
+            [kind, *_] = kinds(field) or {str}
+            value = "" if kind is bool else f" {field.metadata['usage'] or name.upper()}"
+            usage = next((usage for usage in told if usage.split()[0] == flag(name)), flag(name) + value)
+            told.setdefault(usage, {}).setdefault(field.metadata["help"], []).append(metric.name)
+            more[usage] = _FLAG if kind is bool else kind
+    return {
+        usage: (
+            next(iter(texts))
+            if len(texts) == 1
+            else "; ".join(f"{', '.join(names)}: {text}" for text, names in texts.items()),
+            more[usage],
+        )
+        for usage, texts in told.items()
+    }
+
+
+def flag(keyword: str) -> str:
+    """The option of the command line for a keyword of Python."""
+    return "--lp" if keyword == "lang_pair" else f"--{keyword.replace('_', '-')}"
+
+
+@functools.cache
+def keywords() -> list[str]:
+    """Keywords of Python that messages of the package name and that are options here."""
+    return [*_SAME, *(usage.split()[0][2:].replace("-", "_") for usage in own_options())]
 
 
 def add_options(parser: Any, options: Options) -> list[str]:
@@ -150,8 +163,8 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
         "--metric NAME[:PRESET[:OPTION=VALUE,...]]": (text, {"action": "append"}),
         "--preset NAME|DIR": "preset, or a folder with a preset.toml (default: paper; mini of uscore, esim, bilstm*)",
     }
-    add_options(parser.add_argument_group("metric"), {**metric, **_CHOICES})
-    add_options(parser.add_argument_group(OWN_OPTIONS), _OVERRIDES)
+    add_options(parser.add_argument_group("metric"), {**metric, **_AGAINST})
+    add_options(parser.add_argument_group(OWN_OPTIONS), own_options())
     add_model_options(parser)
 
 
@@ -186,23 +199,20 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     twice = [text for text in named if named.count(text) > 1]
     if twice:
         raise InputError(f"--metric {twice[0]}: given twice")
-    given = {name: getattr(args, name) for name in ("setting", *_OVERRIDDEN)}
+    given = {name: getattr(args, name) for name in keywords() if name not in _SAME}
     options = {name: value for name, value in given.items() if value is not None}
     if len(named) != 1 and options:
-        flag = next(iter(options)).replace("_", "-")
-        form = f"{USUAL_METRIC}:{args.preset or 'paper'}:{flag}=VALUE"
-        raise InputError(f"--{flag}: for which metric? Write it as in --metric {form}")
+        shown = flag(next(iter(options)))
+        form = f"{USUAL_METRIC}:{args.preset or 'paper'}:{shown[2:]}=VALUE"
+        raise InputError(f"{shown}: for which metric? Write it as in --metric {form}")
     specs = {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}
-    return {text: _compared(spec, args.against) for text, spec in specs.items()}
-
-
-def _compared(spec: "MetricSpec", side: str | None) -> "MetricSpec":
-    """The metric, told by its own option to compare with a side; unlike the others, --against is for all metrics."""
-    metric = METRICS.get(spec.metric)
-    if side is None or metric is None:
-        return spec
-    value = metric.against(side)
-    return spec if metric.option is None else spec.having(**{metric.option: value} | dict(spec.options))
+    if args.against is not None:  # unlike the others, for all metrics
+        for text, spec in specs.items():
+            metric = METRICS.get(spec.metric)
+            side = metric and metric.side({"against": args.against}, metric.columns)
+            if metric is not None and len(metric.sides) > 1:
+                specs[text] = spec.having(**{"against": side} | dict(spec.options))
+    return specs
 
 
 def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Any]:

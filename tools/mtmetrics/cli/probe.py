@@ -15,7 +15,8 @@ from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
-    from mtmetrics.scorers.base import MetricResult, Scorer
+    from mtmetrics.scorers.base import Scorer
+    from mtmetrics.scorers.results import MetricResult
 
 _PAIRS: options.Options = {
     **options.SOURCES,
@@ -181,13 +182,13 @@ def _drawn(rows: list[Any], args: argparse.Namespace) -> list[Any]:
 
 def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "tuple[Scorer, dict[str, Any]]":
     """The metric, told to compare with the source where it can, and what is printed of it."""
-    from mtmetrics.scorers.registry import find_metric, has_presets, load_scorer
+    from mtmetrics.scorers.registry import find_metric, load_scorer
 
     asked = options.metric_options(args)
     metric = find_metric(asked["metric"])
-    if "sources" in metric.values:
-        asked |= metric.choose(["sources"], asked.get(metric.option or ""))[1]
-    preset = asked["preset"] if has_presets(metric.name) else None
+    if "source" in metric.sides:
+        asked["against"] = metric.side(asked, ["sources"])
+    preset = asked["preset"] if metric.usual_preset() else None
     return load_scorer(pool=pool, **asked), {"metric": metric.name, "preset": preset, "seed": args.seed}
 
 

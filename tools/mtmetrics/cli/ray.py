@@ -10,7 +10,7 @@ from mtmetrics.cli.options import metric_options, pool_options, progress
 from mtmetrics.cli.output import rounded
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks, written
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.registry import COLUMNS, find_metric
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -48,14 +48,12 @@ def score(args: argparse.Namespace) -> int:
     if args.segments or len(args.metric or ()) > 1:
         raise InputError("--engine ray scores with one --metric, and prints no --segments")
     asked_for = metric_options(args)
-    comparison = find_metric(asked_for["metric"])
-    asked = asked_for.get(comparison.option)
     names = column_names(args.file)
-    column, compared = comparison.choose([f"{name}s" for name in ("source", "reference") if name in names], asked)
-    options, pool = asked_for | compared, pool_options(args, dtype="auto")
+    side = find_metric(asked_for["metric"]).side(asked_for, [COLUMNS[name] for name in COLUMNS if name in names])
+    options, pool = asked_for | {"against": side}, pool_options(args, dtype="auto")
     settings = options | {"dtype": pool["dtype"]}
     settings = {name: value for name, value in settings.items() if value is not None and name != "workers"}
-    columns = (column.removesuffix("s"), "translation")
+    columns = (side, "translation")
     blocks = map_blocks(
         functools.partial(_worker, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker),
         args.file,

@@ -10,21 +10,20 @@ from mtmetrics.cli.options import metric_options
 from mtmetrics.errors import InputError
 from mtmetrics.io import lines as textio
 from mtmetrics.io.languages import language_checked
-from mtmetrics.scorers.registry import Column, Metric, find_metric
+from mtmetrics.scorers.registry import COLUMNS, Column, Metric, find_metric
 
-_KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
+_KEYS: dict[Column, str] = {column: side for side, column in COLUMNS.items()}
 
 
 class MetricRows(NamedTuple):
     """What is to be scored: rows of what each of `columns` holds, of references a list where there are several, then
-    one prediction per system; how many rows (0: not known); and for each metric its column, and what tells its loader.
-    """
+    one prediction per system; how many rows (0: not known); and for each metric the side that it compares with."""
 
     names: list[str]
     columns: list[Column]
     rows: Iterator[list[Any]]
     count: int
-    chosen: list[tuple[Column, dict[str, Any]]]
+    sides: list[str]
 
 
 # What n translations are compared with, sources, references or lists of several, or both; and those of each system.
@@ -42,10 +41,10 @@ class _Opened(NamedTuple):
 
 
 def input_rows(args: argparse.Namespace) -> tuple[list[str], Iterator[list[Any]], dict[str, Any]]:
-    """As `metric_rows`, for one metric: the names of the systems, the rows, and the options that tell its loader which
-    column they hold."""
-    names, _, rows, _, [(_, chosen)] = metric_rows(args, [metric_options(args)])
-    return names, rows, chosen
+    """As `metric_rows`, for one metric: the names of the systems, the rows, and its options."""
+    asked = metric_options(args)
+    names, _, rows, _, [side] = metric_rows(args, [asked])
+    return names, rows, asked | {"against": side}
 
 
 def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> MetricRows:
@@ -57,12 +56,12 @@ def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> 
     known = [find_metric(options["metric"]) for options in metrics]
     _require_files(args)
     opened = _opened(args)
-    chosen = [_choice(metric, options, opened.columns) for metric, options in zip(known, metrics, strict=True)]
-    columns = list(dict.fromkeys(column for column, _ in chosen))
+    sides = [_side(metric, options, opened.columns) for metric, options in zip(known, metrics, strict=True)]
+    columns = list(dict.fromkeys(COLUMNS[side] for side in sides))
     if opened.columns is None and len(columns) > 1:
         both = "some metrics compare with the source and others with a reference; name the columns in a header row"
         raise InputError(f"{args.file}: the first of two columns cannot be both: {both}")
-    return MetricRows(opened.names, columns, _read(args, opened, columns), opened.count or 0, chosen)
+    return MetricRows(opened.names, columns, _read(args, opened, columns), opened.count or 0, sides)
 
 
 def read_systems(args: argparse.Namespace) -> Systems:
@@ -105,23 +104,18 @@ def _empty(path: str) -> InputError:
     return InputError(f"{path}: empty; there is nothing to score")
 
 
-def _choice(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> tuple[Column, dict[str, Any]]:
-    """The column that a metric compares with, and the option that says so to its loader."""
+def _side(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> str:
+    """What a metric compares with; of two columns without names it has to be told."""
     from mtmetrics.artifacts.presets import load_preset
 
-    asked = options.get(metric.option or "")
-    if columns is not None:
-        return metric.choose(columns, asked)
-    if asked is None and len(metric.values) > 1:
-        only = metric.only(load_preset(metric.name, options["preset"]).settings)
-        if only is None:
-            ways = [f"--against {_KEYS[column]} ({_KEYS[column]} TAB translation)" for column in metric.values]
-            named = "or name the columns in a header row"
-            raise InputError(
-                f"two columns can be read in two ways for {metric.name}: pass {' or '.join(ways)}, {named}"
-            )
-        return metric.choose([only])
-    return metric.choose(list(metric.values), asked)
+    if columns is not None or metric.asked(options) or len(metric.sides) == 1:
+        return metric.side(options, columns)
+    only = metric.only(load_preset(metric.name, options["preset"]).settings)
+    if only is None:
+        ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in metric.sides)
+        named = "or name the columns in a header row"
+        raise InputError(f"two columns can be read in two ways for {metric.name}: pass {ways}, {named}")
+    return only
 
 
 def _opened(args: argparse.Namespace) -> _Opened:

@@ -20,7 +20,8 @@ from mtmetrics.cli.rows import metric_rows
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.scorers.base import MetricResult, Scorer
+    from mtmetrics.scorers.base import Scorer
+    from mtmetrics.scorers.results import MetricResult
 
     Results = list[list[MetricResult]]  # for each metric one per system
     Summaries = Mapping[str, list[dict[str, Any]]]  # metric -> for each system its mean score, signature and so on
@@ -58,18 +59,20 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"--segments stands below a table; pass --format table, not {form}")
     specs = options.metric_specs(args)
     loaders = [options.loader_options(spec, args) for spec in specs.values()]
-    names, columns, rows, count, chosen = metric_rows(args, loaders)
+    names, columns, rows, count, sides = metric_rows(args, loaders)
     check_folders(args.out, option="--out ")
-    from mtmetrics.scorers.base import joined, total_report
-    from mtmetrics.scorers.registry import load_scorer
+    from mtmetrics.scorers.registry import COLUMNS, load_scorer
+    from mtmetrics.scorers.results import joined, total_report
 
     with_parts = args.parts and form in _SUMMARIES  # of which they hold the means
     lowest = _Lowest()
     make = functools.partial(_WRITERS.get(form, _Writer), form, names, list(specs), args.parts, args.full_precision)
     with opened(args.out, binary=form == "parquet") as stream, contextlib.closing(make(stream)) as writer:
         pool = options.model_pool(args)
-        scorers = [load_scorer(pool=pool, **loader | own) for loader, (_, own) in zip(loaders, chosen, strict=True)]
-        places = [columns.index(column) for column, _ in chosen]
+        scorers = [
+            load_scorer(pool=pool, **loader | {"against": side}) for loader, side in zip(loaders, sides, strict=True)
+        ]
+        places = [columns.index(COLUMNS[side]) for side in sides]
         kept: list[Results] = []
         with options.scoring(count * len(names) * len(specs)):
             for chunk, results in _scored(scorers, places, len(columns), rows):
@@ -98,7 +101,8 @@ def _scored(
 ) -> "Iterator[tuple[list[list[Any]], Results]]":
     """Chunks, as columns, and their results; all metrics score a chunk before the next is read, which is all where one
     of them needs its whole input first. `places` are those of what each compares with, among the `others` columns."""
-    from mtmetrics.scorers.base import chunked, joined
+    from mtmetrics.scorers.base import chunked
+    from mtmetrics.scorers.results import joined
 
     independent = all(scorer.independent for scorer in scorers)
     chunks = chunked(rows)
@@ -255,7 +259,7 @@ class _JsonWriter(_Writer):
         self.target.write("\n")
 
     def _document(self, metric: int, summaries: list[dict[str, Any]]) -> dict[str, Any]:
-        from mtmetrics.scorers.base import joined
+        from mtmetrics.scorers.results import joined
 
         systems = zip(*(chunk[metric] for chunk in self.chunks), strict=True)
         whole = [joined(kept).as_dict(parts=self.parts) | found for kept, found in zip(systems, summaries, strict=True)]

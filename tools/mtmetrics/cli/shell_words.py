@@ -1,17 +1,23 @@
 """Messages of the package name keywords of Python; the command line names its options."""
 
+import functools
 import re
 from collections.abc import Sequence
 
-from mtmetrics.cli.options import FLAGS
+from mtmetrics.cli.options import flag, keywords
 
-_NAME = "|".join(sorted(FLAGS, key=len, reverse=True))
 _VALUE = r"'[^']*'|[\w.+-]+"
-# Not in NAME:PRESET:option=value, which is how the command line writes it too.
-_KEYWORD = re.compile(rf"(?<![\w:,-])({_NAME})=({_VALUE})?")
-_SUBJECT = re.compile(rf"(^|^--metric \S+: )({_NAME})(?= (?:{_VALUE}|is missing)(?:[:;]|$| ))")
 _QUOTED = r"(?<![=\w])'[^']*'(?!\w)"
 _COLUMNS = {"sources": "-s SOURCES", "references": "-r REFERENCES"}
+
+
+@functools.cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What names a keyword: ``NAME=VALUE``, but not in NAME:PRESET:option=value, which is how the command line writes
+    it too; and the subject of a message."""
+    name = "|".join(sorted(keywords(), key=len, reverse=True))
+    assigned = rf"(?<![\w:,-])({name})=({_VALUE})?"
+    return re.compile(assigned), re.compile(rf"(^|^--metric \S+: )({name})(?= (?:{_VALUE}|is missing)(?:[:;]|$| ))")
 
 
 def in_shell_words(message: str, given: Sequence[str] = ()) -> str:
@@ -23,8 +29,8 @@ def in_shell_words(message: str, given: Sequence[str] = ()) -> str:
         >>> in_shell_words("seed=1/ref.en: no such file", ["seed=1/ref.en"])
         'seed=1/ref.en: no such file'
     """
-    own = sorted({text for text in given if _KEYWORD.search(text) or _SUBJECT.search(text)}, key=len, reverse=True)
-    kept = re.compile("|".join([*map(re.escape, own), _QUOTED]))
+    own = {text for text in given if any(pattern.search(text) for pattern in _patterns())}
+    kept = re.compile("|".join([*map(re.escape, sorted(own, key=len, reverse=True)), _QUOTED]))
     parts, end = [], 0
     for found in kept.finditer(message):
         parts += [_translated(message[end : found.start()]), found[0]]
@@ -33,8 +39,9 @@ def in_shell_words(message: str, given: Sequence[str] = ()) -> str:
 
 
 def _translated(message: str) -> str:
-    message = _SUBJECT.sub(lambda found: f"{found[1]}--{FLAGS[found[2]]}", message)
-    message = _KEYWORD.sub(lambda found: f"--{FLAGS[found[1]]} {(found[2] or '').strip(chr(39))}".rstrip(), message)
+    assigned, subject = _patterns()
+    message = subject.sub(lambda found: f"{found[1]}{flag(found[2])}", message)
+    message = assigned.sub(lambda found: f"{flag(found[1])} {(found[2] or '').strip(chr(39))}".rstrip(), message)
     return re.sub(
         "; pass (sources|references)( or references)?$",
         lambda found: f"; pass {_COLUMNS[found[1]]}{' or -r REFERENCES' if found[2] else ''}",

@@ -9,8 +9,9 @@ import numpy as np
 from mtmetrics.checks import InputReport
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers.base import chunked, joined
+from mtmetrics.scorers.base import chunked
 from mtmetrics.scorers.registry import find_metric, load_scorer
+from mtmetrics.scorers.results import joined
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,7 +36,7 @@ class ScoringWorker:
         self, columns: tuple[str, str], options: Mapping[str, Any], pool: Mapping[str, Any], *, workers: int
     ) -> None:
         options = dict(options)
-        if "workers" in find_metric(options["metric"]).options() and options.get("workers") is None:
+        if "workers" in find_metric(options["metric"]).keywords() and options.get("workers") is None:
             options["workers"] = workers
         self.columns = columns
         self.scorer = load_scorer(options.pop("metric"), pool=ModelPool(**pool), **options)

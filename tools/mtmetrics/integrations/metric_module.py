@@ -1,7 +1,9 @@
 """The base class of the `evaluate` modules: checked keywords and inputs, models that load once."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+import re
+import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +14,8 @@ from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
 from mtmetrics.checks import check
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers.registry import METRICS, load_scorer
+from mtmetrics.scorers.registry import COLUMNS, METRICS, load_scorer
+from mtmetrics.scorers.settings import kinds
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
@@ -21,18 +24,47 @@ _COLUMNS = ("sources", "predictions", "references")
 _OWN = {"self", "config_name", "kwargs"}
 _EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - _OWN
 _MODEL_KEYWORDS = tuple(inspect.signature(ModelPool).parameters)
-_EXAMPLES = {"lang_pair": "'de-en'"}
+_LOAD = [
+    'device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several, '
+    'such as `"cuda:0,cuda:1"` or `[0, 1]`, share the work.',
+    'dtype (`str`): `"float32"` (default), `"bfloat16"`, `"float16"`, or `"auto"` (bfloat16 where the device computes '
+    "it natively, else float32), for encoders.",
+    "batch_tokens (`int`): padded tokens per encoder batch, 4096 by default; fewer where memory runs out.",
+    "embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; "
+    "none by default.",
+    "local_files_only (`bool`): never ask the Hub.",
+]
+_TEXTS = {
+    "sources": "sources (`list` of `str`): the source segments.",
+    "predictions": "predictions (`list` of `str`): the translations.",
+    "references": "references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of "
+    "which the best counts.",
+}
+# What `compute` is to return -> default, and help.
+RETURNS = {
+    "return_parts": (False, "also return the parts that a score is combined from."),
+    "return_alignments": (False, "also return what was matched with what, and at what cost or cosine."),
+    "return_ci": (False, "also return a 95 % bootstrap interval of the mean."),
+    "return_scores": (True, "return the scores of the segments; without them the result is small enough to be logged."),
+}
 
 
 class MetricModule(evaluate.Metric):
     """A metric of this package as an `evaluate` module.
 
-    A subclass sets `metric_name`, documents itself in ``_info``, calls `prepare` in ``_download_and_prepare``, and
-    defines ``_compute`` with explicit arguments, whose names are the keywords that ``compute`` takes, and which it
-    hands to `scored`; ``evaluate.load`` takes them too, as defaults. `LOAD_ARGUMENTS` documents what is common to all.
+    The docstring of a subclass is its description. What it compares with and which keywords ``compute`` takes come from
+    the metric and its `Settings`; ``evaluate.load`` takes them too, as defaults.
+
+    Attributes:
+        metric_name: name of the metric.
+        paper: key of the paper in papers.bib.
+        scale: range of the score of a segment.
+        parts: what the parts of a score are, where it has any.
+        aligned: what `return_alignments` returns, where the metric aligns words.
+        examples: calls and what they print, as the interpreter shows them.
 
     Args:
-        config_name: name of a preset; None or ``"default"`` means that of `Metric.default_preset`.
+        config_name: name of a preset; None or ``"default"`` means that of `Metric.usual_preset`.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
         **options: how models are run, see `mtmetrics.models.pool.ModelPool`, where `local_files_only` is also what
             ``HF_EVALUATE_OFFLINE=1`` and a download configuration ask for; keywords of `evaluate.Metric`; and those of
@@ -45,15 +77,11 @@ class MetricModule(evaluate.Metric):
     """
 
     metric_name: ClassVar[str]
-    LOAD_ARGUMENTS: ClassVar[str] = """\
-    device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several,
-        such as `"cuda:0,cuda:1"` or `[0, 1]`, share the work.
-    dtype (`str`): `"float32"` (default), `"bfloat16"`, `"float16"`, or `"auto"` (bfloat16 where the device computes it
-        natively, else float32), for encoders.
-    batch_tokens (`int`): padded tokens per encoder batch, 4096 by default; fewer where memory runs out.
-    embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; none
-        by default.
-    local_files_only (`bool`): never ask the Hub."""
+    paper: ClassVar[str]
+    scale: ClassVar[str]
+    parts: ClassVar[str] = ""
+    aligned: ClassVar[str] = ""
+    examples: ClassVar[str]
 
     def __init__(self, config_name: str | None = None, *, preset: str | Path | None = None, **options: Any) -> None:
         base_options = {name: options.pop(name) for name in _EVALUATE_KEYWORDS & options.keys()}
@@ -82,63 +110,63 @@ class MetricModule(evaluate.Metric):
         """The keywords of ``evaluate.load`` that `scorer` takes."""
         return {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
 
-    @staticmethod
-    def features_for(*others: str) -> Any:
-        """The columns that the metric can be given: predictions, and one of `others`; references also as lists."""
+    def _info(self) -> evaluate.MetricInfo:
+        """What `evaluate` shows of the metric."""
+        metric = METRICS[self.metric_name]
         text = datasets.Value("string")
-        if others == ("sources",):
-            return datasets.Features({"sources": text, "predictions": text})
-        kinds = {"sources": [text], "references": [text, datasets.List(text)]}
-        return [datasets.Features({"predictions": text, name: kind}) for name in others for kind in kinds[name]]
+        kinds = {"source": [text], "reference": [text, datasets.List(text)]}
+        usual_first = sorted(metric.sides, key=lambda side: side != metric.usual)
+        either = [
+            datasets.Features({"predictions": text, COLUMNS[side]: kind})
+            for side in usual_first
+            for kind in kinds[side]
+        ]
+        citation, address = _cited(self.paper)
+        return evaluate.MetricInfo(
+            description=inspect.cleandoc(str(type(self).__doc__)),
+            citation=citation,
+            inputs_description=documentation(type(self)),
+            features=either if len(either) > 1 else datasets.Features({"sources": text, "predictions": text}),
+            homepage=address,
+            reference_urls=[address],
+        )
 
-    def prepare(self, dl_manager: Any, **without_pair: Any) -> None:
-        """Loads the models that preset and keywords of ``evaluate.load`` determine; they stay with the object.
-
-        Args:
-            dl_manager: what `evaluate` passes to ``_download_and_prepare``.
-            **without_pair: options that leave out what depends on the language pair, where that is not known yet.
-        """
+    def _download_and_prepare(self, dl_manager: Any) -> None:
+        """Loads the models that preset and keywords of ``evaluate.load`` determine; they stay with the object. What
+        depends on a language pair that is not known yet is left out."""
         offline = self._local_files_only or dl_manager.download_config.local_files_only
         self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
         options = self.scorer_options
         metric = METRICS[self.metric_name]
-        if metric.option and metric.usual is None and options.get(metric.option) is None:
+        if len(metric.sides) > 1 and metric.usual is None and not metric.asked(options):
             return  # what is compared, and so the models, is known when the texts are
         settings = self.preset.settings
         if options.get("lang_pair") is None and "lang_pair" in settings:
             options["lang_pair"] = settings["lang_pair"]
         elif options.get("lang_pair") is None:
             language = next(iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"]))
-            options |= {"lang_pair": f"{language}-{language}", **without_pair}
+            options |= {"lang_pair": f"{language}-{language}", **metric.made_by().unpaired(options)}
         self.scorer(**options)
 
     def scorer(self, **options: Any) -> "Scorer":
         """The scorer of the preset with these options; models that are loaded already are used again."""
         return load_scorer(self.metric_name, preset=self.preset.name, pool=self.pool, **options)
 
-    def scored(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What ``compute`` returns: plain floats and lists.
-
-        Args:
-            arguments: those of ``_compute``, as its ``locals()``: checked columns; what is to be returned, such as
-                ``return_parts``; options of the scorer.
-        """
-        metric = METRICS[self.metric_name]
-        columns = {name: arguments[name] for name in _COLUMNS if arguments.get(name) is not None}
-        options = {name: value for name, value in arguments.items() if name not in ("self", *_COLUMNS)}
-        wanted = {name for name in options if name.startswith("return_") and options[name]}
-        options = {name: value for name, value in options.items() if not name.startswith("return_")}
-        only = metric.only(self.preset.settings)
-        given = [only] if only in columns else columns
-        column, compared = metric.choose(given, options.pop(metric.option, None))
-        scorer = self.scorer(**options, **compared)
+    def _compute(self, **arguments: Any) -> dict[str, Any]:
+        """Plain floats and lists, from checked columns, options of the scorer, and what is to be returned."""
+        columns = {name: arguments.pop(name) for name in _COLUMNS if name in arguments}
+        columns = {name: texts for name, texts in columns.items() if texts is not None}
+        wanted = {name: arguments.pop(name, default) for name, (default, _) in RETURNS.items()}
+        side = METRICS[self.metric_name].side(arguments, columns, self.preset.settings)
+        column = COLUMNS[side]
+        scorer = self.scorer(**arguments | {"against": side})
         scored = scorer.score(columns[column], columns["predictions"])
-        result = scored.as_dict(scores="return_scores" in wanted, parts="return_parts" in wanted)
-        if "return_ci" in wanted:
+        result = scored.as_dict(scores=wanted["return_scores"], parts=wanted["return_parts"])
+        if wanted["return_ci"]:
             from mtmetrics.statistics.significance import bootstrap_interval
 
             result["ci"] = bootstrap_interval(scored.segments)._asdict()
-        if "return_alignments" in wanted:
+        if wanted["return_alignments"]:
             alignments = scorer.align(columns[column], columns["predictions"])
             result["alignments"] = [alignment.as_dict() for alignment in alignments]
         return result
@@ -158,10 +186,8 @@ class MetricModule(evaluate.Metric):
         columns = {name: given.pop(name, None) for name in self._known_columns()}
         options = self.defaults | given
         self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
-        for name in self._option_names(required=True):
-            if name not in options:
-                example = f"{name}={_EXAMPLES.get(name, '...')}"
-                raise InputError(f"{name} is missing; pass {example} to compute or to evaluate.load")
+        if METRICS[self.metric_name].made_by().needs_pair and "lang_pair" not in options:
+            raise InputError("lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load")
         if all(column is None for column in columns.values()):
             columns = {}
             if self.writer is None:
@@ -211,9 +237,9 @@ class MetricModule(evaluate.Metric):
         if self._columns_in_use:
             return self._columns_in_use
         metric = METRICS[self.metric_name]
-        asked = self.defaults.get(metric.option)
-        chosen = [column for column, value in metric.values.items() if value == asked] if asked else [metric.usual]
-        return ["predictions", *chosen] if any(chosen) else self._known_columns()
+        if metric.usual is None and not metric.asked(self.defaults):
+            return self._known_columns()
+        return ["predictions", COLUMNS[metric.side(self.defaults)]]
 
     def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
         """The types of checked columns; that of `evaluate` supposes that the same ones are always there."""
@@ -228,11 +254,15 @@ class MetricModule(evaluate.Metric):
         return list(dict.fromkeys(name for features in options for name in features))
 
     @classmethod
-    def _option_names(cls, required: bool = False) -> list[str]:
-        """Names of the arguments of ``_compute`` that are no columns of text, or of those without a default."""
-        parameters = list(inspect.signature(cls._compute).parameters.values())[1:]
-        named = [parameter for parameter in parameters if parameter.name not in _COLUMNS]
-        return [parameter.name for parameter in named if not required or parameter.default is parameter.empty]
+    def _option_names(cls) -> list[str]:
+        """Names of the keywords of ``compute`` that are no columns of text."""
+        return [*METRICS[cls.metric_name].keywords(), *cls.returns()]
+
+    @classmethod
+    def returns(cls) -> list[str]:
+        """Those that say what ``compute`` is to return, as far as the metric has it."""
+        lacking = {"return_parts": not cls.parts, "return_alignments": not cls.aligned}
+        return [name for name in RETURNS if not lacking.get(name)]
 
     def _columns(self, **columns: Any) -> dict[str, Any]:
         """Without the columns of other metrics, which `evaluate.combine` passes to all of them."""
@@ -244,7 +274,7 @@ class MetricModule(evaluate.Metric):
         given = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
             if not set(given) - {"predictions"}:
-                METRICS[self.metric_name].choose([])  # says what is missing
+                METRICS[self.metric_name].side({}, [])  # says what is missing
             needed = ["predictions", *given]
         else:
             needed = self._known_columns()
@@ -279,9 +309,76 @@ class MetricModule(evaluate.Metric):
             super().add_batch(**rows)
 
 
+def documentation(module: type[MetricModule]) -> str:
+    """What ``inputs_description`` says: the arguments of ``evaluate.load`` and of ``compute``, from the settings of the
+    metric, and what is returned."""
+    metric = METRICS[module.metric_name]
+    pair = 'language pair such as `"de-en"`' + (
+        "" if metric.made_by().needs_pair else ", where the models depend on it"
+    )
+    given = [_TEXTS[name] for name in _COLUMNS if name == "predictions" or name in metric.columns]
+    given += [f"lang_pair (`str`): {pair}."]
+    if len(metric.sides) > 1:
+        given += ['against (`str`): `"source"` or `"reference"`, what to compare with, where both are passed.']
+    for name, field in metric.settings().options().items():
+        kind = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
+        given += [f"{name} (`{kind}`): {field.metadata['help']}."]
+    given += [f"{name} (`bool`): {text}" for name, (_, text) in RETURNS.items() if name in module.returns()]
+    returned = [
+        "mean_score (`float`): mean of the segment scores, which is the system score.",
+        f"scores (`list` of `float`): one score per segment, {module.scale}.",
+        *([f"parts (`dict` of `list` of `float`): with `return_parts=True`: {module.parts}."] if module.parts else []),
+        *(
+            [f"alignments (`list` of `dict`): with `return_alignments=True`: {module.aligned}."]
+            if module.aligned
+            else []
+        ),
+        "ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.",
+        "signature (`str`): one line that pins everything that the scores depend on.",
+        "report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical "
+        "to the source.",
+    ]
+    usual = metric.usual_preset()
+    names = " or ".join(f'`"{name}"`' for name in preset_names(metric.name))
+    loading = [
+        f'config_name (`str`): a preset: {names}; `"{usual}"` by default.',
+        "preset (`str`): a folder with a preset.toml, instead of a config name.",
+        *_LOAD,
+    ]
+    return f"""
+Scores translations. A higher score is better; scores are comparable where their signatures are equal.
+
+Args of `evaluate.load`, besides all but the texts of `compute`, which are defaults for it then:
+{_indented(loading)}
+
+Args of `compute`; what is not passed is as the preset has it:
+{_indented(given)}
+
+Returns:
+{_indented(returned)}
+
+Examples:
+
+{textwrap.indent(inspect.cleandoc(module.examples), "    ")}
+"""
+
+
+def _cited(key: str) -> tuple[str, str]:
+    """A paper as BibTeX, and its address."""
+    entries = Path(__file__).with_name("papers.bib").read_text(encoding="utf-8").split("\n\n")
+    [entry] = [entry for entry in entries if entry.split("{")[1].startswith(f"{key},")]
+    return entry, re.findall(r'url = "(.*)"', entry)[0]
+
+
+def _indented(lines: Iterable[str]) -> str:
+    """Lines as a list of arguments: each is filled, and what follows its first line stands further in."""
+    kept = (textwrap.fill(line, 116, subsequent_indent="    ") for line in lines)
+    return textwrap.indent("\n".join(kept), "    ")
+
+
 def _preset_name(metric: str, config_name: str | None, preset: str | Path | None) -> str:
     if config_name in (None, "default"):
-        return str(METRICS[metric].default_preset() if preset is None else preset)
+        return str(METRICS[metric].usual_preset() if preset is None else preset)
     if preset is not None:
         raise InputError(f"config name {config_name!r} and preset={str(preset)!r} both name a preset; pass one of them")
     if config_name not in preset_names(metric):

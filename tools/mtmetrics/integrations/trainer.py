@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from transformers import EvalPrediction
 
     from mtmetrics.integrations.metric_module import MetricModule
-    from mtmetrics.scorers.base import MetricResult, Scorer
+    from mtmetrics.scorers.base import Scorer
+    from mtmetrics.scorers.results import MetricResult
 
 Compute = Callable[..., dict[str, float]]
 
@@ -88,10 +89,8 @@ def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, Any])
 
     options = module.scorer_options | options
     metric = METRICS[module.metric_name]
-    asked = options.pop(metric.option, None)
-    given = ["sources"] if with_sources and asked is None else metric.values
-    _, compared = metric.choose(given, asked)
-    return module.scorer(**options, **compared)
+    given = ["sources"] if with_sources and not metric.asked(options) else metric.columns
+    return module.scorer(**options | {"against": metric.side(options, given)})
 
 
 def _decoded(tokenizer: Any, tokens: Any) -> list[str]:

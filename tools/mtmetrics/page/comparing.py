@@ -15,7 +15,8 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.offers import MetricChoice
 from mtmetrics.page.texts import Texts, example
 from mtmetrics.reports.comparison import SystemComparison, SystemScore, compare_systems
-from mtmetrics.scorers.base import MetricResult, Scorer, joined
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.results import MetricResult, joined
 from mtmetrics.statistics.significance import SEED, bootstrap_interval
 
 _RESAMPLES = 1000

@@ -9,7 +9,8 @@ from mtmetrics.errors import InputError
 from mtmetrics.matching.word_errors import Fault, level
 from mtmetrics.reports.figures import label_fonts
 from mtmetrics.reports.heatmap import draw_alignment, segment_title
-from mtmetrics.scorers.base import MetricResult, Scorer
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.results import MetricResult
 
 # Pixels of the picture for one of the page.
 _DENSITY = 1.5

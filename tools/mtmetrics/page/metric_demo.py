@@ -16,7 +16,8 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.explaining import heatmap
 from mtmetrics.page.offers import MetricChoice, about, offers
 from mtmetrics.page.texts import named_without_folder, pasted
-from mtmetrics.scorers.base import MetricResult, Scorer, chunked
+from mtmetrics.scorers.base import Scorer, chunked
+from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.significance import Interval, bootstrap_interval
 
 if TYPE_CHECKING:

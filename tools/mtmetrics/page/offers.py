@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from mtmetrics.errors import InputError
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.available import listed
-from mtmetrics.scorers.registry import Column, find_metric
+from mtmetrics.scorers.registry import COLUMNS, Column, find_metric
 
 _ABOUT = Path(__file__).with_name("metrics.toml")
-_COLUMNS: dict[str, Column] = {"source": "sources", "reference": "references"}
 
 
 class MetricChoice(NamedTuple):
@@ -85,13 +84,13 @@ def offers() -> tuple[MetricChoice, ...]:
                 spec = MetricSpec(name, row.preset or None)
                 several = len(row.compares_with) > 1
                 if several:
-                    spec = spec.having(**{str(metric.option): metric.against(side)})
+                    spec = spec.having(against=side)
                 title = f"{told['title']} {preset}".strip()
                 titles = title, title + (f" ({side})" if several else "")
                 # Of a metric that may compare with either, the source is ticked alone.
                 default = told.get("default", False) and row.preset in ("", "mini") and side == row.compares_with[0]
                 facts = told["range"], told["about"], default, tuple(row.languages)
-                found.append(MetricChoice(spec, *titles, _COLUMNS[side], *facts))
+                found.append(MetricChoice(spec, *titles, COLUMNS[side], *facts))
     return tuple(found)
 
 

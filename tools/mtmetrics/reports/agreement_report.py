@@ -20,7 +20,7 @@ from mtmetrics.reports.styles import (
     latex_text,
     one_line,
 )
-from mtmetrics.scorers.base import MetricResult
+from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import ALPHA, Interval
 

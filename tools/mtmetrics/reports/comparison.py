@@ -10,7 +10,7 @@ import numpy as np
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
 from mtmetrics.reports.styles import FOR_READERS, STYLES, as_json, decimals
-from mtmetrics.scorers.base import MetricResult
+from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import complete
 from mtmetrics.statistics.significance import (
     ALPHA,

@@ -3,9 +3,7 @@
 import dataclasses
 import itertools
 import re
-import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,10 @@ from mtmetrics.checks import check, language_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers.base import CHUNK_LINES, MetricResult, Scorer, joined
-from mtmetrics.scorers.registry import METRICS, has_presets, load_scorer
+from mtmetrics.scorers.base import CHUNK_LINES, Scorer
+from mtmetrics.scorers.registry import METRICS, find_metric, load_scorer
+from mtmetrics.scorers.results import MetricResult, joined
+from mtmetrics.scorers.settings import kinds
 
 # The metrics take turns after so many lines, few enough that an encoder's cache still holds what the metric before it
 # encoded.
@@ -74,7 +74,7 @@ class MetricSpec:
     def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
         """The same metric, with a preset (its default if None), where it has presets, and options, for what it does not
         say itself."""
-        usual = METRICS[self.metric].default_preset() if self.metric in METRICS else None
+        usual = METRICS[self.metric].usual_preset() if self.metric in METRICS else None
         return MetricSpec(
             self.metric, self.preset or (usual and (preset or usual)), tuple((options | dict(self.options)).items())
         )
@@ -85,7 +85,7 @@ class MetricSpec:
 
     def load(self, pool: ModelPool, lang_pair: str | None) -> Scorer:
         """The scorer of the metric for a language pair; a preset of a metric that has none is refused."""
-        if self.preset is not None and not has_presets(self.metric):
+        if self.preset is not None and find_metric(self.metric).usual_preset() is None:
             without = dataclasses.replace(self, preset=None)
             raise InputError(f"metric {str(self)!r}: {self.metric} has no presets; write {without}")
         preset = {} if self.preset is None else {"preset": self.preset}
@@ -99,10 +99,10 @@ class MetricSpec:
         Raises:
             InputError: it compares with neither, or as `load`; or a score depends on other segments than its own.
         """
-        spec, comparison = self, METRICS.get(self.metric)
+        spec, metric = self, METRICS.get(self.metric)
         # Where both columns are there, the preset knows which one it is made for.
-        if comparison is not None and len(given) == 1:
-            spec = self.having(**comparison.choose(given, dict(self.options).get(comparison.option or ""))[1])
+        if metric is not None and len(given) == 1:
+            spec = self.having(against=metric.side(dict(self.options), given))
         scorer = spec.load(pool, lang_pair)
         if not scorer.independent:
             raise InputError(
@@ -114,28 +114,20 @@ class MetricSpec:
 
 def _value(metric: str, option: str, text: str) -> Any:
     """The value of an option of a metric, refused where it is not of a type that the option can have."""
-    known = METRICS[metric].options().get(option) if metric in METRICS else None
-    kinds = set() if known is None else _kinds(known.annotation)
-    if bool in kinds and text.lower() in _WORDS:
+    field = METRICS[metric].settings().options().get(option) if metric in METRICS else None
+    possible = {bool, int, float, str} if field is None else kinds(field)
+    if bool in possible and text.lower() in _WORDS:
         return _WORDS[text.lower()]
     for kind, form in ((int, _WHOLE), (float, _NUMBER)):
-        if kind in kinds and form.fullmatch(text):
+        if kind in possible and form.fullmatch(text):
             return kind(text)
-    if str in kinds or not kinds:
+    if str in possible:
         return text
-    wanted = " or ".join(_KINDS[kind] for kind in _KINDS if kind in kinds)
+    wanted = " or ".join(_KINDS[kind] for kind in _KINDS if kind in possible)
     raise InputError(f"metric {metric}: '{option}={text}' cannot be used; {wanted} is needed")
 
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
-
-
-def _kinds(annotation: Any) -> set[type]:
-    """The types of plain values in an annotation; all where it does not say."""
-    found = {*typing.get_args(annotation), annotation} & {bool, int, float, str, Path}
-    if Path in found:
-        found = found - {Path} | {str}
-    return found or {bool, int, float, str}
 
 
 @dataclasses.dataclass(frozen=True)

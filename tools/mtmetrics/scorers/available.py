@@ -7,7 +7,7 @@ from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.matching.remapping_files import is_local, mapped_pairs
-from mtmetrics.scorers.registry import Column, Metric, has_presets
+from mtmetrics.scorers.registry import Metric
 
 
 class Listed(NamedTuple):
@@ -30,14 +30,13 @@ class Listed(NamedTuple):
 
 def listed(metric: Metric) -> Iterator[Listed]:
     """A metric with each of its presets; loads nothing but what says that an extra is missing."""
-    columns = [_side(column) for column in metric.values]
-    if not has_presets(metric.name):
+    if metric.usual_preset() is None:
         offline = "yes"
         try:
             metric.made_by()()
         except MTMetricsError as error:
             offline = f"no: {error}"
-        yield Listed(metric.name, "", columns, ["any"], offline)
+        yield Listed(metric.name, "", [*metric.sides], ["any"], offline)
         return
     fluency = metric.name == "fluency"  # the language models of another metric's presets
     for name in preset_names("xmoverscore" if fluency else metric.name):
@@ -46,12 +45,8 @@ def listed(metric: Metric) -> Iterator[Listed]:
         if fluency:
             settings = {"language_models": settings["language_models"], "languages": [*settings["language_models"]]}
         only = metric.only(settings)
-        compared = columns if only is None else [_side(only)]
+        compared = [*metric.sides] if only is None else [only]
         yield Listed(metric.name, name, compared, _languages(bundle, settings), _offline(bundle, settings))
-
-
-def _side(column: Column) -> str:
-    return column.removesuffix("s")
 
 
 def _languages(bundle: Preset, settings: Mapping[str, Any]) -> list[str]:

@@ -1,11 +1,10 @@
 """What every scorer shares: checked input, chunks, floor scores, reports and results; and how it reads a preset."""
 
 import abc
-import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,96 +17,74 @@ from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import report_progress
+from mtmetrics.scorers.preset_tables import dtype_name, signature
+from mtmetrics.scorers.registry import Column, find_metric
+from mtmetrics.scorers.results import MetricResult, SystemScores, joined, total_report
+from mtmetrics.scorers.settings import Settings
 
 CHUNK_LINES = 1024
-
-
-@dataclasses.dataclass(frozen=True)
-class MetricResult:
-    """Scores of one system.
-
-    Attributes:
-        segments: (n,) float64, one score per segment; higher is better.
-        parts: named (n,) float64 arrays that the score is combined from.
-        empty: (n,) bool, segments that got the floor score.
-        report: counts of unusual segments.
-        signature: one line that pins the score.
-    """
-
-    segments: np.ndarray
-    parts: dict[str, np.ndarray]
-    empty: np.ndarray
-    report: InputReport
-    signature: str
-
-    @property
-    def system(self) -> float:
-        """The system score: the mean over the segments."""
-        return float(self.segments.mean())
-
-    def without_parts(self) -> "MetricResult":
-        return dataclasses.replace(self, parts={})
-
-    def as_dict(self, *, scores: bool = True, parts: bool = False) -> dict[str, Any]:
-        """Plain floats and lists: ``mean_score``, ``signature``, ``report``; where asked ``scores`` and ``parts``."""
-        result: dict[str, Any] = {"mean_score": self.system}
-        if scores:
-            result["scores"] = self.segments.tolist()
-        if parts:
-            result["parts"] = {name: values.tolist() for name, values in self.parts.items()}
-        return result | {"signature": self.signature, "report": self.report.as_dict()}
-
-
-@dataclasses.dataclass(frozen=True)
-class ChunkScores:
-    """What a scorer computes of one system in one chunk of n segments.
-
-    Attributes:
-        segments: (n,) scores; whatever `empty` marks gets the floor score.
-        parts: named (n,) parts.
-        truncated: (n,) bool, segments of which a text was cut.
-        empty: (n,) bool, segments of which a side holds nothing that can be compared.
-    """
-
-    segments: np.ndarray
-    parts: dict[str, np.ndarray]
-    truncated: np.ndarray
-    empty: np.ndarray
-
-    def take(self, rows: np.ndarray) -> "ChunkScores":
-        parts = {name: values[rows] for name, values in self.parts.items()}
-        return ChunkScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
-
-
-# Of each system in a chunk, at once or when worker processes are done.
-SystemScores = list[ChunkScores] | Pending[list[ChunkScores]]
 
 
 class Scorer(abc.ABC):
     """A metric that compares the translations of one or several systems with their sources, or with references.
 
-    Its models are the first arguments of ``__init__``; what a user may set follows as keywords, and stands nowhere
-    else: ``from_preset`` passes such settings on as they are, and `mtmetrics.scorers.registry` reads their names there.
-    ``from_preset`` takes `preset`, a name or a folder with a preset.toml, `lang_pair`, such as ``"de-en"``, and `pool`,
-    loaded models to share. It raises an `InputError` for an unknown preset, pair or option, and an `ArtifactError`
-    where something that the preset names cannot be loaded; nothing falls back silently.
+    Its models are the first arguments of ``__init__``; its `Settings` follow as keywords. ``from_preset`` loads the
+    models that a preset names, takes the same keywords, and those that say what else to load.
 
     Attributes:
         metric: name of the metric.
-        tables: table of a preset -> keys that it may hold; ``.*`` stands for one table per language.
+        Settings: the class of its options.
+        usual_preset: the preset where none is named; None for a metric without presets.
+        tables: table of a preset -> keys that it may hold, besides those of `Settings`; ``.*`` stands for one table per
+            language.
+        needs_pair: whether a language pair has to be given.
         compares: ``"sources"`` or ``"references"``, what the translations are compared with.
+        against: the same for a metric that can compare with either, ``"source"`` or ``"reference"``; else None.
         independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems
             be compared.
         depth: number of layers that the encoder of words has; None where the layer cannot be chosen.
+        dtype: number format of the encoder, None where there is none.
         lang_pair: such as ``"de-en"``, where it was given.
+        settings: what was set.
     """
 
     metric: ClassVar[str]
+    Settings: ClassVar[type[Settings]] = Settings
+    usual_preset: ClassVar[str | None] = "paper"
     tables: ClassVar[dict[str, set[str]]] = {}
-    compares: Literal["sources", "references"] = "sources"
+    needs_pair: ClassVar[bool] = False
+    compares: Column = "sources"
+    against: str | None = None
     independent: bool = True
     depth: int | None = None
+    dtype: str | None = None
     lang_pair: str | None = None
+
+    def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
+        self.lang_pair = lang_pair
+        self.settings: Any = self.Settings.of(options, opened=True)
+
+    @classmethod
+    def from_preset(
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
+    ) -> "Scorer":
+        """The metric as a preset describes it.
+
+        Args:
+            preset: name of a preset, or a folder with a preset.toml.
+            lang_pair: such as ``"de-en"``.
+            pool: loaded models to share.
+            **options: of `Settings`, each of which overrides the preset unless it is None; and `against` where the
+                metric can compare with either side.
+
+        Raises:
+            InputError: an unknown preset, pair or option.
+            ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
+        """
+        if cls.usual_preset is None:
+            return cls(lang_pair=lang_pair, **options)
+        _, _, settings = cls.open_preset(preset, pool, options)
+        return cls(lang_pair=lang_pair, **settings.of_class())
 
     @property
     def column_languages(self) -> tuple[str | None, str | None]:
@@ -119,17 +96,46 @@ class Scorer(abc.ABC):
         return (source if self.compares == "sources" else target), target
 
     @classmethod
-    def open_preset(cls, preset: str, pool: ModelPool | None) -> tuple[Preset, ModelPool]:
-        """The preset of this metric, and the pool that its models come from."""
+    def open_preset(
+        cls, preset: str | None, pool: ModelPool | None, options: Mapping[str, Any]
+    ) -> tuple[Preset, ModelPool, Any]:
+        """The preset of this metric, the pool that its models come from, and the settings that follow from it and from
+        `options`."""
         pool = pool or ModelPool()
-        bundle = load_preset(cls.metric, preset, local_files_only=pool.local_files_only)
-        bundle.refuse_unknown(cls.tables)
-        return bundle, pool
+        bundle = load_preset(cls.metric, preset or str(cls.usual_preset), local_files_only=pool.local_files_only)
+        score = {*cls.tables.get("score", ()), *cls.Settings.preset_keys()}
+        bundle.refuse_unknown({**cls.tables, **({"score": score} if score else {})})
+        return bundle, pool, cls.Settings.chosen(bundle, options)
+
+    @classmethod
+    def side(cls, bundle: Preset, options: Mapping[str, Any]) -> str:
+        """What to compare with, see `Metric.side`; an `InputError` where the preset is made for another side."""
+        metric = find_metric(cls.metric)
+        side, only = metric.side(options, None, bundle.settings), metric.only(bundle.settings)
+        if only not in (None, side):
+            there = f"preset {bundle.name} compares with the {only} only"
+            raise InputError(f"against {side!r}: {there}; choose another preset")
+        return side
+
+    @classmethod
+    def unpaired(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options, beyond those given, with which it can be loaded before the language pair is known."""
+        return {"map": "none"} if "map" in cls.Settings.options() else {}
 
     @property
-    @abc.abstractmethod
     def signature(self) -> str:
         """One line that pins the scores."""
+        fields: dict[str, Any] = {"lp": self.lang_pair, "against": self.against}
+        for name, field in self.settings.options().items():
+            if field.metadata["signed"]:
+                value = self.pinned(name)
+                fields |= value if isinstance(value, dict) else {field.metadata["signed"]: value}
+        return signature(self.metric, fields | {"dtype": self.dtype and dtype_name(self.dtype)})
+
+    def pinned(self, option: str) -> Any:
+        """What the signature says of an option: its value where it is not the default; or several keys and values."""
+        value = getattr(self.settings, option)
+        return None if value == self.settings.options()[option].default else "yes" if value is True else value
 
     @abc.abstractmethod
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
@@ -280,24 +286,6 @@ class Scorer(abc.ABC):
     def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
         """What speaks against the words of each translation."""
         return [[match_evidence(alignment)] for alignment in alignments]
-
-
-def joined(results: Sequence[MetricResult]) -> MetricResult:
-    """The result of several chunks of one system."""
-    report = InputReport()
-    for result in results:
-        report.add(result.report)
-    parts = {name: np.concatenate([result.parts[name] for result in results]) for name in results[0].parts}
-    segments, empty = (np.concatenate([getattr(result, name) for result in results]) for name in ("segments", "empty"))
-    return MetricResult(segments, parts, empty, report, results[0].signature)
-
-
-def total_report(results: Iterable[MetricResult]) -> InputReport:
-    """Of several systems on the same segments."""
-    report = InputReport()
-    for result in results:
-        report.add(result.report, same_segments=True)
-    return report
 
 
 def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator[list[list[str]]]:

@@ -1,11 +1,12 @@
 """Baselines that a metric has to beat: lengths, chance, fluency alone, and the overlap metrics of sacrebleu."""
 
+import dataclasses
 import functools
 import hashlib
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,44 +14,161 @@ from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers.base import ChunkScores, Scorer
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.preset_tables import languages, model_name, preset_language_model, signature
+from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
-SEED = 12345
 # A segment with a blank side counts as a text of so many characters, which is longer than nearly every segment.
 BLANK_LENGTH = 1000
 
 
 class Baseline(Scorer):
-    """A number that needs no model: `value` of a segment's source or reference and its translation, higher is better;
-    `fields` are what the scores depend on, for the signature."""
+    """A number that needs no model, of a segment's source or reference and its translation; higher is better."""
 
-    def __init__(
-        self,
-        name: str,
-        value: Callable[[str, str], float],
-        *,
-        compares: Literal["sources", "references"],
-        floor: float,
-        fields: Mapping[str, object],
-    ) -> None:
-        self.name, self.compares = name, compares
-        self._value, self._floor_score, self._fields = value, floor, dict(fields)
+    usual_preset = None
+    floor: ClassVar[float] = 0.0
 
-    @property
-    def signature(self) -> str:
-        return signature(self.name, self._fields)
+    def value(self, other: str, prediction: str) -> float:
+        """The score of a segment without a blank side."""
+        raise NotImplementedError
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         results = []
         for texts in systems:
-            values = np.array([self._value(*pair) for pair in zip(others, texts, strict=True)], dtype=np.float64)
+            values = np.array([self.value(*pair) for pair in zip(others, texts, strict=True)], dtype=np.float64)
             results.append(ChunkScores(values, {}, *np.zeros((2, len(texts)), dtype=bool)))
         return results
 
     def _floor(self) -> tuple[float, dict[str, float]]:
-        return self._floor_score, {}
+        return self.floor, {}
+
+
+class SourceLength(Baseline):
+    """Minus the number of characters of the source: long sentences are translated worse."""
+
+    metric = "source_length"
+    floor = -BLANK_LENGTH
+
+    @property
+    def signature(self) -> str:
+        return signature(self.metric, {"unit": "characters"})
+
+    def value(self, other: str, prediction: str) -> float:
+        return -len(other)
+
+
+class PredictionLength(SourceLength):
+    """Minus the number of characters of the translation."""
+
+    metric = "prediction_length"
+
+    def value(self, other: str, prediction: str) -> float:
+        return -len(prediction)
+
+
+class Chance(Baseline):
+    """Uniform random numbers in [0, 1) that depend on the segment's texts and the seed alone, not on its place or its
+    neighbours."""
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of chance."""
+
+        seed: int = option(12345, "seed of the numbers", signed="seed")
+
+    metric = "random"
+
+    @property
+    def signature(self) -> str:
+        return signature(self.metric, {"seed": self.settings.seed})
+
+    def value(self, other: str, prediction: str) -> float:
+        digest = hashlib.sha256(f"{self.settings.seed}\0{other}\0{prediction}".encode()).digest()
+        # As many bits as a float64 holds; more would round the largest numbers up to 1.
+        return (int.from_bytes(digest[:8]) >> 11) / 2**53
+
+
+class Overlap(Baseline):
+    """Sentence BLEU, chrF, chrF++ or TER by sacrebleu, divided by 100; TER with a minus, so that higher is better.
+
+    The system score is the mean of the segments, not sacrebleu's corpus score. Of several references each is compared
+    by itself and the best one counts, as with all metrics here. sacrebleu does the same for chrF, while its BLEU and
+    TER pool the references of a segment. BLEU takes sacrebleu's tokeniser of the target language, without `lang_pair`
+    that of mteval, 13a.
+
+    Raises:
+        MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
+    """
+
+    compares = "references"
+    kind: ClassVar[str]  # of a class of `sacrebleu.metrics`
+    options: ClassVar[Mapping[str, Any]] = {}
+    scale: ClassVar[float] = 0.01
+
+    def __init__(self, lang_pair: str | None = None) -> None:
+        super().__init__(lang_pair)
+        if importlib.util.find_spec("sacrebleu") is None:
+            raise MTMetricsError(f"{self.metric} needs sacrebleu; {install_command('baselines')}")
+        target = None if lang_pair is None else language_pair(lang_pair)[1]
+        options = {**self.options, **({"trg_lang": target} if target and self.kind == "BLEU" else {})}
+        try:
+            self._made = getattr(importlib.import_module("sacrebleu.metrics"), self.kind)(**options)
+        except (ImportError, RuntimeError) as error:
+            raise MTMetricsError(f"{self.metric} for {lang_pair}: {' '.join(str(error).split())}") from error
+        self._made.sentence_score("", [""])  # sacrebleu knows its signature only then
+
+    @property
+    def signature(self) -> str:
+        fields = dict(field.split(":", 1) for field in str(self._made.get_signature()).split("|"))
+        return signature(
+            self.metric, fields | {"version": None, "sacrebleu": fields["version"], "system": "mean-of-segments"}
+        )
+
+    def value(self, other: str, prediction: str) -> float:
+        return self.scale * self._made.sentence_score(prediction, [other]).score
+
+
+class SentBLEU(Overlap):
+    """Sentence BLEU; without effective order it would be 0 for most texts of fewer than four words."""
+
+    metric, kind = "sentbleu", "BLEU"
+    options: ClassVar = {"effective_order": True}
+
+
+class ChrF(Overlap):
+    """The F score of character n-grams."""
+
+    metric, kind = "chrf", "CHRF"
+    options: ClassVar = {"word_order": 0}
+
+    def __init__(self, lang_pair: str | None = None) -> None:
+        super().__init__(lang_pair)
+        # The n-grams of a text are taken once, not in each of its comparisons.
+        self._ngrams = functools.lru_cache(maxsize=512)(
+            lambda text: self._made._extract_reference_info([text])["ref_ngrams"][0]
+        )
+
+    def value(self, other: str, prediction: str) -> float:
+        orders = zip(self._ngrams(prediction), self._ngrams(other), strict=True)
+        counts = [count for order in orders for count in self._made._get_match_statistics(*order)]
+        return self.scale * self._made._compute_f_score(counts)
+
+
+class ChrFPlusPlus(ChrF):
+    """chrF with words and pairs of words."""
+
+    metric = "chrfpp"
+    options: ClassVar = {"word_order": 2}
+
+
+class TER(Overlap):
+    """Minus the translation edit rate; a translation that is missing has 100 %."""
+
+    metric, kind = "ter", "TER"
+    scale, floor = -0.01, -1.0
 
 
 class Fluency(Scorer):
@@ -64,29 +182,34 @@ class Fluency(Scorer):
         lang_pair: recorded in the signature.
     """
 
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of the language model alone."""
+
+        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True)
+
     metric = "fluency"
+    needs_pair = True
 
     def __init__(self, language_model: LanguageModel, *, lang_pair: str | None = None) -> None:
+        super().__init__(lang_pair)
         self.language_model = language_model
-        self.lang_pair = lang_pair
 
     @classmethod
     def from_preset(
-        cls, preset: str = "paper", *, lang_pair: str | None, pool: ModelPool | None = None, lm: str | None = None
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
     ) -> "Fluency":
         """The language model, for the target of `lang_pair`, of a preset of XMoverScore; or `lm`."""
-        bundle, pool = XMoverScore.open_preset(preset, pool)
+        bundle, pool, _ = XMoverScore.open_preset(preset, pool, {})
         pair = languages(bundle, lang_pair, needed=True)
-        model, _ = preset_language_model(bundle, pool, pair[1], lm)
+        model, _ = preset_language_model(bundle, pool, pair[1], cls.Settings.of(options).lm)
         if model is None:
             why = f"preset {bundle.name} names none; pass lm="
             raise InputError(f"fluency needs a language model for {pair[1]!r}, and {why}")
         return cls(model, lang_pair=lang_pair)
 
-    @property
-    def signature(self) -> str:
-        model = self.language_model
-        return signature(self.metric, {"lp": self.lang_pair, "lm": model_name(model), **model.signature_fields})
+    def pinned(self, option: str) -> Any:
+        return {option: model_name(self.language_model), **self.language_model.signature_fields}
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         # One call for all systems, so that a text that several of them share is scored once.
@@ -97,88 +220,3 @@ class Fluency(Scorer):
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return self.language_model.floor, {}
-
-
-def _length(side: int) -> Baseline:
-    """Minus the number of characters of the source (0) or of the translation (1): long sentences are translated
-    worse."""
-    name = ("source_length", "prediction_length")[side]
-    fields = {"unit": "characters"}
-    return Baseline(name, lambda *texts: -len(texts[side]), compares="sources", floor=-BLANK_LENGTH, fields=fields)
-
-
-def chance(seed: int = SEED) -> Baseline:
-    """Uniform random numbers in [0, 1) that depend on the segment's texts and the seed alone, not on its place or its
-    neighbours."""
-
-    def draw(source: str, prediction: str) -> float:
-        digest = hashlib.sha256(f"{seed}\0{source}\0{prediction}".encode()).digest()
-        # As many bits as a float64 holds; more would round the largest numbers up to 1.
-        return (int.from_bytes(digest[:8]) >> 11) / 2**53
-
-    return Baseline("random", draw, compares="sources", floor=0.0, fields={"seed": seed})
-
-
-class _Kind(NamedTuple):
-    name: str  # of a class of `sacrebleu.metrics`
-    options: dict[str, Any]
-    scale: float = 0.01
-    floor: float = 0.0  # of a segment with a blank side
-
-
-# Sentence BLEU without effective order is 0 for most texts of fewer than four words. TER counts edits: lower is better,
-# and a translation that is missing has 100 %.
-_KINDS = {
-    "sentbleu": _Kind("BLEU", {"effective_order": True}),
-    "chrf": _Kind("CHRF", {"word_order": 0}),
-    "chrfpp": _Kind("CHRF", {"word_order": 2}),
-    "ter": _Kind("TER", {}, -0.01, -1.0),
-}
-
-
-def _overlap(metric: str, lang_pair: str | None = None) -> Baseline:
-    """Sentence BLEU, chrF, chrF++ or TER by sacrebleu, divided by 100; TER with a minus, so that higher is better.
-
-    The system score is the mean of the segments, not sacrebleu's corpus score. Of several references each is compared
-    by itself and the best one counts, as with all metrics here. sacrebleu does the same for chrF, while its BLEU and
-    TER pool the references of a segment. BLEU takes sacrebleu's tokeniser of the target language, without `lang_pair`
-    that of mteval, 13a.
-    """
-    if importlib.util.find_spec("sacrebleu") is None:
-        raise MTMetricsError(f"{metric} needs sacrebleu; {install_command('baselines')}")
-    kind = _KINDS[metric]
-    target = None if lang_pair is None else language_pair(lang_pair)[1]
-    options = kind.options | ({"trg_lang": target} if target and kind.name == "BLEU" else {})
-    try:
-        made = getattr(importlib.import_module("sacrebleu.metrics"), kind.name)(**options)
-    except (ImportError, RuntimeError) as error:
-        raise MTMetricsError(f"{metric} for {lang_pair}: {' '.join(str(error).split())}") from error
-    made.sentence_score("", [""])  # sacrebleu knows its signature only then
-    fields = dict(field.split(":", 1) for field in str(made.get_signature()).split("|"))
-    fields |= {"sacrebleu": fields.pop("version"), "system": "mean-of-segments"}
-    value = _chrf(made) if kind.name == "CHRF" else lambda *texts: made.sentence_score(texts[1], [texts[0]]).score
-    return Baseline(
-        metric,
-        lambda reference, text: kind.scale * value(reference, text),
-        compares="references",
-        floor=kind.floor,
-        fields=fields,
-    )
-
-
-def _chrf(made: Any) -> Callable[[str, str], float]:
-    """chrF of a reference and a translation, with the n-grams of a text taken once, not in each of its comparisons."""
-
-    @functools.lru_cache(maxsize=512)
-    def ngrams(text: str) -> list[Any]:
-        return made._extract_reference_info([text])["ref_ngrams"][0]
-
-    def value(reference: str, text: str) -> float:
-        orders = zip(ngrams(text), ngrams(reference), strict=True)
-        return made._compute_f_score([count for order in orders for count in made._get_match_statistics(*order)])
-
-    return value
-
-
-source_length, prediction_length = (functools.partial(_length, side) for side in (0, 1))
-sentbleu, chrf, chrfpp, ter = (functools.partial(_overlap, name) for name in _KINDS)

@@ -1,6 +1,7 @@
 """BERTR: how much of the reference is covered by the translation, in the space of a contextual encoder (Mathur et al.,
 2019)."""
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
@@ -13,18 +14,12 @@ from mtmetrics.matching.plan import Alignment, Cells, greedy_plan, pieces
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoded_together, worker_count
-from mtmetrics.scorers.preset_tables import (
-    AGAINST,
-    compared_with,
-    dtype_name,
-    encoder_table,
-    languages,
-    map_name,
-    model_name,
-    preset_map,
-    signature,
-)
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer, cut, encoded_together, worker_count
+from mtmetrics.scorers.preset_tables import encoder_table, languages, map_name, model_name, preset_map
+from mtmetrics.scorers.registry import COLUMNS
+from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.settings import option
 
 
 class BERTR(Scorer):
@@ -38,14 +33,24 @@ class BERTR(Scorer):
         encoder: the encoder, opened at the layer to use.
         remapping: linear map of the source side; only against the source.
         against: compare with the ``"reference"`` or with the ``"source"``.
-        special_tokens: count special tokens as word pieces.
         lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
             without it as English.
-        workers: threads that share the pairs; None for one per core, at most 4.
+        **options: of `BERTR.Settings`.
 
     Raises:
         InputError: an unknown or impossible setting.
     """
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of BERTR."""
+
+        encoder: str | None = option(None, settings.ENCODER, usage="MODEL", signed="enc", opens=True)
+        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
+        map: str | None = option(None, settings.MAP, signed="map", opens=True)
+        maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
+        special_tokens: bool = option(False, "count special tokens as word pieces", signed="special")
+        workers: int | None = option(None, settings.WORKERS)
 
     metric = "bertr"
     tables: ClassVar = {
@@ -60,67 +65,44 @@ class BERTR(Scorer):
         remapping: Remapping | None = None,
         *,
         against: Literal["reference", "source"] = "reference",
-        special_tokens: bool = False,
         lang_pair: str | None = None,
-        workers: int | None = None,
+        **options: Any,
     ) -> None:
-        self.encoder, self.depth = encoder, encoder.depth
-        self.against = choice("against", against, tuple(AGAINST))
-        self.compares = AGAINST[against]
+        super().__init__(lang_pair, **options)
+        self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
+        self.against = choice("against", against, tuple(COLUMNS))
+        self.compares = COLUMNS[against]
         if remapping is not None and against == "reference":
             raise InputError("map: maps bring a source language closer, so they need against='source'; leave it out")
         self.remapping = remapping
         if remapping is not None:
             remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32))
-        self.special_tokens = special_tokens
-        self.lang_pair = lang_pair
-        self.workers = worker_count(workers)
+        self.special_tokens = self.settings.special_tokens
+        self.workers = worker_count(self.settings.workers)
 
     @classmethod
     def from_preset(
-        cls,
-        preset: str = "paper",
-        *,
-        lang_pair: str | None = None,
-        pool: ModelPool | None = None,
-        against: Any = None,
-        encoder: str | None = None,
-        layer: int | None = None,
-        map: str | None = None,
-        maps: str | None = None,
-        **settings: Any,
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
     ) -> "BERTR":
-        """BERTR as a preset describes it.
-
-        Args:
-            preset, pool: see `Scorer`.
-            lang_pair: needed where the preset chooses the encoder by language, and for maps.
-            against: compare with the ``"reference"`` (by default) or with the ``"source"``, which needs a multilingual
-                encoder.
-            encoder: another encoder than the preset's.
-            layer: hidden state of the encoder; the last by default.
-            map: against the source, ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
-            maps: a map file, a folder of maps, or the name of a map artifact.
-            **settings: of the class.
-        """
-        bundle, pool = cls.open_preset(preset, pool)
-        compared: Any = compared_with(bundle, against, usual="reference")
+        """See `Scorer`; without `against`, BERTR compares with the reference. Against the source it needs a
+        multilingual encoder, and reads that of the table ``[encoder]``, whatever the target language."""
+        against = options.pop("against", None)
+        bundle, pool, chosen = cls.open_preset(preset, pool, options)
+        compared: Any = cls.side(bundle, {"against": against})
         pair = languages(bundle, lang_pair)
-        # Against the source the multilingual encoder is needed, whatever the target language.
-        table = encoder_table(bundle, encoder, "" if compared == "source" else pair and pair[1])
-        chosen = table.get("layer") if layer is None else layer
-        model = pool.encoder(table["model"], layer=chosen, revision=table.get("revision"))
+        table = encoder_table(bundle, chosen.encoder, "" if compared == "source" else pair and pair[1])
+        layer = table.get("layer") if chosen.layer is None else chosen.layer
+        model = pool.encoder(table["model"], layer=layer, revision=table.get("revision"))
         remapping = None
-        if compared == "source" or map not in (None, "none"):
-            remapping = preset_map(bundle, pool, model, lang_pair, kind=map, maps=maps)
-        return cls(model, remapping, against=compared, lang_pair=lang_pair, **settings)
+        if compared == "source" or chosen.map not in (None, "none"):
+            remapping = preset_map(bundle, pool, model, lang_pair, kind=chosen.map, maps=chosen.maps)
+        return cls(model, remapping, against=compared, lang_pair=lang_pair, **chosen.of_class())
 
-    @property
-    def signature(self) -> str:
-        fields: dict[str, Any] = {"lp": self.lang_pair, "against": self.against, "enc": model_name(self.encoder)}
-        fields |= {"layer": self.encoder.layer, "map": map_name(self.remapping) if self.against == "source" else None}
-        fields |= {"special": "yes" if self.special_tokens else None, "dtype": dtype_name(self.encoder.dtype)}
-        return signature(self.metric, fields)
+    def pinned(self, option: str) -> Any:
+        if option == "map":
+            return map_name(self.remapping) if self.against == "source" else None
+        ours = {"encoder": model_name(self.encoder), "layer": self.encoder.layer}
+        return ours[option] if option in ours else super().pinned(option)
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         first, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)

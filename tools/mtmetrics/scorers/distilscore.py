@@ -1,6 +1,7 @@
 """DistilScore: the cosine of sentence vectors of a distilled multilingual encoder (Reimers and Gurevych, 2020; relative
 of SentSim)."""
 
+import dataclasses
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -8,16 +9,12 @@ import numpy as np
 from mtmetrics.checks import choice
 from mtmetrics.models.packed import Encoder
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers.base import ChunkScores, Scorer, cut, encoded_together, text_cosines
-from mtmetrics.scorers.preset_tables import (
-    AGAINST,
-    compared_with,
-    dtype_name,
-    encoder_table,
-    languages,
-    model_name,
-    signature,
-)
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer, cut, encoded_together, text_cosines
+from mtmetrics.scorers.preset_tables import encoder_table, languages, model_name
+from mtmetrics.scorers.registry import COLUMNS
+from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.settings import option
 
 
 class DistilScore(Scorer):
@@ -35,50 +32,47 @@ class DistilScore(Scorer):
         InputError: an unknown setting.
     """
 
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of DistilScore."""
+
+        encoder: str | None = option(
+            None,
+            "a sentence-transformers model, or an encoder whose token vectors are averaged",
+            usage="MODEL",
+            signed="enc",
+            opens=True,
+        )
+        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
+
     metric = "distilscore"
     tables: ClassVar = {"encoder": {"model", "revision", "layer"}, "score": {"against"}}
 
     def __init__(
         self, encoder: Encoder, *, against: Literal["source", "reference"] = "source", lang_pair: str | None = None
     ) -> None:
-        self.encoder, self.depth = encoder, encoder.depth
-        self.against = choice("against", against, tuple(AGAINST))
-        self.compares = AGAINST[against]
-        self.lang_pair = lang_pair
+        super().__init__(lang_pair)
+        self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
+        self.against = choice("against", against, tuple(COLUMNS))
+        self.compares = COLUMNS[against]
 
     @classmethod
     def from_preset(
-        cls,
-        preset: str = "paper",
-        *,
-        lang_pair: str | None = None,
-        pool: ModelPool | None = None,
-        against: Any = None,
-        encoder: str | None = None,
-        layer: int | None = None,
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
     ) -> "DistilScore":
-        """DistilScore as a preset describes it.
-
-        Args:
-            preset, lang_pair, pool: see `Scorer`.
-            against: compare with the ``"source"`` (by default, unless the preset knows references only) or with the
-                ``"reference"``.
-            encoder: a sentence-transformers model, or an encoder whose token vectors are averaged, instead of the
-                preset's.
-            layer: hidden state of an encoder that is averaged.
-        """
-        bundle, pool = cls.open_preset(preset, pool)
+        """See `Scorer`; without `against`, DistilScore compares with the source, unless the preset knows references
+        only."""
+        against = options.pop("against", None)
+        bundle, pool, chosen = cls.open_preset(preset, pool, options)
         languages(bundle, lang_pair)
-        compared: Any = compared_with(bundle, against, usual="source")
-        table = encoder_table(bundle, encoder)
-        chosen = table.get("layer") if layer is None else layer
-        model = pool.sentence_encoder(table["model"], layer=chosen, revision=table.get("revision"))
+        compared: Any = cls.side(bundle, {"against": against})
+        table = encoder_table(bundle, chosen.encoder)
+        layer = table.get("layer") if chosen.layer is None else chosen.layer
+        model = pool.sentence_encoder(table["model"], layer=layer, revision=table.get("revision"))
         return cls(model, against=compared, lang_pair=lang_pair)
 
-    @property
-    def signature(self) -> str:
-        fields: dict[str, Any] = {"lp": self.lang_pair, "against": self.against, "enc": model_name(self.encoder)}
-        return signature(self.metric, fields | {"layer": self.encoder.layer, "dtype": dtype_name(self.encoder.dtype)})
+    def pinned(self, option: str) -> Any:
+        return {"encoder": model_name(self.encoder), "layer": self.encoder.layer}[option]
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         x, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)

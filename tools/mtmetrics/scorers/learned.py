@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mtmetrics.artifacts.models import model_label
-from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
@@ -16,8 +15,12 @@ from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import ChunkScores, Scorer, text_languages, worker_count
-from mtmetrics.scorers.preset_tables import AGAINST, dtype_name, languages, model_name, signature
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer, text_languages, worker_count
+from mtmetrics.scorers.preset_tables import languages, model_name
+from mtmetrics.scorers.registry import COLUMNS, find_metric
+from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.settings import option
 
 if TYPE_CHECKING:
     import torch
@@ -80,12 +83,33 @@ class LearnedScore(Scorer):
         device: where the network runs.
         lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
             without it as English.
-        workers: threads that share the computation of features; None for one per core, at most 4.
+        **options: of `LearnedScore.Settings`.
 
     Raises:
         ArtifactError: the network was trained on another encoder.
     """
 
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of a learned metric."""
+
+        regressor: str | None = option(
+            None,
+            "another trained network: folder, bundled artifact or Hub repository",
+            usage="MODEL",
+            signed="reg",
+            opens=True,
+        )
+        encoder: str | None = option(
+            None,
+            "where the network's encoder lies, if not under the name that the network records; it must be the same one",
+            usage="MODEL",
+            signed="enc",
+            opens=True,
+        )
+        workers: int | None = option(None, settings.WORKERS)
+
+    usual_preset = "mini"
     # A preset has one table for each of what its networks compare with: [regressors.reference], [regressors.source].
     tables: ClassVar = {"regressors.*": {"model", "revision"}}
 
@@ -99,7 +123,7 @@ class LearnedScore(Scorer):
         *,
         against: str | None = None,
         lang_pair: str | None = None,
-        workers: int | None = None,
+        **options: Any,
     ) -> None:
         if network.encoder_fingerprint != encoder.fingerprint:
             own = f"{network.encoder}#{network.encoder_fingerprint}"
@@ -107,47 +131,31 @@ class LearnedScore(Scorer):
                 f"regressor {label}: it was trained on the encoder {own}, not on {model_name(encoder)}; pass that "
                 "encoder"
             )
-        self.encoder = encoder
+        super().__init__(lang_pair, **options)
+        self.encoder, self.dtype = encoder, encoder.dtype
         self.network = network.to(device).eval()
         self.against = against or network.against
-        self.compares = AGAINST[self.against]
+        self.compares = COLUMNS[self.against]
         self.fingerprint, self.label = fingerprint, label
-        self.lang_pair = lang_pair
         self.device = device
-        self.workers = worker_count(workers)
+        self.workers = worker_count(self.settings.workers)
 
     @classmethod
     def from_preset(
-        cls,
-        preset: str = "mini",
-        *,
-        lang_pair: str | None = None,
-        pool: ModelPool | None = None,
-        against: Any = None,
-        regressor: str | None = None,
-        encoder: str | None = None,
-        **settings: Any,
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
     ) -> "LearnedScore":
-        """A learned metric as a preset describes it.
-
-        Args:
-            preset, lang_pair, pool: see `Scorer`.
-            against: ``"reference"`` or ``"source"``; chooses among the regressors of a preset. One regressor can do one
-                of them only.
-            regressor: folder, bundled artifact or Hub repository of another regressor than the preset's.
-            encoder: where the regressor's encoder lies, if not under the name that the regressor records; it must be
-                the same one.
-            **settings: of the class.
+        """See `Scorer`; `against` chooses among the networks of a preset, of which one may do one side only.
 
         Raises:
-            InputError: as of `Scorer`; or the regressor compares with something else than asked.
-            ArtifactError: as of `Scorer`; or the regressor is of another kind.
+            InputError: as of `Scorer`; or the network compares with something else than asked.
+            ArtifactError: as of `Scorer`; or the network is of another kind.
         """
-        bundle, pool = cls.open_preset(preset, pool)
+        against = options.pop("against", None)
+        bundle, pool, chosen = cls.open_preset(preset, pool, options)
         languages(bundle, lang_pair)
         known = bundle.settings.get("regressors", {})
-        wanted = choice("against", against or (next(iter(known)) if len(known) == 1 else "reference"), tuple(AGAINST))
-        table = {"model": regressor} if regressor else known.get(wanted, {})
+        wanted = find_metric(cls.metric).side({"against": against}, None, bundle.settings)
+        table = {"model": chosen.regressor} if chosen.regressor else known.get(wanted, {})
         if "model" not in table:
             # A preset for one side cannot be asked for the other; one without any lacks a model.
             kind = InputError if known else ArtifactError
@@ -158,26 +166,32 @@ class LearnedScore(Scorer):
         if network.architecture != cls.metric:
             raise ArtifactError(f"regressor {name}: it is of the metric {network.architecture}, not {cls.metric}")
         if network.against == "either":
-            settings["against"] = wanted
-        elif against is not None and against != network.against:
-            column = AGAINST[network.against]
+            against = wanted
+        elif against not in (None, network.against):
+            column = COLUMNS[network.against]
             raise InputError(
                 f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor"
             )
         try:
-            model = pool.encoder(encoder or network.encoder, **network.reads())
+            model = pool.encoder(chosen.encoder or network.encoder, **network.reads())
         except ArtifactError as error:
-            hint = "" if encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
+            hint = "" if chosen.encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
             raise ArtifactError(f"regressor {name}: {error}{hint}") from error
         device = pick_devices(pool.device)[0]
-        return cls(model, network, fingerprint, model_label(name), device, lang_pair=lang_pair, **settings)
+        return cls(
+            model,
+            network,
+            fingerprint,
+            model_label(name),
+            device,
+            against=against,
+            lang_pair=lang_pair,
+            **chosen.of_class(),
+        )
 
-    @property
-    def signature(self) -> str:
-        name = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
-        fields: dict[str, Any] = {"lp": self.lang_pair, "against": self.against, "reg": name}
-        fields |= {"enc": model_name(self.encoder), "dtype": dtype_name(self.encoder.dtype)}
-        return signature(self.network.architecture, fields)
+    def pinned(self, option: str) -> Any:
+        own = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
+        return {"regressor": own, "encoder": model_name(self.encoder)}[option]
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         parts = []

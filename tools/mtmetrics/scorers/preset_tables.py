@@ -1,7 +1,8 @@
 """What the tables of a preset name, and the line that pins a score: its signature."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from mtmetrics._version import __version__
 from mtmetrics.artifacts.presets import Preset
@@ -12,12 +13,6 @@ from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder
 from mtmetrics.models.pool import ModelPool
-
-if TYPE_CHECKING:
-    pass
-
-# What a metric is told to compare with -> the column of the input.
-AGAINST: dict[str, Literal["sources", "references"]] = {"source": "sources", "reference": "references"}
 
 
 def preset_language_model(
@@ -85,16 +80,6 @@ def languages(bundle: Preset, lang_pair: str | None, *, needed: bool = False) ->
     return pair
 
 
-def compared_with(bundle: Preset, asked: Any, *, usual: str) -> str:
-    """``"source"`` or ``"reference"``: as asked, else as the preset says, else as usual."""
-    only = bundle.settings.get("score", {}).get("against")
-    against = choice("against", asked or only or usual, tuple(AGAINST))
-    if only not in (None, against):
-        there = f"preset {bundle.name} compares with the {only} only"
-        raise InputError(f"against {against!r}: {there}; choose another preset")
-    return against
-
-
 def encoder_table(bundle: Preset, override: str | None, target: str | None = None) -> dict[str, Any]:
     """The table of the encoder: the user's own, else ``[encoders.LANGUAGE]`` of the target, else ``[encoder]``."""
     if override:
@@ -126,3 +111,26 @@ def preset_map(
     language_pair(lang_pair)
     artifact = maps or bundle.path(table.get("artifact", "."))
     return load_map(artifact, str(lang_pair), chosen, encoder, level=level, local_files_only=pool.local_files_only)
+
+
+def source_and_target_encoders(
+    bundle: Preset, pool: ModelPool, pair: tuple[str, str], chosen: Any, usual_layer: int | None
+) -> tuple[Any, Any]:
+    """The encoders of sources and of predictions, by the settings that were `chosen` of XMoverScore: two tables of word
+    vectors, or one encoder, twice; `usual_layer` is read where nothing says another one."""
+    table = encoder_table(bundle, chosen.encoder)
+    sources, targets = (bundle.path(table["model"].replace("{lang}", language)) for language in pair)
+    layer = table.get("layer") if chosen.layer is None else chosen.layer
+    if Path(sources).is_file() and Path(targets).is_file():
+        if layer is not None:
+            raise InputError(f"layer {layer}: {sources} is a table of word vectors, which have no layers; leave it out")
+        if chosen.similarity == "cosine":
+            why = f"{sources} is a table of word vectors, use similarity='mover'"
+            raise InputError(f"similarity='cosine' needs a vector per text; {why}")
+        return pool.static_vectors(sources), pool.static_vectors(targets)
+    if sources != targets:
+        missing = targets if Path(sources).is_file() else sources
+        raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
+    load, usual = (pool.sentence_encoder, None) if chosen.similarity == "cosine" else (pool.encoder, usual_layer)
+    encoder = load(sources, layer=usual if layer is None else layer, revision=table.get("revision"))
+    return encoder, encoder

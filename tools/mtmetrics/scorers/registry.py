@@ -2,18 +2,24 @@
 
 import dataclasses
 import importlib
-import inspect
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
+    from mtmetrics.scorers.settings import Settings
 
 Column = Literal["sources", "references"]
-# What callers pass whatever the metric; a baseline has no use for some of it.
-_COMMON = ("preset", "lang_pair", "pool")
+Side = Literal["source", "reference"]
+# What a metric is told to compare with -> the column of the input.
+COLUMNS: dict[str, Column] = {"source": "sources", "reference": "references"}
+# What the paper of SentSim calls the sides.
+SETTINGS: dict[str, str] = {"source": "src-mt", "reference": "mt-ref"}
+# What any metric may be passed, besides its own options.
+_COMMON = ("preset", "lang_pair", "pool", "against")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,103 +28,118 @@ class Metric:
 
     Attributes:
         name: of the metric.
-        scorer: module of `mtmetrics.scorers`, and the class in it, or a function that makes a scorer.
-        values: column -> value of the option that asks for it, None where there is no option.
-        option: name of that option, or None.
-        usual: the column where both are given and the option is not; None if that is an error.
+        scorer: module of `mtmetrics.scorers`, and the class in it.
+        sides: what it can compare with, of `COLUMNS`.
+        usual: the side where both are given and `against` is not; None if that is an error.
     """
 
     name: str
     scorer: str
-    values: Mapping[Column, str | None] = dataclasses.field(default_factory=lambda: {"sources": None})
-    option: str | None = None
-    usual: Column | None = None
+    sides: tuple[str, ...] = ("source",)
+    usual: str | None = None
 
-    def made_by(self) -> Any:
-        """The class of its scorers, or the function that makes them."""
+    def made_by(self) -> "type[Scorer]":
+        """The class of its scorers."""
         module, name = self.scorer.split(".")
         return getattr(importlib.import_module(f"mtmetrics.scorers.{module}"), name)
 
-    def options(self) -> dict[str, inspect.Parameter]:
-        """What `load_scorer` takes for it: the arguments of its ``from_preset`` and, where that passes settings on, the
-        keywords of the scorer itself."""
-        made_by = self.made_by()
-        known = dict(inspect.signature(getattr(made_by, "from_preset", made_by)).parameters)
-        if known.pop("settings", None):
-            for name, parameter in inspect.signature(made_by).parameters.items():
-                if parameter.kind is parameter.KEYWORD_ONLY:
-                    known.setdefault(name, parameter)
-        return known
+    def settings(self) -> "type[Settings]":
+        """The class of its own options."""
+        return self.made_by().Settings
 
-    def default_preset(self) -> str | None:
+    def keywords(self) -> list[str]:
+        """What `load_scorer` takes for it besides preset and pool: language pair, side where there is a choice, own
+        options."""
+        return ["lang_pair", *(["against"] if len(self.sides) > 1 else []), *self.settings().options()]
+
+    def usual_preset(self) -> str | None:
         """The preset where none is named; None for a metric without presets."""
-        preset = self.options().get("preset")
-        return None if preset is None else preset.default
+        return self.made_by().usual_preset
 
-    def against(self, side: str) -> str | None:
-        """The value of its option that asks for the ``"source"`` or the ``"reference"``."""
-        sides = {"source": "sources", "reference": "references"}
-        if side not in sides:
-            raise InputError(f"against {side!r}: must be one of source, reference")
-        if sides[side] not in self.values:
-            raise InputError(f"{self.name} compares with {' or '.join(self.values)} only, not with a {side}")
-        return self.values[sides[side]]
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that it can compare with."""
+        return tuple(COLUMNS[side] for side in self.sides)
 
-    def only(self, settings: Mapping[str, Any]) -> Column | None:
-        """The one column that a preset with these settings is made for; None where it leaves the choice."""
-        named = {settings.get("score", {}).get("against"), *settings, *settings.get("regressors", {})}
-        columns = [column for column, value in self.values.items() if value in named]
-        return columns[0] if len(columns) == 1 and self.option else None
+    def only(self, settings: Mapping[str, Any]) -> str | None:
+        """The one side that a preset with these settings is made for; None where it leaves the choice."""
+        named = {settings.get("score", {}).get("against"), *settings.get("regressors", {})}
+        named |= {side for side, name in SETTINGS.items() if {name, f"{name}s"} & settings.keys()}
+        found = [side for side in self.sides if side in named]
+        return found[0] if len(found) == 1 and len(self.sides) > 1 else None
 
-    def choose(self, given: Collection[str], asked: Any = None) -> tuple[Column, dict[str, Any]]:
-        """The column to compare with, and the option that says so to `load_scorer`.
+    def asked(self, options: Mapping[str, Any]) -> str | None:
+        """The side that options ask for, by `against` or, of SentSim, by its alias `setting`; None where they ask for
+        none."""
+        against, setting = options.get("against"), options.get("setting")
+        if setting is None or "setting" not in self.settings().options():
+            return against
+        choice("setting", setting, tuple(SETTINGS.values()))
+        [side] = [side for side, name in SETTINGS.items() if name == setting]
+        if against not in (None, side):
+            raise InputError(f"against {against!r} and setting {setting!r} contradict; pass one of them")
+        return side
+
+    def side(
+        self,
+        options: Mapping[str, Any],
+        given: Collection[str] | None = None,
+        preset: Mapping[str, Any] | None = None,
+    ) -> str:
+        """``"source"`` or ``"reference"``, whichever the metric is to compare with.
 
         Args:
-            given: the columns that the user passed.
-            asked: value of the option, or None.
+            options: as `load_scorer` takes them; what they ask for decides.
+            given: the columns that the user passed, where that is known.
+            preset: settings of the preset, where they are known; a preset that is made for one side decides where the
+                options do not, then the columns, then what is usual.
 
         Raises:
-            InputError: the column is missing, or both are there and nothing says which one counts.
+            InputError: the metric cannot compare with that side, or it is not given; or nothing says which one counts.
         """
+        asked = self.asked(options)
+        there = [side for side in self.sides if given is None or COLUMNS[side] in given]
         if asked is not None:
-            wanted = [column for column, value in self.values.items() if value == asked]
-            if not wanted:
-                raise InputError(f"{self.option} {asked!r}: must be one of {', '.join(map(str, self.values.values()))}")
-            if wanted[0] not in given:
-                raise InputError(f"{self.option}={asked!r} compares with {wanted[0]}; pass {wanted[0]}")
-            return wanted[0], {self.option or "": asked}
-        found = [column for column in self.values if column in given]
-        if not found:
-            columns = " or ".join(self.values)
+            choice("against", asked, tuple(COLUMNS))
+            if asked not in self.sides:
+                raise InputError(f"{self.name} compares with {' or '.join(self.columns)} only, not with a {asked}")
+            if asked not in there:
+                raise InputError(f"against={asked!r} compares with {COLUMNS[asked]}; pass {COLUMNS[asked]}")
+            return asked
+        if not there:
+            columns = " or ".join(self.columns)
             raise InputError(f"{self.name} compares predictions with {columns}; pass {columns}")
-        if len(found) == 2 and self.usual is None:
-            choices = " or ".join(f"{self.option}={value!r}" for value in self.values.values())
-            raise InputError(f"both sources and references are given: pass {choices}")
-        column = found[0] if len(found) == 1 or self.usual is None else self.usual
-        return column, {} if self.option is None else {self.option: self.values[column]}
+        only = None if preset is None else self.only(preset)
+        if only in there:
+            return str(only)
+        if len(there) > 1 and self.usual is None:
+            both = (
+                "compare with the source or the reference" if given is None else "both sources and references are given"
+            )
+            raise InputError(f"{both}: pass against='source' or against='reference'")
+        return there[0] if len(there) == 1 else str(self.usual)
 
 
-_AGAINST: dict[Column, str | None] = {"sources": "source", "references": "reference"}
-_REFERENCES: dict[Column, str | None] = {"references": None}
+_EITHER, _REFERENCE = ("source", "reference"), ("reference",)
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("xmoverscore", "xmoverscore.XMoverScore"),
-        Metric("sentsim", "sentsim.SentSim", {"sources": "src-mt", "references": "mt-ref"}, "setting"),
-        Metric("distilscore", "distilscore.DistilScore", _AGAINST, "against", "sources"),
+        Metric("sentsim", "sentsim.SentSim", _EITHER),
+        Metric("distilscore", "distilscore.DistilScore", _EITHER, "source"),
         Metric("uscore", "uscore.UScore"),
-        Metric("bertr", "bertr.BERTR", _AGAINST, "against", "references"),
-        Metric("bilstm", "learned.BiLSTM", _AGAINST, "against", "references"),
-        Metric("bilstm_attention", "learned.BiLSTMAttention", _AGAINST, "against", "references"),
-        Metric("esim", "learned.ESIM", _AGAINST, "against", "references"),
-        Metric("source_length", "baselines.source_length"),
-        Metric("prediction_length", "baselines.prediction_length"),
+        Metric("bertr", "bertr.BERTR", _EITHER, "reference"),
+        Metric("bilstm", "learned.BiLSTM", _EITHER, "reference"),
+        Metric("bilstm_attention", "learned.BiLSTMAttention", _EITHER, "reference"),
+        Metric("esim", "learned.ESIM", _EITHER, "reference"),
+        Metric("source_length", "baselines.SourceLength"),
+        Metric("prediction_length", "baselines.PredictionLength"),
         Metric("fluency", "baselines.Fluency"),
-        Metric("random", "baselines.chance"),
-        Metric("sentbleu", "baselines.sentbleu", _REFERENCES),
-        Metric("chrf", "baselines.chrf", _REFERENCES),
-        Metric("chrfpp", "baselines.chrfpp", _REFERENCES),
-        Metric("ter", "baselines.ter", _REFERENCES),
+        Metric("random", "baselines.Chance"),
+        Metric("sentbleu", "baselines.SentBLEU", _REFERENCE),
+        Metric("chrf", "baselines.ChrF", _REFERENCE),
+        Metric("chrfpp", "baselines.ChrFPlusPlus", _REFERENCE),
+        Metric("ter", "baselines.TER", _REFERENCE),
     )
 }
 
@@ -129,34 +150,27 @@ def find_metric(name: str) -> Metric:
     return METRICS[name]
 
 
-def has_presets(metric: str) -> bool:
-    """Whether a preset changes anything about a metric."""
-    return "preset" in find_metric(metric).options()
-
-
 def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
     """The scorer of a metric by name.
 
     Args:
         metric: one of `METRICS`.
         preset: name of a preset, or a folder with a preset.toml; the metric's default if None.
-        **options: see `Metric.options`; None means that the preset decides. `preset`, `lang_pair` and `pool` may be
-            passed to any metric, also to a baseline that depends on none of them; its signature leaves them out.
+        **options: see `Metric.keywords`; None means that the preset decides. `preset`, `lang_pair`, `pool`, and
+            `against` with a side that it compares with, may be passed to any metric, also to a baseline that depends on
+            none of them; its signature leaves them out.
 
     Raises:
         InputError: an unknown metric, an option that it does not have, or as its ``from_preset``.
         ArtifactError: as its ``from_preset``.
     """
     found = find_metric(metric)
-    options["preset"] = preset
-    known = found.options()
+    known = found.keywords()
+    presets = ["preset"] if found.usual_preset() else []
     for name, value in options.items():
         if name not in (*known, *_COMMON) and value is not None:
-            takes = ", ".join(option for option in known if option != "pool")
-            raise InputError(f"{metric} has no option {name!r}; it takes: {takes or 'none'}")
-    passed = {name: value for name, value in options.items() if name in known and value is not None}
-    for name, parameter in known.items():
-        if parameter.default is parameter.empty:  # its ``from_preset`` says what is missing
-            passed.setdefault(name, None)
-    made_by = found.made_by()
-    return getattr(made_by, "from_preset", made_by)(**passed)
+            raise InputError(f"{metric} has no option {name!r}; it takes: {', '.join([*presets, *known])}")
+    if len(found.sides) == 1:
+        found.side({"against": options.pop("against", None)})
+    given = {name: value for name, value in options.items() if value is not None}
+    return found.made_by().from_preset(preset or found.usual_preset(), **given)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,22 +19,12 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
-from mtmetrics.scorers.base import (
-    ChunkScores,
-    MetricResult,
-    Scorer,
-    cut,
-    encoded_together,
-    joined,
-    text_cosines,
-    text_languages,
-    worker_count,
-)
-from mtmetrics.scorers.preset_tables import dtype_name, languages, model_name, signature
-
-Setting = Literal["src-mt", "mt-ref"]
-SETTINGS: dict[Setting, Literal["sources", "references"]] = {"src-mt": "sources", "mt-ref": "references"}
-
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer, cut, encoded_together, text_cosines, text_languages, worker_count
+from mtmetrics.scorers.preset_tables import languages, model_name
+from mtmetrics.scorers.registry import COLUMNS, SETTINGS
+from mtmetrics.scorers.results import ChunkScores, MetricResult, joined
+from mtmetrics.scorers.settings import option
 
 # Cosine of sentence vectors (Sec. 3.3), F1 of BERTScore (Sec. 3.2), Word Mover's Distance between contextual vectors
 # (Sec. 3.1), Sentence Mover's Distance between mean token vectors (App. A.1).
@@ -71,26 +61,56 @@ class SentSim(Scorer):
         words: the encoder of tokens, opened at the layer to use.
         sentences: the encoder of one vector per text.
         bounds: for ``normalize="fixed"``, part -> its lowest and highest value.
-        combine: names of parts joined by ``+``, such as ``"sss+wmd"``; of one, or of over two, the mean of ``exp``.
-        setting: ``"src-mt"`` compares with the source, ``"mt-ref"`` with a reference.
-        normalize: ``"batch"`` or ``"fixed"``.
-        normalize_vectors: give token vectors length 1 before Word and Sentence Mover's Distance; the published code
-            does not.
-        w1: weight of the first of two parts.
-        w2: weight of the second.
+        against: compare with the ``"source"`` or with a ``"reference"``.
         lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
             without it as English.
-        workers: processes that solve transport (``wmd``), once there is enough for it to pay, or threads that match
-            tokens (``bertscore``); None for one per core, at most 4.
+        **options: of `SentSim.Settings`.
 
     Raises:
         InputError: an unknown or impossible setting, or ``"fixed"`` without bounds for a part.
     """
 
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of SentSim; the bounds of a preset belong to its encoder, layer and vectors."""
+
+        setting: str | None = option(
+            None, "src-mt or mt-ref, as the paper calls against source and reference", signed="set", opens=True
+        )
+        variant: str = option(
+            "bertscore",
+            "bertscore or wmd, what the sentence similarity is combined with",
+            choices=tuple(VARIANTS),
+            preset="variant",
+            opens=True,
+        )
+        combine: str | None = option(
+            None, "instead of the variant, any of sss, bertscore, wmd and smd", usage="PART+PART", signed="parts"
+        )
+        words: str | None = option(None, "another encoder of words", usage="MODEL", signed="enc", opens=True)
+        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
+        w1: float = option(
+            _WEIGHT, "weight of the sentence similarity, the first of two parts (default: 0.5)", signed="weights"
+        )
+        w2: float = option(_WEIGHT, "weight of the word similarity, the second (default: 0.5)")
+        normalize: str = option(
+            "batch",
+            "batch (by the extremes of the call, as published) or fixed (by bounds of the preset)",
+            choices=("batch", "fixed"),
+            preset="normalize",
+            signed="norm",
+        )
+        normalize_vectors: bool = option(
+            False,
+            "word vectors of length 1 for Word and Sentence Mover's Distance; the published code has none",
+            preset="normalize_vectors",
+            signed="vectors",
+        )
+        workers: int | None = option(None, settings.WORKERS)
+
     metric = "sentsim"
     tables: ClassVar = {
-        **dict.fromkeys((*SETTINGS, "mt-refs.*"), _MODELS),
-        "score": {"variant", "normalize", "normalize_vectors"},
+        **dict.fromkeys((*SETTINGS.values(), f"{SETTINGS['reference']}s.*"), _MODELS),
         "bounds.*": set(PARTS),
     }
 
@@ -100,89 +120,86 @@ class SentSim(Scorer):
         sentences: Encoder,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         *,
-        combine: str = VARIANTS["bertscore"],
-        setting: Setting,
-        normalize: Literal["batch", "fixed"] = "batch",
-        normalize_vectors: bool = False,
-        w1: float = _WEIGHT,
-        w2: float = _WEIGHT,
+        against: str,
         lang_pair: str | None = None,
-        workers: int | None = None,
+        **options: Any,
     ) -> None:
+        super().__init__(lang_pair, **options)
+        chosen = self.settings
         self.words, self.sentences = words, sentences
+        self.depth, self.dtype = words.depth, words.dtype
+        combine = VARIANTS["bertscore"] if chosen.combine is None else chosen.combine
         self.parts = tuple(str(combine).split("+"))
         if not set(self.parts) <= set(PARTS) or len(set(self.parts)) != len(self.parts):
             raise InputError(f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'")
-        self.weights = self._checked_weights(w1, w2)
-        self.setting: Setting = choice("setting", setting, tuple(SETTINGS))
-        self.compares = SETTINGS[setting]
-        self.normalize = choice("normalize", normalize, ("batch", "fixed"))
-        self.independent = normalize == "fixed"
+        self.weights = self._checked_weights(chosen.w1, chosen.w2)
+        self.compares = COLUMNS[choice("against", against, tuple(COLUMNS))]
+        self.setting = SETTINGS[against]
+        self.normalize, self.normalize_vectors = chosen.normalize, chosen.normalize_vectors
+        self.independent = self.normalize == "fixed"
         self.bounds = dict(bounds or {})
-        if normalize == "fixed":
+        if self.normalize == "fixed":
             missing = [name for name in self.parts if name not in self.bounds]
             if missing:
-                what = f"{', '.join(missing)} with setting={setting!r}"
+                what = f"{', '.join(missing)} against the {against}"
                 raise InputError(f"normalize='fixed': no bounds for {what}; use normalize='batch'")
-        self.normalize_vectors = normalize_vectors
-        self.lang_pair = lang_pair
-        self.depth = words.depth
-        self.workers = worker_count(workers)
+        self.workers = worker_count(chosen.workers)
 
     @classmethod
     def from_preset(
-        cls,
-        preset: str = "paper",
-        *,
-        lang_pair: str | None = None,
-        pool: ModelPool | None = None,
-        setting: Any = None,
-        words: str | None = None,
-        variant: str | None = None,
-        combine: str | None = None,
-        layer: int | None = None,
-        normalize: Any = None,
-        normalize_vectors: bool | None = None,
-        **settings: Any,
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
     ) -> "SentSim":
-        """SentSim as a preset describes it; each option that is not None overrides the preset.
-
-        Args:
-            preset, pool: see `Scorer`.
-            lang_pair: needed where the preset chooses its models by the target language.
-            setting: see the class; not needed where a preset knows one only.
-            words: another encoder of tokens, at its last layer unless `layer` is given.
-            variant: ``"bertscore"`` or ``"wmd"``, what the sentence similarity is combined with.
-            combine: instead of `variant`, names among sss, bertscore, wmd and smd, joined by ``+``.
-            layer: hidden state of the encoder of tokens.
-            normalize, normalize_vectors: see the class; the bounds of a preset belong to its encoder, layer and
-                vectors.
-            **settings: of the class.
-        """
-        bundle, pool = cls.open_preset(preset, pool)
-        chosen, place, table = _models(bundle, setting, languages(bundle, lang_pair))
-        score = bundle.settings.get("score", {})
-        if combine is None:
-            combine = VARIANTS[choice("variant", variant or score.get("variant", "bertscore"), list(VARIANTS))]
-        elif variant is not None:
-            raise InputError(f"variant {variant!r} and combine {combine!r} both say what is combined; pass one of them")
-        normalize = normalize or score.get("normalize", "batch")
+        """See `Scorer`; a language pair is needed where the preset chooses its models by the target language, and
+        `against` where it has models for both sides."""
+        against = options.pop("against", None)
+        bundle, pool, chosen = cls.open_preset(preset, pool, options)
+        pair = languages(bundle, lang_pair)
+        known = [name for name in SETTINGS.values() if name in bundle.settings or f"{name}s" in bundle.settings]
+        if not known:
+            raise ArtifactError(f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table")
+        side = cls.side(bundle, {"against": against, "setting": chosen.setting})
+        place, table = _models(bundle, SETTINGS[side], pair)
+        of_class = chosen.of_class()
+        if chosen.combine is None:
+            of_class["combine"] = VARIANTS[chosen.variant]
+        elif options.get("variant") is not None:
+            both = f"variant {chosen.variant!r} and combine {chosen.combine!r}"
+            raise InputError(f"{both} both say what is combined; pass one of them")
         used = {"words": table["words"], "layer": table.get("layer")}
-        used["normalize_vectors"] = score.get("normalize_vectors", False)
-        asked = {"words": words, "layer": layer, "normalize_vectors": normalize_vectors}
+        used["normalize_vectors"] = bundle.settings.get("score", {}).get("normalize_vectors", False)
+        asked = {name: options.get(name) for name in used}
         other = {name: value for name, value in asked.items() if value not in (None, used[name])}
-        if other and normalize == "fixed":
+        if other and chosen.normalize == "fixed":
             name, value = next(iter(other.items()))
             why = f"the bounds of preset {bundle.name} belong to {name} {used[name]}; pass normalize='batch' too"
             raise InputError(f"{name} {value!r}: {why}")
         if "words" in other:  # which have layers and revisions of their own
-            table, used["layer"] = {**table, "words": words, "words_revision": None}, layer
+            table, used["layer"] = {**table, "words": chosen.words, "words_revision": None}, chosen.layer
         used |= other
         models = _encoders(bundle, pool, table, used["layer"])
         bounds = bundle.settings.get("bounds", {}).get(place)
-        options = {"setting": chosen, "normalize": normalize, "normalize_vectors": used["normalize_vectors"]}
-        options |= {"lang_pair": lang_pair, **settings}
-        return cls(*models, bounds, combine=combine, **options)
+        return cls(*models, bounds, against=side, lang_pair=lang_pair, **of_class)
+
+    def pinned(self, option: str) -> Any:
+        words = self.words if self.parts != ("sss",) else None
+        plain = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
+        match option:
+            case "setting":
+                return self.setting
+            case "combine":
+                return "+".join(self.parts)
+            case "words":
+                return model_name(words)
+            case "layer":
+                sentences = model_name(self.sentences) if "sss" in self.parts else None
+                return {"layer": words and words.layer, "sent": sentences}
+            case "w1":
+                return None if plain else ",".join(f"{weight:g}" for weight in self.weights)
+            case "normalize":
+                bounds = [self.bounds[name] for name in self.parts] if self.normalize == "fixed" else []
+                scale = ",".join(f"{low:g}:{high:g}" for low, high in bounds)
+                return f"fixed({scale})" if scale else self.normalize
+        return "unit" if self.normalize_vectors else None
 
     def _checked_weights(self, *weights: float) -> list[float]:
         for name, weight in zip(("w1", "w2"), weights, strict=True):
@@ -195,20 +212,6 @@ class SentSim(Scorer):
         if set(weights) != {_WEIGHT}:
             raise InputError(f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out")
         return [1 / len(self.parts)] * len(self.parts)
-
-    @property
-    def signature(self) -> str:
-        bounds = {name: self.bounds[name] for name in self.parts} if self.normalize == "fixed" else {}
-        scale = ",".join(f"{low:g}:{high:g}" for low, high in bounds.values())
-        words = self.words if self.parts != ("sss",) else None
-        fields: dict[str, Any] = {"lp": self.lang_pair, "set": self.setting, "parts": "+".join(self.parts)}
-        fields |= {"enc": model_name(words), "layer": words and words.layer}
-        fields["sent"] = model_name(self.sentences) if "sss" in self.parts else None
-        plain = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
-        fields["weights"] = None if plain else ",".join(f"{weight:g}" for weight in self.weights)
-        fields["norm"] = f"fixed({scale})" if scale else self.normalize
-        fields |= {"vectors": "unit" if self.normalize_vectors else None, "dtype": dtype_name(self.words.dtype)}
-        return signature(self.metric, fields)
 
     def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
         """With ``normalize="batch"`` everything at once, when the last chunk has come."""
@@ -321,18 +324,9 @@ def _each(pieces: TextUnits) -> Units:
     return Units(pieces.words, pieces.spans, np.eye(len(pieces.words)))
 
 
-def _models(bundle: Preset, setting: Any, pair: tuple[str, str] | None) -> tuple[Setting, str, dict[str, Any]]:
-    """The setting, and name and content of the table of its models: ``[mt-refs.LANGUAGE]`` of the target, where there
-    is one, else that of the setting."""
-    known = [name for name in SETTINGS if name in bundle.settings or f"{name}s" in bundle.settings]
-    if not known:
-        raise ArtifactError(f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table")
-    if setting is None and len(known) > 1:
-        both = "setting='src-mt' (compare with sources) or setting='mt-ref' (with references)"
-        raise InputError(f"setting is missing: pass {both}")
-    chosen = known[0] if setting is None else choice("setting", setting, tuple(SETTINGS))
-    if chosen not in known:
-        raise InputError(f"setting {chosen!r}: preset {bundle.name} has models for {known[0]!r} only")
+def _models(bundle: Preset, chosen: str, pair: tuple[str, str] | None) -> tuple[str, dict[str, Any]]:
+    """Name and content of the table of the models: ``[mt-refs.LANGUAGE]`` of the target, where there is one, else that
+    of the setting."""
     by_language = bundle.settings.get(f"{chosen}s", {})
     if by_language and pair is None:
         raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its models by the target language")
@@ -343,7 +337,7 @@ def _models(bundle: Preset, setting: Any, pair: tuple[str, str] | None) -> tuple
     for key in ("words", "sentences"):
         if key not in table:
             raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{place}] table")
-    return chosen, place, table
+    return place, table
 
 
 def _encoders(bundle: Preset, pool: ModelPool, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:

@@ -1,5 +1,6 @@
 """UScore: word level and sentence level, both without supervision (Belouadi and Eger, 2023)."""
 
+import dataclasses
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -15,16 +16,11 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.translator import Translator
-from mtmetrics.scorers.base import ChunkScores, Scorer, cut, text_cosines, text_languages
-from mtmetrics.scorers.preset_tables import (
-    dtype_name,
-    encoder_table,
-    languages,
-    map_name,
-    model_name,
-    preset_map,
-    signature,
-)
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer, cut, text_cosines, text_languages
+from mtmetrics.scorers.preset_tables import encoder_table, languages, map_name, model_name, preset_map
+from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 WORD_PARTS = ("wmd", "pseudo", "lm")
@@ -92,23 +88,47 @@ class UScore(Scorer):
             not asked for.
         translator: makes the pseudo-references.
         sentences: the encoder of one vector per text.
-        combine: ``"wrd"``, ``"snt"`` or ``"wrd+snt"``.
-        weights: ``"tuned"``, ``"+"`` or ``"++"``, see `WEIGHTS`.
-        without: what is left out by name, of `OPTIONAL`; see `part_weights`.
         lang_pair: recorded in the signature.
+        **options: of `UScore.Settings`.
 
     Raises:
         InputError: an unknown setting, another variant, or a model is missing whose part was not left out by name.
     """
 
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of UScore."""
+
+        combine: str = option(
+            "wrd+snt",
+            "wrd (word level), snt (sentence level) or wrd+snt",
+            usage="PART+PART",
+            preset="parts",
+            signed="parts",
+        )
+        weights: str = option(
+            "tuned", "tuned, + or ++", usage="NAME", choices=tuple(WEIGHTS), preset="weights", signed="weights"
+        )
+        without: str | Collection[str] | None = option(
+            None,
+            "leave out translation, language_model or sentences, besides what the preset leaves out",
+            usage="NAME+NAME",
+            signed="without",
+        )
+        map: str | None = option(None, settings.MAP, signed="map", opens=True)
+        maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
+        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True)
+        workers: int | None = option(None, settings.WORKERS, opens=True)
+
     metric = "uscore"
+    usual_preset = "mini"
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
         "maps": {"artifact", "kind"},
         "sentences": {"model", "revision"},
         "translation": {"model", "revision", "beams", "max_length"},
         "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
-        "score": {"parts", "weights", "without", "pieces", "masses"},
+        "score": {"without", "pieces", "masses"},
         # Read by `mtmetrics.uscore`, which makes presets from this one.
         "start": {"sentences", "translation", "aligner_layer"},
     }
@@ -119,16 +139,18 @@ class UScore(Scorer):
         translator: Translator | None = None,
         sentences: Encoder | None = None,
         *,
-        combine: str = "wrd+snt",
-        weights: str = "tuned",
-        without: Collection[str] = (),
         lang_pair: str | None = None,
+        **options: Any,
     ) -> None:
-        self.word_weights, self.level_weights = part_weights(weights, combine, without)
-        self.weights, self.lang_pair = weights, lang_pair
-        self.without = sorted(name for name in set(without) if self.word_weights or OPTIONAL[name] == "snt")
+        super().__init__(lang_pair, **options)
+        chosen = self.settings
+        gone = _names(chosen.without)
+        self.word_weights, self.level_weights = part_weights(chosen.weights, chosen.combine, gone)
+        self.without = sorted(name for name in gone if self.word_weights or OPTIONAL[name] == "snt")
         self.words, self.translator, self.sentences = words, translator, sentences
-        self.depth = words and words.depth
+        self.depth = None if words is None else words.depth
+        encoder = words.encoder if words is not None and self.word_weights else self._sentences
+        self.dtype = None if encoder is None else encoder.dtype
         models = {"wmd": words, "pseudo": translator, "lm": words and words.language_model, "snt": sentences}
         for name in (*self.word_weights, *self.level_weights):
             if name in models and models[name] is None:
@@ -138,50 +160,34 @@ class UScore(Scorer):
             raise InputError(f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}")
 
     @classmethod
-    def from_preset(
-        cls,
-        preset: str = "mini",
-        *,
-        lang_pair: str | None = None,
-        pool: ModelPool | None = None,
-        combine: str | None = None,
-        weights: str | None = None,
-        without: str | None = None,
-        map: str | None = None,
-        maps: str | None = None,
-        lm: str | None = None,
-        workers: int | None = None,
-    ) -> "UScore":
-        """UScore as a preset describes it; each option that is not None overrides the preset.
+    def unpaired(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"map": "none", "without": "+".join(sorted({*_names(options.get("without")), "translation"}))}
 
-        Args:
-            preset: see `Scorer`; such as ``mtmetrics uscore`` makes.
-            lang_pair: not needed where the preset was made for one.
-            pool: see `Scorer`.
-            combine, weights: see the class.
-            without: what is left out, besides what the preset leaves out: ``"translation"``, ``"language_model"`` or
-                ``"sentences"``, or several of them joined by ``+``.
-            map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
-            maps: a map file, a folder of maps, or the name of a map artifact.
-            lm: a language model, or ``"none"``, which leaves it out.
-            workers: see `XMoverScore`.
+    @classmethod
+    def from_preset(
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
+    ) -> "UScore":
+        """See `Scorer`; a preset may be one that ``mtmetrics uscore`` makes, and the language pair is not needed where
+        it was made for one.
 
         Raises:
             InputError: as of `Scorer`.
             ArtifactError: as of `Scorer`; or a part that was not left out has no model.
         """
-        bundle, pool = cls.open_preset(preset, pool)
+        bundle, pool, chosen = cls.open_preset(preset, pool, options)
         lang_pair = lang_pair or bundle.settings.get("lang_pair")
         pair = languages(bundle, lang_pair)
         score = bundle.settings.get("score", {})
-        combine, weights = combine or score.get("parts", "wrd+snt"), weights or score.get("weights", "tuned")
-        gone = {*score.get("without", []), *(without.split("+") if without else [])}
-        gone |= {"language_model"} if lm == "none" else set()
-        word_weights, level_weights = part_weights(weights, combine, gone)
+        gone = {
+            *score.get("without", []),
+            *_names(chosen.without),
+            *(["language_model"] if chosen.lm == "none" else []),
+        }
+        word_weights, level_weights = part_weights(chosen.weights, chosen.combine, gone)
         if word_weights:
             languages(bundle, lang_pair, needed=True)
         target = str(pair and pair[1])
-        tables = _model_tables(bundle, target, lm)
+        tables = _model_tables(bundle, target, chosen.lm)
         needed = [name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights]
         missing = [name for name in needed if "model" not in tables[name]]
         if missing:
@@ -203,34 +209,41 @@ class UScore(Scorer):
                 encoder, models["sentences"] = pool.words_and_sentences(*names, layer=table.get("layer"))
             else:
                 encoder = pool.encoder(table["model"], layer=table.get("layer"), revision=table.get("revision"))
-            remapping = preset_map(bundle, pool, encoder, lang_pair, kind=map, maps=maps)
+            remapping = preset_map(bundle, pool, encoder, lang_pair, kind=chosen.map, maps=chosen.maps)
             model = models.get("language_model")
             masses = choice("masses", score.get("masses", "uniform"), ("uniform", "norm"))
-            shared = {"lang_pair": lang_pair, "workers": workers, "pieces": score.get("pieces")}
+            shared = {"lang_pair": lang_pair, "workers": chosen.workers, "pieces": score.get("pieces")}
             shared["weights"] = None if masses == "uniform" else masses
             words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, **shared)
-        options = {"combine": combine, "weights": weights, "without": gone, "lang_pair": lang_pair}
-        return cls(words, models.get("translation"), models.get("sentences"), **options)
+        of_class = chosen.of_class() | {"without": "+".join(sorted(gone)) or None}
+        return cls(words, models.get("translation"), models.get("sentences"), lang_pair=lang_pair, **of_class)
 
     @property
-    def signature(self) -> str:
+    def _sentences(self) -> Encoder | None:
+        return self.sentences if "snt" in self.level_weights else None
+
+    def pinned(self, option: str) -> Any:
         words = self.words if self.word_weights else None
-        model = words.language_model if words is not None and "lm" in self.word_weights else None
-        translator = self.translator if "pseudo" in self.word_weights else None
-        sentences = self.sentences if "snt" in self.level_weights else None
-        encoder = words.encoder if words is not None else sentences
-        fields: dict[str, Any] = {"lp": self.lang_pair, "parts": "+".join(self.level_weights), "weights": self.weights}
-        fields["without"] = "+".join(self.without) or None
-        if words is not None:
-            fields |= {"enc": model_name(words.encoder), "layer": words.encoder.layer}
-            fields["pieces"] = words.pieces if words.pieces != VARIANTS["uscore"].pieces else None
-            fields |= {"mass": words.weights, "map": map_name(words.remapping)}
-        if translator is not None:
-            fields |= {"mt": model_name(translator), "beams": translator.beams, "mtlen": translator.max_length}
-        if model is not None:
-            fields |= {"lm": model_name(model), **model.signature_fields}
-        fields |= {"sent": model_name(sentences), "dtype": encoder and dtype_name(encoder.dtype)}
-        return signature(self.metric, fields)
+        match option:
+            case "combine":
+                return "+".join(self.level_weights)
+            case "weights":
+                return self.settings.weights
+            case "without":
+                return "+".join(self.without) or None
+            case "map" if words is not None:
+                fields = {"enc": model_name(words.encoder), "layer": words.encoder.layer}
+                fields["pieces"] = words.pieces if words.pieces != VARIANTS["uscore"].pieces else None
+                fields |= {"mass": words.weights, "map": map_name(words.remapping)}
+                if self.translator is not None and "pseudo" in self.word_weights:
+                    mt = self.translator
+                    fields |= {"mt": model_name(mt), "beams": mt.beams, "mtlen": mt.max_length}
+                return fields
+            case "lm":
+                model = words.language_model if words is not None and "lm" in self.word_weights else None
+                fields = {} if model is None else {"lm": model_name(model), **model.signature_fields}
+                return {**fields, "sent": model_name(self._sentences)}
+        return None
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         translator = self.translator if "pseudo" in self.word_weights else None
@@ -307,6 +320,10 @@ class UScore(Scorer):
             arrays["wrd"] = weighted_sum(arrays, self.word_weights)
         kept = {name: float(arrays[name][0]) for name in (*self.word_weights, *self.level_weights)}
         return float(weighted_sum(arrays, self.level_weights)[0]), kept
+
+
+def _names(listed: str | Collection[str] | None) -> set[str]:
+    return set(listed.split("+") if isinstance(listed, str) else listed or ())
 
 
 def _model_tables(bundle: Preset, target: str, lm: str | None) -> dict[str, dict[str, Any]]:

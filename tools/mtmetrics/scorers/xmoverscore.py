@@ -3,13 +3,11 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mtmetrics.artifacts.presets import Preset
-from mtmetrics.checks import choice, number, positive
+from mtmetrics.checks import number
 from mtmetrics.errors import InputError
 from mtmetrics.matching.pairs import Pending
 from mtmetrics.matching.plan import Alignment, Cells, Units, ngram_units, word_plan
@@ -28,17 +26,18 @@ from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_weights import TokenWeights
-from mtmetrics.scorers.base import ChunkScores, Scorer, SystemScores, cut, encoded_together, text_cosines, worker_count
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer, cut, encoded_together, text_cosines, worker_count
 from mtmetrics.scorers.preset_tables import (
-    dtype_name,
-    encoder_table,
     languages,
     map_name,
     model_name,
     preset_language_model,
     preset_map,
-    signature,
+    source_and_target_encoders,
 )
+from mtmetrics.scorers.results import ChunkScores, SystemScores
+from mtmetrics.scorers.settings import option
 
 Side = Literal["source", "target"]
 Pieces = Literal["words", "all"]
@@ -47,7 +46,7 @@ SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
 _UNRELATED: dict[Distance, float] = {"sqeuclidean": 2.0, "euclidean": 2.0**0.5, "cosine": 1.0}  # at right angles
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
 # What has no effect on the comparison of sentence vectors.
-_OF_WORDS = ("pieces", "ngram", "distance", "weights", "drop_rate")
+_OF_WORDS = ("pieces", "ngram", "distance", "drop_rate")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,26 +90,76 @@ class XMoverScore(Scorer):
         language_model: model of the target language, or None for no language-model part.
         weights: inverse document frequencies of tokens; ``"norm"``, the lengths of their vectors (Word Rotator's
             Distance: Yokoi et al., 2020, Sec. 4.2); or None for uniform weights.
-        similarity: ``"mover"`` or ``"cosine"``.
-        variant: ``"acl20"``, ``"release"`` or ``"uscore"``; the arguments below override its settings.
-        pieces: ``"words"`` drops punctuation and continuation pieces, as the published code does; or ``"all"``.
-        ngram: tokens per n-gram.
-        distance: ``"sqeuclidean"``, ``"euclidean"`` or ``"cosine"``.
-        sides: apply the map to the ``"source"`` alone or to ``"both"``.
-        lm_weight: weight of ``lm``.
-        drop_rate: share of flows that partial transport drops (0 to 1); None takes the variant's.
         lang_pair: recorded in the signature.
-        workers: processes that solve transport, once there is enough for it to pay, while the next texts are encoded;
-            None for one per core, at most 4.
+        **options: of `XMoverScore.Settings`; what is None is as the variant has it.
 
     Raises:
         InputError: an unknown or impossible setting, or one that has no effect with ``similarity="cosine"``.
     """
 
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of XMoverScore; layer and maps of a preset belong to its own encoder, so that another one needs
+        `maps`, or ``map="none"``."""
+
+        encoder: str | None = option(
+            None,
+            "another encoder (or, for similarity cosine, a sentence-transformers model), or a table of word vectors in "
+            "a shared space; {lang} in its path: one table per language",
+            usage="MODEL|TABLE",
+            signed="enc",
+            opens=True,
+        )
+        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
+        similarity: Similarity = option(
+            "mover",
+            "mover (of words) or cosine (of sentence vectors)",
+            choices=SIMILARITIES,
+            preset="similarity",
+            signed="sim",
+        )
+        pieces: Pieces | None = option(
+            None,
+            "words (no punctuation, no continuation pieces) or all",
+            choices=("words", "all"),
+            preset="pieces",
+            signed="pieces",
+        )
+        ngram: int | None = option(None, "tokens per n-gram", preset="ngram", signed="ngram")
+        map: str | None = option(None, settings.MAP, signed="map", opens=True)
+        maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
+        sides: Sides = option(
+            "source", "map the source side or both", choices=("source", "both"), preset="sides", signed="sides"
+        )
+        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True)
+        lm_weight: float = option(0.1, "weight of the language model")
+        variant: str = option(
+            "acl20",
+            "published form: acl20, release or uscore",
+            choices=tuple(VARIANTS),
+            preset="variant",
+            signed="form",
+        )
+        distance: Distance | None = option(
+            None, "sqeuclidean, euclidean or cosine", choices=tuple(DISTANCES), preset="distance", signed="dist"
+        )
+        drop_rate: float | None = option(
+            None, "share of flows that partial transport drops, 0 to 1", preset="drop_rate", signed="drop"
+        )
+        weights: str | None = option(
+            None,
+            "uniform, norm (lengths of vectors), or a stored table of inverse document frequencies",
+            usage="uniform|norm|FILE|NAME",
+            preset="weights",
+            signed="weights",
+            opens=True,
+        )
+        workers: int | None = option(None, settings.WORKERS)
+
     metric = "xmoverscore"
+    needs_pair = True
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
-        "score": {"similarity", "variant", "pieces", "ngram", "distance", "sides", "drop_rate", "weights"},
         "maps": {"artifact", "kind"},
         "language_models.*": {"model", "revision", "weight", "start_token", "end_token", "length_power"},
     }
@@ -123,118 +172,90 @@ class XMoverScore(Scorer):
         language_model: LanguageModel | None = None,
         weights: TokenWeights | Literal["norm"] | None = None,
         *,
-        similarity: Similarity = "mover",
-        variant: str = "acl20",
-        pieces: Pieces | None = None,
-        ngram: int | None = None,
-        distance: Distance | None = None,
-        sides: Sides = "source",
-        lm_weight: float = 0.1,
-        drop_rate: float | None = None,
         lang_pair: str | None = None,
-        workers: int | None = None,
+        **options: Any,
     ) -> None:
-        self.variant = choice("variant", variant, list(VARIANTS))
-        form = VARIANTS[variant]
-        self.encoder = encoder
+        super().__init__(lang_pair, **options)
+        chosen = self.settings
+        self.variant, self.similarity = chosen.variant, chosen.similarity
+        form = VARIANTS[self.variant]
+        self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
             widths = f"vectors of sources have {encoder.dim} numbers, those of predictions {self.target_encoder.dim}"
             raise InputError(widths)
-        self.similarity: Similarity = choice("similarity", similarity, SIMILARITIES)
-        if similarity == "cosine":
-            for name, value in zip(_OF_WORDS, (pieces, ngram, distance, weights, drop_rate), strict=True):
+        if self.similarity == "cosine":
+            given = {name: getattr(chosen, name) for name in _OF_WORDS} | {"weights": weights}
+            for name, value in given.items():
                 if value is not None:
                     why = "which compares whole texts; leave it out"
                     raise InputError(f"{name} has no effect with similarity='cosine', {why}")
-        self.pieces: Pieces = choice("pieces", form.pieces if pieces is None else pieces, ("words", "all"))
-        self.ngram = positive("ngram", form.ngram if ngram is None else ngram)
-        self.distance: Distance = choice("distance", form.distance if distance is None else distance, DISTANCES)
-        self.remapping = remapping
-        self.sides = choice("sides", sides, ("source", "both"))
+        self.pieces: Pieces = form.pieces if chosen.pieces is None else chosen.pieces
+        self.ngram = form.ngram if chosen.ngram is None else chosen.ngram
+        self.distance: Distance = form.distance if chosen.distance is None else chosen.distance
+        self.remapping, self.sides = remapping, chosen.sides
         if remapping is not None:
-            for side in ("source", "target") if sides == "both" else ("source",):
+            for side in ("source", "target") if self.sides == "both" else ("source",):
                 remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32), side)
-        self.language_model = language_model
-        self.lm_weight = number("lm_weight", lm_weight)
+        self.language_model, self.lm_weight = language_model, chosen.lm_weight
         self.weights = weights
         if isinstance(weights, TokenWeights):
             for vocabulary in {self._words(side).vocabulary_size for side in ("source", "target")}:
                 weights.require_vocabulary(vocabulary)
-        self.drop_rate = form.drop_rate if drop_rate is None else drop_rate
+        self.drop_rate = form.drop_rate if chosen.drop_rate is None else chosen.drop_rate
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
             raise InputError(f"drop_rate {self.drop_rate!r}: must lie between 0 and 1")
-        self.lang_pair = lang_pair
-        self.depth = encoder.depth
-        self.workers = worker_count(workers)
+        self.workers = worker_count(chosen.workers)
         self._form = form
 
     @classmethod
     def from_preset(
-        cls,
-        preset: str = "paper",
-        *,
-        lang_pair: str | None,
-        pool: ModelPool | None = None,
-        encoder: str | None = None,
-        layer: int | None = None,
-        map: str | None = None,
-        maps: str | None = None,
-        lm: str | None = None,
-        weights: str | None = None,
-        **settings: Any,
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
     ) -> "XMoverScore":
-        """XMoverScore as a preset describes it; each option that is not None overrides the preset.
-
-        Args:
-            preset, pool: see `Scorer`.
-            lang_pair: chooses map and language model.
-            encoder: an encoder, for ``similarity="cosine"`` also a sentence-transformers model; or a table of static
-                word vectors, whose path may hold ``{lang}`` for one table per language (in a shared space). The layer
-                and the maps of the preset belong to its own encoder: with another one pass `maps`, or ``map="none"``.
-            layer: hidden state of the encoder.
-            map: ``"none"``, ``"clp"``, ``"umd"``, ``"clp+umd"`` or ``"umd+clp"``.
-            maps: a map file, a folder of maps, or the name of a map artifact.
-            lm: a language model, or ``"none"``, as where a preset has none for the target language.
-            weights: ``"uniform"``, ``"norm"``, or a stored table of inverse document frequencies.
-            **settings: of the class.
-        """
-        bundle, pool = cls.open_preset(preset, pool)
+        """See `Scorer`; the language pair chooses map and language model."""
+        bundle, pool, chosen = cls.open_preset(preset, pool, options)
         pair = languages(bundle, lang_pair, needed=True)
-        score = bundle.settings.get("score", {})
-        asked = {name: value for name, value in settings.items() if value is not None}
-        variant = choice("variant", (score | asked).get("variant", "acl20"), list(VARIANTS))
-        similarity = choice("similarity", (score | asked).get("similarity", "mover"), SIMILARITIES)
-        if similarity == "cosine":
-            score = {name: value for name, value in score.items() if name not in _OF_WORDS}
-        usual_layer = VARIANTS[variant].layer
-        sources, targets = _preset_encoders(bundle, pool, pair, similarity, encoder, layer, usual_layer)
-        level: Any = "sentence" if similarity == "cosine" else "word"
-        remapping = preset_map(bundle, pool, sources, lang_pair, kind=map, maps=maps, level=level)
-        model, lm_weight = preset_language_model(bundle, pool, pair[1], lm)
-        chosen: Any = score.get("weights", "uniform") if weights is None else weights
-        if chosen not in ("uniform", "norm"):
-            chosen = TokenWeights.load(bundle.path(str(chosen)))
-        merged = {"lm_weight": lm_weight, **score, **asked, "weights": None if chosen == "uniform" else chosen}
-        return cls(sources, targets, remapping, model, lang_pair=lang_pair, **merged)
+        if chosen.similarity == "cosine":  # where what a preset says of words has no effect
+            dropped = {name: options.get(name) for name in (*_OF_WORDS, "weights")}
+            chosen = dataclasses.replace(chosen, **dropped)
+        sources, targets = source_and_target_encoders(bundle, pool, pair, chosen, VARIANTS[chosen.variant].layer)
+        level: Any = "sentence" if chosen.similarity == "cosine" else "word"
+        remapping = preset_map(bundle, pool, sources, lang_pair, kind=chosen.map, maps=chosen.maps, level=level)
+        model, lm_weight = preset_language_model(bundle, pool, pair[1], chosen.lm)
+        weights: Any = None if chosen.weights in (None, "uniform") else chosen.weights
+        if weights not in (None, "norm"):
+            weights = TokenWeights.load(bundle.path(str(weights)))
+        of_class = chosen.of_class()
+        if options.get("lm_weight") is None:
+            of_class["lm_weight"] = lm_weight
+        return cls(sources, targets, remapping, model, weights, lang_pair=lang_pair, **of_class)
 
-    @property
-    def signature(self) -> str:
+    def pinned(self, option: str) -> Any:
         model, words = self.language_model, self.similarity == "mover"
-        target = self.target_encoder if self.target_encoder is not self.encoder else None
-        fields: dict[str, Any] = {"lp": self.lang_pair, "enc": model_name(self.encoder), "tenc": model_name(target)}
-        fields |= {"layer": self.encoder.layer, "sim": None if words else self.similarity}
-        fields |= {"pieces": self.pieces if words and self.pieces != self._form.pieces else None}
-        fields |= {"ngram": self.ngram if words else None, "map": map_name(self.remapping)}
-        fields["sides"] = self.sides if self.remapping is not None and self.sides != "source" else None
-        fields["lm"] = "none" if model is None else f"{model_name(model)}*{self.lm_weight:g}"
-        fields |= model.signature_fields if model is not None else {}
-        fields |= {"form": self.variant, "dist": self.distance if self.distance != self._form.distance else None}
-        fields["drop"] = None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded"
-        fields["weights"] = (
-            f"idf#{self.weights.fingerprint}" if isinstance(self.weights, TokenWeights) else self.weights
-        )
-        return signature(self.metric, fields | {"dtype": dtype_name(self.encoder.dtype)})
+        match option:
+            case "encoder":
+                target = self.target_encoder if self.target_encoder is not self.encoder else None
+                return {"enc": model_name(self.encoder), "tenc": model_name(target)}
+            case "layer":
+                return self.encoder.layer
+            case "ngram" | "pieces" | "distance":
+                value = getattr(self, option)
+                return None if not words or (option != "ngram" and value == getattr(self._form, option)) else value
+            case "map":
+                return map_name(self.remapping)
+            case "sides":
+                return None if self.remapping is None else super().pinned(option)
+            case "lm" if model is not None:
+                return {"lm": f"{model_name(model)}*{self.lm_weight:g}", **model.signature_fields}
+            case "lm":
+                return "none"
+            case "variant":
+                return self.variant
+            case "drop_rate":
+                return None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded"
+            case "weights":
+                return f"idf#{self.weights.fingerprint}" if isinstance(self.weights, TokenWeights) else self.weights
+        return super().pinned(option)
 
     def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
         """Packed n-grams of texts, ready to be matched."""
@@ -370,31 +391,3 @@ class XMoverScore(Scorer):
         if self.language_model is not None and not self._form.normalise_lm:
             lm = np.array([self.language_model.floor])
         return float(self._combine(farthest, lm)[0]), {self.similarity: float(farthest[0]), "lm": float(lm[0])}
-
-
-def _preset_encoders(
-    bundle: Preset,
-    pool: ModelPool,
-    pair: tuple[str, str],
-    similarity: Similarity,
-    override: str | None,
-    layer: int | None,
-    usual_layer: int | None,
-) -> tuple[Any, Any]:
-    """The encoders of sources and of predictions."""
-    table = encoder_table(bundle, override)
-    sources, targets = (bundle.path(table["model"].replace("{lang}", language)) for language in pair)
-    layer = table.get("layer") if layer is None else layer
-    if Path(sources).is_file() and Path(targets).is_file():
-        if layer is not None:
-            raise InputError(f"layer {layer}: {sources} is a table of word vectors, which have no layers; leave it out")
-        if similarity == "cosine":
-            why = f"{sources} is a table of word vectors, use similarity='mover'"
-            raise InputError(f"similarity='cosine' needs a vector per text; {why}")
-        return pool.static_vectors(sources), pool.static_vectors(targets)
-    if sources != targets:
-        missing = targets if Path(sources).is_file() else sources
-        raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
-    load, usual = (pool.sentence_encoder, None) if similarity == "cosine" else (pool.encoder, usual_layer)
-    encoder = load(sources, layer=usual if layer is None else layer, revision=table.get("revision"))
-    return encoder, encoder

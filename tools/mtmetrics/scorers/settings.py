@@ -1,0 +1,122 @@
+"""The options of a metric, each said once: its type, default and help, its key in a preset and in the signature."""
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from typing import Any, Self
+
+from mtmetrics.artifacts.presets import Preset
+from mtmetrics.checks import choice, number, positive
+from mtmetrics.errors import InputError
+
+_PLAIN = (bool, int, float, str)
+# Help that several metrics share, so that the command line says it once.
+ENCODER = "another encoder than the preset's"
+LAYER = "hidden state of the encoder, 0 = embeddings"
+MAP = "none, clp, umd, clp+umd or umd+clp"
+MAPS = "a map file, a folder of maps, or the name of a map artifact"
+LANGUAGE_MODEL = "language model of the target language, or none"
+WORKERS = "processes that solve transport, or threads that match (default: one per core, at most 4)"
+
+
+def option(
+    default: Any,
+    text: str,
+    *,
+    usage: str | None = None,
+    choices: tuple[str, ...] = (),
+    preset: str | None = None,
+    signed: str | None = None,
+    opens: bool = False,
+) -> Any:
+    """A field of `Settings`.
+
+    Args:
+        default: its value where neither the user nor the preset says another one.
+        text: its help on the command line, and its documentation as a keyword.
+        usage: what help calls its value; by default its name in capitals.
+        choices: the values that it may have, besides the default.
+        preset: key of the table ``[score]`` of a preset that may hold it.
+        signed: key of the signature, which names values other than the default; `Scorer.pinned` may say more.
+        opens: it chooses what ``from_preset`` loads, so the class itself does not take it.
+    """
+    told = {"help": text, "usage": usage, "choices": choices, "preset": preset, "signed": signed, "opens": opens}
+    return dataclasses.field(default=default, metadata=told)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a user may set of a metric, besides its language pair and what it compares with.
+
+    A subclass has one field, made by `option`, for each. From it come the option of the command line, the keyword of
+    `mtmetrics.load` and of the `evaluate` module with its documentation, the key of presets, and that of the signature.
+
+    Raises:
+        InputError: a value is none of its `choices`, or no number where one is needed.
+    """
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is None or isinstance(value, bool):
+                continue
+            if field.metadata["choices"]:
+                choice(field.name, value, field.metadata["choices"])
+            elif kinds(field) == {float}:
+                number(field.name, value)
+            elif kinds(field) == {int} and field.name != "layer":
+                positive(field.name, value)
+
+    @classmethod
+    def options(cls) -> dict[str, dataclasses.Field[Any]]:
+        """The fields by their names."""
+        return {field.name: field for field in dataclasses.fields(cls)}
+
+    @classmethod
+    def preset_keys(cls) -> set[str]:
+        """The keys of the table ``[score]`` of a preset."""
+        return {field.metadata["preset"] for field in dataclasses.fields(cls)} - {None}
+
+    @classmethod
+    def chosen(cls, preset: Preset, asked: Mapping[str, Any]) -> Self:
+        """What the user `asked` for; what is missing or None there is as the preset says, else the default.
+
+        Raises:
+            InputError: there is no such option, or as the class.
+        """
+        score = preset.settings.get("score", {})
+        keys = {name: field.metadata["preset"] for name, field in cls.options().items()}
+        said = {name: score[key] for name, key in keys.items() if key in score}
+        return cls.of(said | {name: value for name, value in asked.items() if value is not None})
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], *, opened: bool = False) -> Self:
+        """Settings from keywords.
+
+        Args:
+            given: option -> its value.
+            opened: what they would open is open already, so options that do so are refused.
+
+        Raises:
+            InputError: there is no such option, or as the class.
+        """
+        known = [name for name, field in cls.options().items() if not (opened and field.metadata["opens"])]
+        for name in given:
+            if name not in known:
+                raise InputError(f"unknown option {name!r}; there are: {', '.join(known) or 'none'}")
+        return cls(**given)
+
+    def of_class(self) -> dict[str, Any]:
+        """What the class of the metric takes, when all that is to be opened is open."""
+        return {name: getattr(self, name) for name, field in self.options().items() if not field.metadata["opens"]}
+
+
+def kinds(field: dataclasses.Field[Any]) -> set[type]:
+    """The types of plain values that an option may have."""
+    members = {*typing.get_args(field.type), field.type}
+    texts = (
+        {str}
+        if any(isinstance(member, str) or typing.get_origin(member) is typing.Literal for member in members)
+        else set()
+    )
+    return texts | members & {*_PLAIN}
