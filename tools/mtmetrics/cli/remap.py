@@ -4,7 +4,7 @@ import argparse
 import functools
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ from mtmetrics.cli.output import print_json
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.matching.remapping import Remapping
     from mtmetrics.mining.word_level import Vectors
     from mtmetrics.models.packed import Encoder
     from mtmetrics.models.pool import ModelPool
@@ -37,14 +36,9 @@ _FIT: options.Options = {
     "--align-layer": ("layer that aligns words (default: --layer)", int),
     "--threshold": ("alignment probability, both directions", 1e-3),
     "--map KIND ...": ("clp, umd, clp+umd, umd+clp (default: clp umd)", {"default": ["clp", "umd"]}),
-    "--out DIR": "folder for the maps; maps of other pairs in it stay",
+    "--out DIR!": "folder for the maps; maps of other pairs in it stay",
     "--overwrite": "replace maps of the same name",
     "--seed": ("of the choice of sentences", 1),
-}
-_CURVE: options.Options = {
-    "--curve N,N,...": "numbers of sentence pairs, e.g. 500,1000,2000; needs --data, writes no maps",
-    "--data FILE ...": "segments with human scores (JSONL)",
-    "--preset PRESET": ("preset of xmoverscore that the maps are used in", "mini"),
 }
 
 
@@ -56,8 +50,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_options(parser, _SPACE)
     options.add_options(parser.add_mutually_exclusive_group(required=True), _PAIRS)
     options.add_options(parser, _FIT)
-    curve = "curve (Fig. 4 of Zhao et al., 2020): correlation against the number of sentence pairs"
-    options.add_options(parser.add_argument_group(curve), _CURVE)
     options.add_model_options(parser)
     parser.set_defaults(run=run)
 
@@ -72,16 +64,10 @@ def run(args: argparse.Namespace) -> None:
         choice("--map", kind, KINDS)
     if args.level == "sentence" and not args.parallel:
         raise InputError("--level sentence needs --parallel FILE, sentences and their translations")
-    sizes = _curve_sizes(args)
-    files = []
-    if not sizes:
-        if not args.out:
-            raise InputError("--out DIR is needed, the folder for the maps")
-        files = [Path(args.out, map_file_name(args.lp, kind, args.level)) for kind in args.map]
-        _check_files(args, files)
-    pairs, corpus = _pairs(args, max(sizes, default=args.sentences))
-    pool = options.model_pool(args)
-    source, target, origin, encoder = _vectors(args, pairs, pool)
+    files = [Path(args.out, map_file_name(args.lp, kind, args.level)) for kind in args.map]
+    _check_files(args, files)
+    pairs, corpus = _pairs(args)
+    source, target, encoder = _vectors(args, pairs, options.model_pool(args))
     if len(source) < 2:
         raise InputError(f"{len(source)} pair(s) of vectors determine no map; pass more text")
     if len(source) < encoder.dim:
@@ -89,35 +75,12 @@ def run(args: argparse.Namespace) -> None:
         warn(f"{few}: fewer pairs than dimensions leave most of a map to chance; pass more text")
     sentences = str(len(pairs)) if args.parallel else "0"
     meta = map_meta(encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed))
-
-    def fit(kind: str, size: int | None = None) -> Remapping:
-        used = slice(None) if size is None else origin < size
-        return Remapping.fit(kind, source[used], target[used], meta)
-
-    if sizes:
-        _print_curve(args, sizes, pool, encoder, fit)
-        return
     written = []
     for kind, path in zip(args.map, files, strict=True):
-        remapping = fit(kind)
+        remapping = Remapping.fit(kind, source, target, meta)
         remapping.save(path)
         written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)})
     print_json(written)
-
-
-def _curve_sizes(args: argparse.Namespace) -> list[int]:
-    if args.curve is None:
-        return []
-    if not args.data or not args.parallel:
-        raise InputError("--curve needs --parallel FILE and --data FILE")
-    try:
-        sizes = sorted({int(size) for size in args.curve.split(",")})
-    except ValueError:
-        sizes = []
-    if not sizes or sizes[0] < 1:
-        needed = "whole numbers of at least 1 joined by commas are needed, e.g. 500,1000,2000"
-        raise InputError(f"--curve {args.curve!r}: {needed}")
-    return sizes
 
 
 def _check_files(args: argparse.Namespace, files: Sequence[Path]) -> None:
@@ -134,7 +97,7 @@ def _check_files(args: argparse.Namespace, files: Sequence[Path]) -> None:
         raise InputError(f"--out {folder}: no permission to write there")
 
 
-def _pairs(args: argparse.Namespace, wanted: int) -> tuple[list[tuple[str, str]], str]:
+def _pairs(args: argparse.Namespace) -> tuple[list[tuple[str, str]], str]:
     if args.word_pairs:
         from mtmetrics.io.lines import iter_table
 
@@ -145,23 +108,19 @@ def _pairs(args: argparse.Namespace, wanted: int) -> tuple[list[tuple[str, str]]
     from mtmetrics.training.corpus import read_pairs, short_name
 
     rows, _ = read_pairs(args.parallel, args.exclude_origin)
-    if len(rows) < wanted and args.curve:
-        raise InputError(f"--curve: {wanted} sentence pairs asked for, the files hold {len(rows)}")
-    if len(rows) > wanted:
-        rows = random.Random(args.seed).sample(rows, wanted)
+    if len(rows) > args.sentences:
+        rows = random.Random(args.seed).sample(rows, args.sentences)
     return [(row.source, row.target) for row in rows], " ".join(short_name(path) for path in args.parallel)
 
 
 def _vectors(args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "ModelPool") -> "tuple[*Vectors, Encoder]":
-    import numpy as np
-
     from mtmetrics.mining.word_level import vectors_from_sentences, vectors_from_words
 
     languages = language_pair(args.lp)
     if args.level == "sentence":
         sentences = pool.sentence_encoder(args.encoder, layer=args.layer)
         source, target = (sentences.encode([pair[side] for pair in pairs], languages[side]) for side in (0, 1))
-        return source.vectors[source.index], target.vectors[target.index], np.arange(len(pairs)), sentences
+        return source.vectors[source.index], target.vectors[target.index], sentences
     encoder = pool.encoder(args.encoder, layer=args.layer)
     if args.word_pairs:
         return *vectors_from_words(pairs, encoder, languages), encoder
@@ -169,32 +128,3 @@ def _vectors(args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "Mode
     wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
     found = vectors_from_sentences(pairs, encoder, aligner, languages, threshold=args.threshold, wrap=wrap)
     return *found, encoder
-
-
-def _print_curve(
-    args: argparse.Namespace,
-    sizes: Sequence[int],
-    pool: "ModelPool",
-    encoder: "Encoder",
-    fit: "Callable[..., Remapping]",
-) -> None:
-    from mtmetrics.judgements.judged import read_judged_segments
-    from mtmetrics.scorers.xmoverscore import XMoverScore
-    from mtmetrics.statistics.correlation import pearson
-
-    files = [read_judged_segments(path) for path in args.data]
-    wrong = [file.file for file in files if file.lang_pair != args.lp]
-    if wrong:
-        raise InputError(f"--data {wrong[0]}: its language pair is not {args.lp}")
-    space = {"layer": args.layer, "similarity": "cosine" if args.level == "sentence" else "mover"}
-    scorer = XMoverScore.from_preset(args.preset, lang_pair=args.lp, pool=pool, map="none", **space)
-    if scorer.encoder.fingerprint != encoder.fingerprint:
-        raise InputError(f"--preset {args.preset}: its encoder is {scorer.encoder.name}, not {args.encoder}")
-    rows = [("none", 0), *((kind, size) for size in sizes for kind in args.map)]
-    print("map\tsentence_pairs\tfile\tpearson")
-    for kind, size in options.progress(rows, desc="curve", unit=" maps"):
-        scorer.remapping = fit(kind, size) if size else None
-        for file in files:
-            scores = scorer.score(file.sources, file.predictions).segments
-            agreement = pearson(file.take(scores), file.judgements["human"]).value
-            print(f"{kind}\t{size}\t{Path(file.file).name}\t{agreement:.4f}")

@@ -23,7 +23,7 @@ Pairs = Sequence[tuple[str, str]]
 Words = tuple[list[str], list[str]]
 Languages = tuple[str | None, str | None]
 _UNKNOWN: Languages = (None, None)
-Vectors = tuple[np.ndarray, np.ndarray, np.ndarray]
+Vectors = tuple[np.ndarray, np.ndarray]
 _SOLVED_AT_ONCE, _ALIGNED_AT_ONCE = 512, 256
 _SOURCES_PER_TASK = 64
 _NOISE = 1e-9
@@ -181,7 +181,7 @@ def vectors_from_sentences(
         wrap: wraps the iteration over batches, for a progress bar.
 
     Returns:
-        Two (k, d) float32 matrices, one row per aligned word pair, and the (k,) number of each row's sentence pair.
+        Two (k, d) float32 matrices, one row per aligned word pair.
 
     Raises:
         InputError: not a single word pair was aligned.
@@ -190,13 +190,12 @@ def vectors_from_sentences(
     for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
         sides = [[pair[side] for pair in pairs[block]] for side in (0, 1)]
         alignments = align_words(*map(aligner.encode, sides, languages), threshold)
-        origins = np.repeat(np.arange(len(pairs))[block], [len(words) for words in alignments])
-        found.append((*word_pair_vectors(*map(encoder.encode, sides, languages), alignments), origins))
-    if not sum(len(origins) for _, _, origins in found):
+        found.append(word_pair_vectors(*map(encoder.encode, sides, languages), alignments))
+    if not sum(len(source) for source, _ in found):
         what = f"no words could be aligned in {len(pairs)} sentence pairs"
         raise InputError(f"{what}; check that the two sides are translations")
-    source, target, origins = (np.concatenate(column) for column in zip(*found, strict=True))
-    return source, target, origins
+    source, target = (np.concatenate(column) for column in zip(*found, strict=True))
+    return source, target
 
 
 def words_from_sentences(
@@ -227,4 +226,4 @@ def vectors_from_words(pairs: Pairs, encoder: TokenEncoder, languages: Languages
     kept = (words[0].lengths[words[0].index] > 0) & (words[1].lengths[words[1].index] > 0)
     if not kept.any():
         raise InputError(f"none of the {len(pairs)} word pairs can be encoded")
-    return source[kept], target[kept], np.flatnonzero(kept)
+    return source[kept], target[kept]

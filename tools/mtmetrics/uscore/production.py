@@ -29,7 +29,7 @@ from mtmetrics.training.sentence import train_contrastive
 from mtmetrics.training.settings import ContrastiveConfig, DenoisingConfig, TranslationConfig
 from mtmetrics.training.translation import train_denoising, train_translation
 from mtmetrics.uscore import UScoreConfig
-from mtmetrics.uscore.preset import assembled, check_models, check_room, install, read_start
+from mtmetrics.uscore.preset import assembled, check_models, install, read_start
 from mtmetrics.uscore.production_report import agreement, described, precision
 from mtmetrics.uscore.stages import MODEL, SENTENCES, SMALL, Finished, Production, Stages, known_by
 
@@ -113,7 +113,6 @@ def produce_uscore(
     with contextlib.closing(Stages(out / WORK, out / LOG)) as stages:
         names = tuple(Path(path).name for path in files)
         job = Production(stages, lang_pair, start, config, seed, pool, names, threads, progress)
-        check_room(job, material.source_text, material.target_text)
         parallel = _parallel_pairs(job, material.parallel) if material.parallel else None
         job.texts = _prepared(job, material, held_back, identify)
         preset = _made(job, parallel)
@@ -222,7 +221,7 @@ def _fitted(job: Production, name: str, pairs: Finished, corpus: str) -> Finishe
         sentences = list(map(tuple, iter_table(job.pairs_file(pairs.folder), ("source", "target"))))
         wrap = job.wrap("aligning")
         languages = language_pair(job.lang_pair)
-        source, target, _ = vectors_from_sentences(sentences, job.encoder, job.aligner, languages, wrap=wrap)
+        source, target = vectors_from_sentences(sentences, job.encoder, job.aligner, languages, wrap=wrap)
         meta = map_meta(job.encoder, job.lang_pair, corpus=corpus, sentences=str(len(sentences)))
         for kind in _MAPS:
             Remapping.fit(kind, source, target, meta).save(folder / map_file_name(job.lang_pair, kind))
