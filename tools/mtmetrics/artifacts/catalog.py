@@ -57,10 +57,10 @@ def catalog() -> dict[str, CatalogEntry]:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         entries = {}
         for name, entry in table.items():
-            place = (None, None) if "origin" in entry else (entry["repository"], entry["revision"])
             origin = Origin(**entry["origin"]) if "origin" in entry else None
+            repository, revision = (entry[key] if origin is None else None for key in ("repository", "revision"))
             files = dict(entry.get("files", {}))
-            entries[name] = CatalogEntry(name, entry["kind"], *place, entry["bundled"], files, origin)
+            entries[name] = CatalogEntry(name, entry["kind"], repository, revision, entry["bundled"], files, origin)
         return entries
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: the artifact catalog cannot be read ({error!r})") from error

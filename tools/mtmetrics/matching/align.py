@@ -24,7 +24,7 @@ def align_words(sources: PackedTokens, targets: PackedTokens, threshold: float =
         For each pair its sorted (source word, target word) positions; empty where a side has no words.
     """
     sources, targets = sources.select(sources.words >= 0), targets.select(targets.words >= 0)
-    aligned = []
+    aligned: list[list[tuple[int, int]]] = []
     for source, target in zip(sources.index, targets.index, strict=True):
         x, y = sources.rows(source), targets.rows(target)
         if x.start == x.stop or y.start == y.stop:

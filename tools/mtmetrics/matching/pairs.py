@@ -121,8 +121,9 @@ def _places(first: PackedTokens, second: PackedTokens, wanted: np.ndarray) -> li
 def _tasks(pairs: list[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
     """Pairs that are solved together."""
     sizes = np.cumsum([(x_end - x) * (y_end - y) for _, x, x_end, y, y_end in pairs])
-    ends = np.searchsorted(sizes, np.arange(1, sizes[-1] // _CELLS_PER_TASK + 1) * _CELLS_PER_TASK) if pairs else []
-    return [part for part in (pairs[a:b] for a, b in itertools.pairwise([0, *ends, len(pairs)])) if part]
+    full = np.arange(1, sizes[-1] // _CELLS_PER_TASK + 1) * _CELLS_PER_TASK if pairs else sizes
+    ends = [0, *np.searchsorted(sizes, full).tolist(), len(pairs)]
+    return [part for part in (pairs[a:b] for a, b in itertools.pairwise(ends)) if part]
 
 
 def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:

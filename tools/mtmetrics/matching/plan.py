@@ -64,9 +64,9 @@ class Alignment:
         """The words alone; the mass of what is left out is left out."""
         rows, columns = (np.flatnonzero(spans[:, 1]) for spans in (self.source_spans, self.spans))
         words = [self.source[row] for row in rows], [self.prediction[column] for column in columns]
-        matrices = (matrix[np.ix_(rows, columns)] for matrix in (self.mass, self.values))
+        mass, values = (matrix[np.ix_(rows, columns)] for matrix in (self.mass, self.values))
         spans = self.source_spans[rows], self.spans[columns]
-        return Alignment(*words, *matrices, self.cells, *spans, self.unrelated)
+        return Alignment(*words, mass, values, self.cells, *spans, self.unrelated)
 
     def partners(self) -> list[tuple[str, str | None, float]]:
         """For each word of the translation the word that gives most of its mass, None where none gives any, and the

@@ -87,20 +87,22 @@ class PublishedMap:
         return len(data)
 
 
-def published_maps(entry: CatalogEntry) -> dict[tuple[int, str, str], PublishedMap]:
+def published_maps(entry: CatalogEntry) -> dict[tuple[int | None, str, str], PublishedMap]:
     """The published matrices of an artifact by layer, language pair and kind; none where it is of another sort."""
     origin = entry.origin
     if origin is None or entry.kind != "maps":
         return {}
-    maps = {}
+    maps: dict[tuple[int | None, str, str], PublishedMap] = {}
     for file, git_blob in entry.files.items():
         meta = meta_of_name(file)
         if not meta:
             why = "which is not named like a published matrix"
             raise ArtifactError(f"artifact {entry.name}: the catalog lists {file}, {why}")
-        key = (int(meta["layer"]), meta["lp"], _SUFFIXES[Path(file).suffix])
+        layer, pair, kind = int(meta["layer"]), meta["lp"], _SUFFIXES[Path(file).suffix]
         meta |= {"origin": origin.url, "commit": origin.commit, "licence": origin.licence, "git_blob": git_blob}
-        maps[key] = PublishedMap(*key, f"{origin.url}/{origin.commit}/{file}", git_blob, meta)
+        maps[layer, pair, kind] = PublishedMap(
+            layer, pair, kind, f"{origin.url}/{origin.commit}/{file}", git_blob, meta
+        )
     return maps
 
 
@@ -246,7 +248,8 @@ def _offer(entry: CatalogEntry, layer: int | None) -> str:
     for _, pair, kind in sorted(key for key in maps if key[0] == layer):
         pairs.setdefault(kind, []).append(pair)
     if not pairs:
-        return f"word maps were published for the layers {', '.join(map(str, sorted({key[0] for key in maps})))}"
+        layers = sorted({published.layer for published in maps.values()})
+        return f"word maps were published for the layers {', '.join(map(str, layers))}"
     known = "; ".join(f"{kind} for {' '.join(of_kind)}" for kind, of_kind in pairs.items())
     return f"for layer {layer} word maps were published: {known}"
 

@@ -9,7 +9,7 @@ import time
 import zlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -173,7 +173,7 @@ def _digest(key: Hashable) -> bytes:
     return hashlib.sha256(kind + b"\0" + exact.encode("utf-8", "surrogatepass")).digest()
 
 
-def _checksum(digest: bytes, truncated: object, tokens: bytes, vectors: bytes | np.ndarray) -> int:
+def _checksum(digest: bytes, truncated: object, tokens: bytes, vectors: Any) -> int:
     checksum = 0
     for part in (digest, b"\1" if truncated else b"\0", tokens, vectors):
         checksum = zlib.crc32(part, checksum)

@@ -45,14 +45,15 @@ class ComposedInference(nn.Module):
         nn.init.zeros_(self.enhancement.bias)
         self.sides = nn.Parameter(torch.zeros(len(SIDES), width))
         self.norm = nn.LayerNorm(width)
-        self.layers = nn.ModuleList(
+        layers = [
             nn.TransformerEncoderLayer(
                 width, composition.heads, composition.inner, dropout, "gelu", layer_norm_eps=1e-12, batch_first=True
             )
             for _ in composition.begun_from
-        )
-        for layer in self.layers:  # dropout of attention and of the widest states costs a third of a step on a CPU
+        ]
+        for layer in layers:  # dropout of attention and of the widest states costs a third of a step on a CPU
             layer.self_attn.dropout = layer.dropout.p = 0.0
+        self.layers = nn.ModuleList(layers)
         self.pooled = 6 * width
 
     def near(self, first: torch.Tensor, second: torch.Tensor, real: torch.Tensor) -> torch.Tensor:

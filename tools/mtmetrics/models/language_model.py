@@ -72,10 +72,10 @@ class LanguageModel:
         described = f"language model {self.name}"
         # What pads a text stands behind it, where a causal model cannot see it; any token will do.
         self._runner = BatchRunner(described, replicate(described, network.eval(), devices), devices, batch_tokens)
-        self._start = _inside(network.config, network.config.bos_token_id, self.tokenizer.cls_token_id)
+        self._start: Any = _inside(network.config, network.config.bos_token_id, self.tokenizer.cls_token_id)
         if self._start is None and start_token != "never":
             raise ArtifactError(f"{described}: its config names no bos_token_id; use start_token='never'")
-        self._end = _inside(network.config, network.config.eos_token_id, self.tokenizer.sep_token_id)
+        self._end: Any = _inside(network.config, network.config.eos_token_id, self.tokenizer.sep_token_id)
         if self._end is None and end_token:
             raise ArtifactError(f"{described}: its config names no eos_token_id; leave end_token out")
         limit = getattr(network.config, "max_position_embeddings", None) or self.tokenizer.model_max_length

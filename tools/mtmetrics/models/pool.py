@@ -105,7 +105,7 @@ class ModelPool:
         key = ("lm", model, revision, *sorted(options.items()))
         return self._once(key, lambda: LanguageModel(model, **self._options(revision), **options))
 
-    def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: int) -> "Translator":
+    def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: Any) -> "Translator":
         """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""
         from mtmetrics.models.translator import Translator
 

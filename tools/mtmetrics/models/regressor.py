@@ -61,7 +61,7 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
         self.feature_layers = list(feature_layers or [depth]) if self.features else []
         count = feature_count(self.features, len(self.feature_layers))
         self.composition = None if composition is None else Composition(**composition)
-        self.members = nn.ModuleList(
+        self.members: Any = nn.ModuleList(
             ComposedMember(width, self.composition, hidden, dropout)
             if self.composition
             else Member(architecture, depth, width, hidden, dropout, pooling, count)
@@ -115,8 +115,8 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
                 pairs = ((sides, masks[1]), (sides[::-1], masks[0]))
                 found.append(tuple(member.pairs.attention(member.pairs.near(*both, real)) for both, real in pairs))
                 continue
-            sides = states_of_both(member.pairs.encoder, sides, lengths)
-            found.append((attention(*sides, masks[1]), attention(*sides[::-1], masks[0])))
+            first, second = states_of_both(member.pairs.encoder, sides, lengths)
+            found.append((attention(first, second, masks[1]), attention(second, first, masks[0])))
         forth, back = zip(*found, strict=True)
         return torch.stack(forth).mean(0), torch.stack(back).mean(0)
 

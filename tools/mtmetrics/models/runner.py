@@ -56,7 +56,11 @@ def report_progress(what: Literal["texts", "segments"], count: int) -> None:
 def pick_devices(device: Devices) -> "list[torch.device]":
     """The torch devices of what `pick_device` takes, a list or tuple of that, or names joined by commas, such as
     ``"cuda:0,cuda:1"``; a device that is named twice is there twice. `InputError` where none is named."""
-    named = device.split(",") if isinstance(device, str) else device if isinstance(device, list | tuple) else [device]
+    named: Sequence[Any] = [device]
+    if isinstance(device, str):
+        named = device.split(",")
+    elif isinstance(device, list | tuple):
+        named = device
     if not named:
         raise InputError(f"device {device!r}: names no device; try 'auto' or 'cpu'")
     return [pick_device(name) for name in named]
@@ -362,9 +366,9 @@ class BatchRunner:
                 f"{self._name}: a text of {width} tokens does not fit into the memory of {device} even alone; "
                 "split the text, free memory there, or pass another device"
             )
-        backend = getattr(torch, device.type, None)
-        if hasattr(backend, "empty_cache"):
-            backend.empty_cache()
+        empty_cache = getattr(getattr(torch, device.type, None), "empty_cache", None)
+        if empty_cache is not None:
+            empty_cache()
         padded = width * len(numbers)
         with self._lock:
             smaller = padded // 2 < self.batch_tokens

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, sentence_model
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.models.packed import Language, PackedTokens, distinct
+from mtmetrics.models.packed import Encoder, Language, PackedTokens, distinct
 from mtmetrics.models.runner import Devices, TextCache, pick_devices, pick_dtype
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
 
@@ -109,7 +109,7 @@ class SentenceTransformerEncoder:
 
 
 def words_and_sentences(
-    words: TokenEncoder | LayerView, sentences: Any, texts: Sequence[str], language: Language = None
+    words: Encoder, sentences: Any, texts: Sequence[str], language: Language = None
 ) -> tuple[PackedTokens, PackedTokens]:
     """Word vectors and sentence vectors of texts; from one pass over each text where both encoders read one model."""
     pooled = sentences.tokens if isinstance(sentences, MeanPooledEncoder) else None

@@ -115,7 +115,7 @@ def _read_safetensors(path: str | Path) -> tuple[list[str], np.ndarray]:
 
 
 def _read_text(path: str | Path) -> tuple[list[str], np.ndarray]:
-    lines = enumerate(iter_lines(path), 1)
+    lines: Iterator[tuple[int, str]] = enumerate(iter_lines(path), 1)
     number, first = next(lines, (1, ""))
     head = first.split()
     counted = len(head) == 2 and all(field.isdecimal() for field in head)
@@ -134,7 +134,7 @@ def _read_text(path: str | Path) -> tuple[list[str], np.ndarray]:
         try:
             row = np.array(values, dtype=np.float32)
         except ValueError:
-            row = np.zeros(0)
+            row = np.zeros(0, dtype=np.float32)
         if len(row) != dim:
             needed = f"a word and {dim} numbers are needed, separated by single spaces"
             raise ArtifactError(f"vectors {path}, line {number}: {needed}")

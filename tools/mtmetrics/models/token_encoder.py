@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import itertools
 import string
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,9 +100,10 @@ class TokenEncoder:
         self._readers = own_tokenizers(folder)
         depth: int = network.config.num_hidden_layers
         self.depth: int | None = depth
-        self.layer = depth if layer is None else layer
-        if isinstance(self.layer, bool) or not isinstance(self.layer, int) or not 0 <= self.layer <= depth:
+        chosen = depth if layer is None else layer
+        if isinstance(chosen, bool) or not isinstance(chosen, int) or not 0 <= chosen <= depth:
             raise InputError(f"layer {layer!r}: {self.name} has the layers 0 (embeddings) to {depth}")
+        self.layer: int | None = chosen
         self.mix = None if mix is None else np.asarray(mix, dtype=np.float64)
         if self.mix is not None and (layer is not None or self.mix.ndim != 2 or self.mix.shape[1] != depth):
             given = f"shape {self.mix.shape} and layer {layer}"
@@ -114,8 +115,7 @@ class TokenEncoder:
             self.max_length = min(self.max_length, most)
         described = f"encoder {self.name}"
         copies = replicate(described, network.eval(), devices)
-        mixed = self.mix is not None
-        taps = [LayerMix(copy, self.mix) if mixed else LayerTap(copy, self.layer) for copy in copies]
+        taps = [LayerTap(copy, chosen) if self.mix is None else LayerMix(copy, self.mix) for copy in copies]
         self._runner = BatchRunner(described, taps, devices, batch_tokens, pad=self.tokenizer.pad_token_id or 0)
         self.counts = EncodingCounts()
         self._cache = TextCache(cache_bytes, lambda encoded: encoded.vectors.nbytes)
@@ -152,7 +152,7 @@ class TokenEncoder:
         """The same of sentences that are split into words already, which `PackedTokens.words` then counts."""
         return self._encode([tuple(words) for words in sentences], language)
 
-    def _encode(self, keys: Sequence[Hashable], language: Language) -> PackedTokens:
+    def _encode(self, keys: Sequence[Any], language: Language) -> PackedTokens:
         if self._readers:
             given = [language] * len(keys) if language is None or isinstance(language, str) else language
             for each in set(given):
@@ -203,7 +203,7 @@ class TokenEncoder:
 
     def _compute(self, packed: PackedTokens, texts: list[slice]) -> None:
         """Fills in the vectors of texts whose tokens are there."""
-        ids = [packed.token_ids[rows] for rows in texts]
+        ids: list[Any] = [packed.token_ids[rows] for rows in texts]
 
         def compute(tap: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
             states = tap(input_ids=batch, attention_mask=mask).float().cpu().numpy()

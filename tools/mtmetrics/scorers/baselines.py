@@ -16,7 +16,7 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.preset_tables import languages, model_name, preset_language_model, signature
+from mtmetrics.scorers.preset_tables import model_name, needed_languages, preset_language_model, signature
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -201,7 +201,7 @@ class Fluency(Scorer):
     ) -> "Fluency":
         """The language model, for the target of `lang_pair`, of a preset of XMoverScore; or `lm`."""
         bundle, pool, _ = XMoverScore.open_preset(preset, pool, {})
-        pair = languages(bundle, lang_pair, needed=True)
+        pair = needed_languages(bundle, lang_pair)
         model, _ = preset_language_model(bundle, pool, pair[1], cls.Settings.of(options).lm)
         if model is None:
             why = f"preset {bundle.name} names none; pass lm="

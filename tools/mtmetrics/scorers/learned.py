@@ -253,11 +253,9 @@ class LearnedScore(Scorer):
             return np.zeros((pairs.shape[1], 0), dtype=np.float32)
         # Behind the mixes of the networks stand the layers that features are computed from.
         firsts = [(len(network.members) + number) * network.width for number in range(len(network.feature_layers))]
-        layers = [
-            tokens.with_vectors(lambda vectors, first=first: vectors[:, first : first + network.width])
-            for first in firsts
-        ]
-        return pair_features(network.features, layers, *pairs, threads=self.workers)
+        columns = [slice(first, first + network.width) for first in firsts]
+        layers = [dataclasses.replace(tokens, vectors=tokens.vectors[:, own]) for own in columns]
+        return pair_features(network.features, layers, pairs[0], pairs[1], threads=self.workers)
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return self.network.floor, {}

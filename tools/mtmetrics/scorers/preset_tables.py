@@ -63,11 +63,17 @@ def dtype_name(dtype: str) -> str:
     return {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[dtype]
 
 
-def languages(bundle: Preset, lang_pair: str | None, *, needed: bool = False) -> tuple[str, str] | None:
+def needed_languages(bundle: Preset, lang_pair: str | None) -> tuple[str, str]:
+    """Source and target language, which the preset knows; an `InputError` where no pair is given."""
+    pair = languages(bundle, lang_pair)
+    if pair is None:
+        raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
+    return pair
+
+
+def languages(bundle: Preset, lang_pair: str | None) -> tuple[str, str] | None:
     """Source and target language, which the preset knows; None where no pair is given."""
     if lang_pair is None:
-        if needed:
-            raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
         return None
     pair = language_pair(lang_pair)
     only, known = bundle.settings.get("lang_pair"), bundle.settings.get("languages")

@@ -245,12 +245,12 @@ class SentSim(Scorer):
         texts = [text for column in columns for text in column]
         encoded = self._encoded(texts, text_languages(columns, self.column_languages))
         apart = {name: tokens.split(len(others)) for name, tokens in encoded.items()}
-        columns = [dict(zip(apart, column, strict=True)) for column in zip(*apart.values(), strict=True)]
+        first, *rest = [dict(zip(apart, column, strict=True)) for column in zip(*apart.values(), strict=True)]
         results = []
-        for column in columns[1:]:
-            parts = {name: self._part(name, columns[0], column) for name in self.parts}
+        for column in rest:
+            parts = {name: self._part(name, first, column) for name in self.parts}
             empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
-            truncated = cut(*columns[0].values(), *column.values())
+            truncated = cut(*first.values(), *column.values())
             if self.normalize == "fixed":
                 segments = self._combine(parts, self.bounds)
             else:
@@ -327,13 +327,13 @@ def _each(pieces: TextUnits) -> Units:
 def _models(bundle: Preset, chosen: str, pair: tuple[str, str] | None) -> tuple[str, dict[str, Any]]:
     """Name and content of the table of the models: ``[mt-refs.LANGUAGE]`` of the target, where there is one, else that
     of the setting."""
+    place, table = chosen, bundle.settings.get(chosen, {})
     by_language = bundle.settings.get(f"{chosen}s", {})
-    if by_language and pair is None:
-        raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its models by the target language")
-    if by_language and pair[1] in by_language:
-        place, table = f"{chosen}s.{pair[1]}", by_language[pair[1]]
-    else:
-        place, table = chosen, bundle.settings.get(chosen, {})
+    if by_language:
+        if pair is None:
+            raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its models by the target language")
+        if pair[1] in by_language:
+            place, table = f"{chosen}s.{pair[1]}", by_language[pair[1]]
     for key in ("words", "sentences"):
         if key not in table:
             raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{place}] table")

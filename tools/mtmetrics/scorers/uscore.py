@@ -18,7 +18,14 @@ from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.translator import Translator
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, cut, text_cosines, text_languages
-from mtmetrics.scorers.preset_tables import encoder_table, languages, map_name, model_name, preset_map
+from mtmetrics.scorers.preset_tables import (
+    encoder_table,
+    languages,
+    map_name,
+    model_name,
+    needed_languages,
+    preset_map,
+)
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
@@ -185,7 +192,7 @@ class UScore(Scorer):
         }
         word_weights, level_weights = part_weights(chosen.weights, chosen.combine, gone)
         if word_weights:
-            languages(bundle, lang_pair, needed=True)
+            needed_languages(bundle, lang_pair)
         target = str(pair and pair[1])
         tables = _model_tables(bundle, target, chosen.lm)
         needed = [name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights]
@@ -197,12 +204,15 @@ class UScore(Scorer):
                 f"preset {bundle.name}: names no model for {' and '.join(named)}; {advice}: "
                 f"without={'+'.join(missing)!r}"
             )
-        translator = functools.partial(pool.translator, lang_pair=lang_pair)
-        loaders = dict(zip(OPTIONAL, (translator, pool.language_model, pool.sentence_encoder), strict=True))
+        translator = functools.partial(pool.translator, lang_pair=str(lang_pair))
+        loaders: dict[str, Any] = dict(
+            zip(OPTIONAL, (translator, pool.language_model, pool.sentence_encoder), strict=True)
+        )
         table = encoder_table(bundle, None) if word_weights else {}
         together = word_weights and "sentences" in needed
         models = {name: loaders[name](**tables[name]) for name in needed if not (together and name == "sentences")}
         words = None
+        encoder: Any
         if word_weights:
             if together:
                 names = ((item["model"], item.get("revision")) for item in (table, tables["sentences"]))
@@ -232,7 +242,7 @@ class UScore(Scorer):
             case "without":
                 return "+".join(self.without) or None
             case "map" if words is not None:
-                fields = {"enc": model_name(words.encoder), "layer": words.encoder.layer}
+                fields: dict[str, Any] = {"enc": model_name(words.encoder), "layer": words.encoder.layer}
                 fields["pieces"] = words.pieces if words.pieces != VARIANTS["uscore"].pieces else None
                 fields |= {"mass": words.weights, "map": map_name(words.remapping)}
                 if self.translator is not None and "pseudo" in self.word_weights:
@@ -277,29 +287,30 @@ class UScore(Scorer):
         """Per level the packed sources, systems and pseudo-references; a text is encoded once per encoder."""
         lines, texts = len(columns[0]), [text for column in columns for text in column]
         languages = text_languages(columns, self.column_languages)
-        words = self.words.encoder if self.words is not None and self.word_weights else None
-        sentences = self.sentences if "snt" in self.level_weights else None
+        words = self.words if self.word_weights else None
+        sentences = self._sentences
         tokens = vectors = None
         if words is not None and sentences is not None:
-            tokens, vectors = words_and_sentences(words, sentences, texts, languages)
+            tokens, vectors = words_and_sentences(words.encoder, sentences, texts, languages)
         elif words is not None:
-            tokens = words.encode(texts, languages)
+            tokens = words.encoder.encode(texts, languages)
         elif sentences is not None:
             vectors = sentences.encode(texts, languages)
         packed: dict[str, list[PackedTokens]] = {}
-        if tokens is not None:
+        if words is not None and tokens is not None:
             source, *targets = tokens.split(lines)
             if pseudo_references:
-                targets.append(words.encode(pseudo_references, self.column_languages[1]))
-            packed["wrd"] = [self.words.ngrams_of(source, "source")]
-            packed["wrd"] += [self.words.ngrams_of(side, "target") for side in targets]
+                targets.append(words.encoder.encode(pseudo_references, self.column_languages[1]))
+            packed["wrd"] = [words.ngrams_of(source, "source")]
+            packed["wrd"] += [words.ngrams_of(side, "target") for side in targets]
         if vectors is not None:
             packed["snt"] = vectors.split(lines)
         return packed
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
         """With the sources, not with the pseudo-references."""
-        return self.words._align(others, predictions)
+        words: Any = self.words
+        return words._align(others, predictions)
 
     @property
     def cells(self) -> Cells:
@@ -308,7 +319,8 @@ class UScore(Scorer):
 
     def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
         weights = self.word_weights["wmd"], self.word_weights.get("lm", 0.0)
-        return self.words.weighted_evidence(predictions, alignments, *weights)
+        words: Any = self.words
+        return words.weighted_evidence(predictions, alignments, *weights)
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         floors = {"snt": -1.0}

@@ -29,9 +29,9 @@ from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, cut, encoded_together, text_cosines, worker_count
 from mtmetrics.scorers.preset_tables import (
-    languages,
     map_name,
     model_name,
+    needed_languages,
     preset_language_model,
     preset_map,
     source_and_target_encoders,
@@ -214,7 +214,7 @@ class XMoverScore(Scorer):
     ) -> "XMoverScore":
         """See `Scorer`; the language pair chooses map and language model."""
         bundle, pool, chosen = cls.open_preset(preset, pool, options)
-        pair = languages(bundle, lang_pair, needed=True)
+        pair = needed_languages(bundle, lang_pair)
         if chosen.similarity == "cosine":  # where what a preset says of words has no effect
             dropped = {name: options.get(name) for name in (*_OF_WORDS, "weights")}
             chosen = dataclasses.replace(chosen, **dropped)

@@ -65,7 +65,7 @@ def codes(name: str, labels: Labels, kept: np.ndarray) -> np.ndarray:
     """Numbers 0, 1, ... for the k of n labels that are kept: equal where the labels are, in order of appearance."""
     if len(labels) != len(kept):
         raise InputError(f"{name}: one for each segment is needed, got {len(labels)} for {len(kept)} segments")
-    places = np.flatnonzero(kept)
+    places = np.flatnonzero(kept).tolist()
     if missing := [index for index in places if labels[index] is None]:
         raise InputError(f"{name}[{missing[0]}] is None: each segment needs one to be grouped")
     numbers: dict[Any, int] = {}
@@ -120,7 +120,8 @@ def _coefficient(formula: Callable[[np.ndarray, np.ndarray], float], scores: Num
 
 
 def _pearson(x: np.ndarray, y: np.ndarray) -> float:
-    return unit(x) @ unit(y)
+    units: list[Any] = [unit(x), unit(y)]  # defined, since neither is constant
+    return units[0] @ units[1]
 
 
 def _spearman(x: np.ndarray, y: np.ndarray) -> float:

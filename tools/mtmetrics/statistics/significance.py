@@ -268,10 +268,10 @@ def sample_correlations(name: str, x: np.ndarray, y: np.ndarray, counts: np.ndar
 
 
 def _sampled_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    centred = [unit(column) for column in (x, y)]
-    if any(column is None for column in centred):
+    first, second = unit(x), unit(y)
+    if first is None or second is None:
         return np.full(len(counts), np.nan)
-    x, y = centred
+    x, y = first, second
     sums = counts @ np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
     mean_x, mean_y, xx, yy, xy = sums[:, 1:].T / sums[:, 0]
     found = ((square - mean**2, square) for mean, square in ((mean_x, xx), (mean_y, yy)))
