@@ -11,11 +11,6 @@ class BERTR(mtmetrics.MetricModule):
 
     metric_name = "bertr"
     paper = "mathur-etal-2019-putting"
-    scale = "at most 1"
-    aligned = (
-        "per segment the pieces of `source` (the reference, or the source) and `prediction`, their cosines "
-        "(`values`), the `mass` of each match, and their `total`, which is the score"
-    )
     examples = """
     >>> import evaluate
     >>> bertr = evaluate.load("bertr", "mini")

@@ -12,7 +12,6 @@ class BiLSTM(mtmetrics.MetricModule):
 
     metric_name = "bilstm"
     paper = "mathur-etal-2019-putting"
-    scale = "on the scale of the judgements that the network was trained on"
     examples = """
     >>> import evaluate
     >>> bilstm = evaluate.load("bilstm", "mini")

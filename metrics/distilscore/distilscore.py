@@ -11,7 +11,6 @@ class DistilScore(mtmetrics.MetricModule):
 
     metric_name = "distilscore"
     paper = "reimers-gurevych-2020-making"
-    scale = "from -1 to 1"
     examples = """
     >>> import evaluate
     >>> distilscore = evaluate.load("distilscore", "mini", lang_pair="de-en")

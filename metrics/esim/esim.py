@@ -12,11 +12,6 @@ class ESIM(mtmetrics.MetricModule):
 
     metric_name = "esim"
     paper = "mathur-etal-2019-putting"
-    scale = "on the scale of the judgements that the network was trained on"
-    aligned = (
-        "per segment the pieces of `source` (the reference, or the source) and `prediction`, their attention "
-        "(`values`), and `mass`, which is the same scaled to the sum 1"
-    )
     examples = """
     >>> import evaluate
     >>> esim = evaluate.load("esim", "mini")

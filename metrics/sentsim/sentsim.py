@@ -11,13 +11,6 @@ class SentSim(mtmetrics.MetricModule):
 
     metric_name = "sentsim"
     paper = "song-etal-2021-sentsim"
-    scale = "from 1 to e (times `w1 + w2`)"
-    parts = "`sss` and `bertscore`, or what else was combined, before they are scaled"
-    aligned = (
-        "per segment the pieces of `source` (or the reference) and `prediction`, the `mass` of each match, its "
-        "cosine or cost (`values`, as `cells` says), and their `total`: of cosines the mean of precision and "
-        "recall, of costs the distance"
-    )
     examples = """
     >>> import evaluate
     >>> sentsim = evaluate.load("sentsim", "mini", lang_pair="de-en")

@@ -11,17 +11,10 @@ class UScore(mtmetrics.MetricModule):
 
     metric_name = "uscore"
     paper = "belouadi-eger-2023-uscore"
-    scale = "at most 0.4 with the weights `tuned`"
-    parts = "`wmd`, `pseudo`, `lm`, `wrd` and `snt`, as far as they were computed"
-    aligned = (
-        "per segment the words of `source` and `prediction`, the `mass` that moves between them, its costs "
-        "(`values`), and their `total`, the distance"
-    )
     examples = """
     >>> import evaluate
-    >>> uscore = evaluate.load("uscore", "mini")
-    >>> sources, predictions = ["Das Haus ist klein."], ["The house is small."]
-    >>> result = uscore.compute(sources=sources, predictions=predictions, lang_pair="de-en", return_parts=True)
-    >>> sorted(result["parts"])
+    >>> uscore = evaluate.load("uscore", "mini", lang_pair="de-en")
+    >>> texts = {"sources": ["Das Haus ist klein."], "predictions": ["The house is small."]}
+    >>> sorted(uscore.compute(**texts, return_parts=True)["parts"])
     ['lm', 'snt', 'wmd', 'wrd']
     """

@@ -12,12 +12,6 @@ class XMoverScore(mtmetrics.MetricModule):
 
     metric_name = "xmoverscore"
     paper = "zhao-etal-2020-limitations"
-    scale = "at most 1 with the variant `acl20` and no language model; higher is better"
-    parts = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
-    aligned = (
-        "per segment the words of `source` and `prediction`, the `mass` that moves between them, its costs "
-        "(`values`), and their `total`, the distance"
-    )
     examples = """
     >>> import evaluate
     >>> xmoverscore = evaluate.load("xmoverscore", "mini")

@@ -32,6 +32,7 @@ class Toy(Scorer):
         power: float = option(1.0, "power that lengths are raised to", preset="power", signed="pow")
 
     metric = "toy"
+    scale = "at least 0"
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         lengths = [np.array([len(text) for text in texts], dtype=float) for texts in systems]
@@ -106,7 +107,6 @@ def test_one_field_is_documented_and_taken_by_the_module_of_evaluate(toy: str) -
 
         metric_name = "toy"
         paper = "mathur-etal-2019-putting"
-        scale = "at least 0"
         examples = ">>> 1\n1"
 
     module = ToyModule(preset=toy)

@@ -58,9 +58,6 @@ class MetricModule(evaluate.Metric):
     Attributes:
         metric_name: name of the metric.
         paper: key of the paper in papers.bib.
-        scale: range of the score of a segment.
-        parts: what the parts of a score are, where it has any.
-        aligned: what `return_alignments` returns, where the metric aligns words.
         examples: calls and what they print, as the interpreter shows them.
 
     Args:
@@ -78,9 +75,6 @@ class MetricModule(evaluate.Metric):
 
     metric_name: ClassVar[str]
     paper: ClassVar[str]
-    scale: ClassVar[str]
-    parts: ClassVar[str] = ""
-    aligned: ClassVar[str] = ""
     examples: ClassVar[str]
 
     def __init__(self, config_name: str | None = None, *, preset: str | Path | None = None, **options: Any) -> None:
@@ -261,7 +255,8 @@ class MetricModule(evaluate.Metric):
     @classmethod
     def returns(cls) -> list[str]:
         """Those that say what ``compute`` is to return, as far as the metric has it."""
-        lacking = {"return_parts": not cls.parts, "return_alignments": not cls.aligned}
+        scorer = METRICS[cls.metric_name].made_by()
+        lacking = {"return_parts": not scorer.told_parts, "return_alignments": not scorer.told_alignments}
         return [name for name in RETURNS if not lacking.get(name)]
 
     def _columns(self, **columns: Any) -> dict[str, Any]:
@@ -313,6 +308,7 @@ def documentation(module: type[MetricModule]) -> str:
     """What ``inputs_description`` says: the arguments of ``evaluate.load`` and of ``compute``, from the settings of the
     metric, and what is returned."""
     metric = METRICS[module.metric_name]
+    scorer = metric.made_by()
     pair = 'language pair such as `"de-en"`' + (
         "" if metric.made_by().needs_pair else ", where the models depend on it"
     )
@@ -324,15 +320,14 @@ def documentation(module: type[MetricModule]) -> str:
         kind = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
         given += [f"{name} (`{kind}`): {field.metadata['help']}."]
     given += [f"{name} (`bool`): {text}" for name, (_, text) in RETURNS.items() if name in module.returns()]
+    where_asked = {
+        "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.told_parts,
+        "alignments (`list` of `dict`): with `return_alignments=True`": scorer.told_alignments,
+    }
     returned = [
         "mean_score (`float`): mean of the segment scores, which is the system score.",
-        f"scores (`list` of `float`): one score per segment, {module.scale}.",
-        *([f"parts (`dict` of `list` of `float`): with `return_parts=True`: {module.parts}."] if module.parts else []),
-        *(
-            [f"alignments (`list` of `dict`): with `return_alignments=True`: {module.aligned}."]
-            if module.aligned
-            else []
-        ),
+        f"scores (`list` of `float`): one score per segment, {scorer.scale}.",
+        *(f"{what}: {told}." for what, told in where_asked.items() if told),
         "ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.",
         "signature (`str`): one line that pins everything that the scores depend on.",
         "report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical "

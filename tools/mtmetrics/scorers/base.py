@@ -46,9 +46,15 @@ class Scorer(abc.ABC):
         dtype: number format of the encoder, None where there is none.
         lang_pair: such as ``"de-en"``, where it was given.
         settings: what was set.
+        scale: of the score of a segment, for documentation.
+        told_parts: what the parts of a score are, where it has any.
+        told_alignments: what alignments hold, where words are aligned.
     """
 
     metric: ClassVar[str]
+    scale: ClassVar[str] = ""
+    told_parts: ClassVar[str] = ""
+    told_alignments: ClassVar[str] = ""
     Settings: ClassVar[type[Settings]] = Settings
     usual_preset: ClassVar[str | None] = "paper"
     tables: ClassVar[dict[str, set[str]]] = {}

@@ -53,6 +53,11 @@ class BERTR(Scorer):
         workers: int | None = option(None, settings.WORKERS)
 
     metric = "bertr"
+    scale = "at most 1"
+    told_alignments = (
+        "per segment the pieces of `source` (the reference, or the source) and `prediction`, their cosines (`values`), "
+        "the `mass` of each match, and their `total`, which is the score"
+    )
     tables: ClassVar = {
         **{name: {"model", "revision", "layer"} for name in ("encoder", "encoders.*")},
         "score": {"against"},

@@ -46,6 +46,7 @@ class DistilScore(Scorer):
         layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
 
     metric = "distilscore"
+    scale = "from -1 to 1"
     tables: ClassVar = {"encoder": {"model", "revision", "layer"}, "score": {"against"}}
 
     def __init__(

@@ -109,6 +109,7 @@ class LearnedScore(Scorer):
         )
         workers: int | None = option(None, settings.WORKERS)
 
+    scale = "on the scale of the judgements that the network was trained on"
     usual_preset = "mini"
     # A preset has one table for each of what its networks compare with: [regressors.reference], [regressors.source].
     tables: ClassVar = {"regressors.*": {"model", "revision"}}
@@ -274,6 +275,11 @@ class BiLSTM(LearnedScore):
 
 class AttentiveScore(LearnedScore):
     """A network in which the pieces of each side attend to those of the other."""
+
+    told_alignments = (
+        "per segment the pieces of `source` (the reference, or the source) and `prediction`, their attention "
+        "(`values`), and `mass`, which is the same scaled to the sum 1"
+    )
 
     @property
     def cells(self) -> Cells:

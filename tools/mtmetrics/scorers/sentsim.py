@@ -109,6 +109,13 @@ class SentSim(Scorer):
         workers: int | None = option(None, settings.WORKERS)
 
     metric = "sentsim"
+    scale = "from 1 to e (times `w1 + w2`)"
+    told_parts = "`sss` and `bertscore`, or what else was combined, before they are scaled"
+    told_alignments = (
+        "per segment the pieces of `source` (or the reference) and `prediction`, the `mass` of each match, its cosine "
+        "or cost (`values`, as `cells` says), and their `total`: of cosines the mean of precision and recall, of costs "
+        "the distance"
+    )
     tables: ClassVar = {
         **dict.fromkeys((*SETTINGS.values(), f"{SETTINGS['reference']}s.*"), _MODELS),
         "bounds.*": set(PARTS),

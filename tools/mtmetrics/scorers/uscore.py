@@ -128,6 +128,9 @@ class UScore(Scorer):
         workers: int | None = option(None, settings.WORKERS, opens=True)
 
     metric = "uscore"
+    scale = "at most 0.4 with the weights `tuned`"
+    told_parts = "`wmd`, `pseudo`, `lm`, `wrd` and `snt`, as far as they were computed"
+    told_alignments = XMoverScore.told_alignments
     usual_preset = "mini"
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},

@@ -157,6 +157,12 @@ class XMoverScore(Scorer):
         workers: int | None = option(None, settings.WORKERS)
 
     metric = "xmoverscore"
+    scale = "at most 1 with the variant `acl20` and no language model"
+    told_parts = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
+    told_alignments = (
+        "per segment the words of `source` and `prediction`, the `mass` that moves between them, its costs (`values`), "
+        "and their `total`, the distance"
+    )
     needs_pair = True
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
