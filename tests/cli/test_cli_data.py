@@ -3,10 +3,13 @@
 import functools
 import hashlib
 import json
+import os
+import pickle
 
 import pytest
 from helpers import refused
 
+from mtmetrics.judgements.judged import read_judged
 from mtmetrics.judgements.wmt_folder import EvalSet
 
 FILES = {"a.tsv": b"lp\tsource\ttranslation\thuman\n", "b.tsv": b"lp\tsource\ttranslation\thuman\nde-en\ta\tb\t1\n"}
@@ -86,6 +89,60 @@ def test_files_of_others_are_left_alone(run, served, tmp_path, name, why):
     assert str(tmp_path / "small" / name) in result[2]
     assert served.requests == []
     assert (tmp_path / "small" / name).read_text() == "mine\n"
+
+
+def pickled(table, name, origin, tmp_path, data=None):
+    """A registry with a pickle of judged segments, served as it is, or as other `data`."""
+    whole = pickle.dumps(table, protocol=2)
+    origin.files = {f"/c0ffee/{name}.pkl": whole if data is None else data}
+    known = f'sha256 = "{hashlib.sha256(origin.files[f"/c0ffee/{name}.pkl"]).hexdigest()}", pickled = true'
+    file = f'"de-en.jsonl" = {{ url = "{origin.url}/c0ffee/{name}.pkl", {known} }}\n'
+    text = f'[cased]\nwhat = "a pickle"\nlicence = "none"\n[cased.files]\n{file}'
+    (tmp_path / "datasets.toml").write_text(text, encoding="utf-8")
+
+
+JUDGED = [["A small house.", "-0.5"], ["Hello.", 1]]
+TABLE = {1: ["deen", "Hallo", "Hello", [], []], 2: ["deen", "Ein kleines Häuschen.", "A little house.", JUDGED, JUDGED]}
+
+
+def test_a_pickle_becomes_json_lines(run, served, mtmetrics, tmp_path):
+    pickled(TABLE, "deen", served, tmp_path)
+    code, out, err = run("pull", "cased", "--out", tmp_path)
+    assert (code, err, json.loads(out)["cased"]["fetched"]) == (0, "", ["de-en.jsonl"])
+    assert sorted(path.name for path in (tmp_path / "cased").iterdir()) == ["SHA256SUMS", "de-en.jsonl"]
+    [judged] = read_judged(tmp_path / "cased")
+    assert (judged.lang_pair, judged.sources) == ("de-en", ["Ein kleines Häuschen."] * 2)
+    assert judged.judgements["human"].tolist() == [-0.5, 1.0]
+    assert json.loads(run("pull", "cased", "--out", tmp_path)[1])["cased"]["present"] == ["de-en.jsonl"]
+    assert len(served.requests) == 1
+
+
+class Runs:
+    """What a pickle must not be able to do."""
+
+    def __reduce__(self):
+        return os.mkdir, ("made-by-a-pickle",)
+
+
+@pytest.mark.parametrize(
+    ("table", "kept", "message"),
+    [
+        (TABLE, slice(0, -20), "no table of judged segments"),
+        (TABLE, slice(0, 0), "no table of judged segments"),
+        ({1: Runs()}, slice(None), "it names posix.mkdir, and only texts, numbers and tables of them are read"),
+        ([1, 2], slice(None), "a dictionary is needed, it holds a list"),
+        ({1: ["deen", "a", None, JUDGED]}, slice(None), "sentence 1: a language pair, texts and judgements are needed"),
+        ({1: ["deen", "a", "b", [["c", "nan"]]]}, slice(None), "sentence 1: the judgement nan is no finite number"),
+        ({1: ["deen", "a", "b", [["c", "high"]]]}, slice(None), "could not convert string to float"),
+    ],
+)
+def test_a_pickle_that_is_damaged_or_names_code_is_refused(run, served, tmp_path, monkeypatch, table, kept, message):
+    monkeypatch.chdir(tmp_path)
+    pickled(table, "deen", served, tmp_path, pickle.dumps(table, protocol=2)[kept])
+    refused(run("pull", "cased", "--out", tmp_path), message, 1)
+    assert list((tmp_path / "cased").glob("*.jsonl")) == []
+    assert not (tmp_path / "made-by-a-pickle").exists()
+    assert list((tmp_path / "cased").glob("*.pkl")) == []
 
 
 def test_score_by_sources(run, mtmetrics, tiny_preset, wmt99):

@@ -183,3 +183,19 @@ def test_import_refusals_write_nothing(run, originals, tiny_encoder, monkeypatch
     result = run("import", originals[0], *options, "--out", "OUT")
     refused(result, message.replace("ENCODER", str(tiny_encoder)), code)
     assert not Path("OUT").exists()
+
+
+def test_compositions_are_made_of_the_published_steps(run, published, model):
+    assert run("pull", NAME)[0] == 0
+    encoder = TokenEncoder(model, layer=3)
+    steps = {kind: load_map(NAME, "de-en", kind, encoder) for kind in ("clp", "umd")}
+    vectors = np.random.default_rng(0).normal(size=(4, encoder.dim)).astype(np.float32)
+    for kind in ("clp+umd", "umd+clp"):
+        first, second = kind.split("+")
+        found = load_map(NAME, "de-en", kind, encoder)
+        assert (found.kind, found.meta["lp"]) == (kind, "de-en")
+        expected = steps[second].apply(steps[first].apply(vectors))
+        assert found.apply(vectors) == pytest.approx(expected, abs=1e-5)
+    assert not np.allclose(load_map(NAME, "de-en", "clp+umd", encoder).apply(vectors), found.apply(vectors))
+    with pytest.raises(ArtifactError, match=r"no clp\+umd map for language pair fi-en"):
+        load_map(NAME, "fi-en", "clp+umd", encoder)

@@ -17,7 +17,8 @@ def test_every_file_has_a_fixed_address_and_a_name_that_is_read():
         assert dataset.licence
         for file, about in dataset.files.items():
             assert re.match(r"https://.*/[0-9a-f]{40}/", about.url), about.url
-            assert file.endswith((".tsv", ".csv", ".tar.gz", ".json"))
+            assert file.endswith((".tsv", ".csv", ".tar.gz", ".json", ".jsonl"))
+            assert about.pickled == about.url.endswith(".pkl")
             assert about.sha256 is None or re.fullmatch("[0-9a-f]{64}", about.sha256)
 
 

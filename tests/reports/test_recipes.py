@@ -108,7 +108,7 @@ def test_what_could_not_be_read_is_left_out() -> None:
 def test_entries_take_the_preset() -> None:
     song = rows("song2021-table3")
     wmd = song["WMD"].entry("mini")
-    assert wmd.metric == MetricSpec.parse("sentsim:mini:setting=src-mt,combine=sss+wmd")
+    assert wmd.metric == MetricSpec.parse("sentsim:mini:against=source,combine=sss+wmd")
     assert (wmd.part, wmd.falls) == ("wmd", True)
     # Both rows come from one run of the metric.
     whole = song["SSS + WMD"].entry("mini")

@@ -71,7 +71,7 @@ mtmetrics list
 mtmetrics list xmoverscore sentsim
 mtmetrics list --format json
 mtmetrics data list
-mtmetrics data pull wmt17-da
+mtmetrics data pull wmt17-cased
 mtmetrics data score mt-metrics-eval-v2/wmt22 --lp en-de --name XMoverScore --metric xmoverscore:paper
 mtmetrics filter --preset mini --lp de-en pairs.tsv --top 0.5 --out kept.tsv --report report.json
 mtmetrics filter --metric xmoverscore:mini --metric uscore:mini --lp de-en pairs.tsv --tokens 1000000 --out kept.tsv

@@ -4,12 +4,13 @@ import dataclasses
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mtmetrics.artifacts.download import assets_folder, fetch_file, http_client, is_offline
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import make_folder, sha256_file, write_atomic
 from mtmetrics.io.lines import iter_lines
+from mtmetrics.judgements.plain_pickles import convert
 
 REGISTRY = Path(__file__).with_name("datasets.toml")
 # The format of `sha256sum`, which can check it.
@@ -17,10 +18,12 @@ SUMS = "SHA256SUMS"
 
 
 class DataFile(NamedTuple):
-    """Where the authors of a file serve it, at a fixed commit, and its checksum, where that is known."""
+    """Where the authors of a file serve it, at a fixed commit; its checksum, where that is known; and whether it is a
+    pickle, of which JSON Lines are kept."""
 
     url: str
     sha256: str | None = None
+    pickled: bool = False
 
 
 class Pulled(NamedTuple):
@@ -53,7 +56,9 @@ class Dataset:
         the number of bytes of every piece that arrives.
         """
         recorded = _recorded(folder / SUMS)
-        known = {name: file.sha256 or recorded.get(name) for name, file in self.files.items()}
+        # What is made of a pickle has a checksum of its own.
+        served = {name: None if file.pickled else file.sha256 for name, file in self.files.items()}
+        known = {name: digest or recorded.get(name) for name, digest in served.items()}
         present = [name for name in self.files if (folder / name).exists()]
         for name in present:
             if known[name] is None or sha256_file(folder / name) != known[name]:
@@ -67,10 +72,24 @@ class Dataset:
             make_folder(folder)
             with http_client() as client:
                 for name in fetched:
-                    url = self.files[name].url
-                    recorded[name] = fetch_file(client, url, folder / name, known[name], on_bytes=on_bytes)
+                    file = self.files[name]
+                    if file.pickled:
+                        recorded[name] = _converted(client, file, folder / name, on_bytes)
+                    else:
+                        recorded[name] = fetch_file(client, file.url, folder / name, known[name], on_bytes=on_bytes)
                     write_atomic(folder / SUMS, "".join(f"{recorded[name]}  {name}\n" for name in sorted(recorded)))
-        return Pulled(fetched, present, [name for name in fetched if known[name] is None])
+        return Pulled(fetched, present, [name for name in fetched if (known[name] or self.files[name].sha256) is None])
+
+
+def _converted(client: Any, file: DataFile, path: Path, on_bytes: Callable[[int], object]) -> str:
+    """Fetches a pickle and writes the rows that it holds; returns the sha256 of what was written."""
+    pickled = path.with_suffix(".pkl")
+    try:
+        fetch_file(client, file.url, pickled, file.sha256, on_bytes=on_bytes)
+        convert(pickled, path)
+    finally:
+        pickled.unlink(missing_ok=True)
+    return sha256_file(path)
 
 
 def datasets() -> dict[str, Dataset]:

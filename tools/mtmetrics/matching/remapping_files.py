@@ -153,7 +153,8 @@ def load_map(
 
     Args:
         artifact: a map file, a folder of maps (or of folders such as ``layer-12`` with maps), the name of an artifact
-            in the catalog, or a Hub repository ``ORG/NAME``. A published map is fetched and converted on first use.
+            in the catalog, or a Hub repository ``ORG/NAME``. A published map is fetched and converted on first use; of
+            a composition, which nobody published, both steps, which are applied one after the other.
         lang_pair: such as ``"de-en"``.
         kind: one of `mtmetrics.matching.remapping.KINDS`.
         encoder: the encoder in use.
@@ -167,13 +168,35 @@ def load_map(
     """
     if not isinstance(artifact, str | Path):
         raise InputError(f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed")
-    path = _find(artifact, lang_pair, kind, encoder, choice("level", level, LEVELS), local_files_only)
+    choice("level", level, LEVELS)
+    if _is_composed(artifact, lang_pair, kind, encoder, level):
+        first, second = (
+            load_map(artifact, lang_pair, step, encoder, local_files_only=local_files_only) for step in kind.split("+")
+        )
+        return Remapping(kind, (*first.source, *second.source), meta=first.meta | {"composed": "of published steps"})
+    path = _find(artifact, lang_pair, kind, encoder, level, local_files_only)
     remapping = Remapping.load(path)
     if (remapping.kind, remapping.meta.get("lp")) != (kind, lang_pair):
         found = f"a {remapping.kind} map for {remapping.meta.get('lp')}"
         raise ArtifactError(f"map {path}: {found}, not {kind} for {lang_pair}")
     remapping.require_encoder(path, encoder.label, encoder.fingerprint, encoder.layer, level)
     return remapping
+
+
+def _is_composed(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level) -> bool:
+    """Whether a map has to be made of published ones."""
+    entry = catalog().get(str(artifact))
+    if "+" not in kind or level != "word" or entry is None or entry.origin is None:
+        return False
+    published = published_maps(entry)
+    steps = [(encoder.layer, lang_pair, step) in published for step in kind.split("+")]
+    return all(steps) and _local_map(artifact, map_file_name(lang_pair, kind, level), encoder) is None
+
+
+def _local_map(artifact: str | Path, name: str, encoder: Encoder) -> Path | None:
+    """A map file that is here: the artifact itself, or in its folders."""
+    there = [folder / at / name for folder in local_places(artifact) for at in ("", f"layer-{encoder.layer}")]
+    return next((path for path in (Path(artifact), *there) if path.is_file()), None)
 
 
 def mapped_pairs(artifact: str | Path, kind: str, level: Level = "word") -> list[str]:
@@ -194,10 +217,9 @@ def is_local(artifact: str | Path) -> bool:
 
 def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level, offline: bool) -> Path:
     name = map_file_name(lang_pair, kind, level)
-    there = [folder / at / name for folder in local_places(artifact) for at in ("", f"layer-{encoder.layer}")]
-    for path in (Path(artifact), *there):
-        if path.is_file():
-            return path
+    path = _local_map(artifact, name, encoder)
+    if path is not None:
+        return path
     entry = catalog().get(str(artifact))
     if entry and entry.origin:
         published = published_maps(entry).get((encoder.layer, lang_pair, kind)) if level == "word" else None

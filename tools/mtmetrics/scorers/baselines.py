@@ -108,14 +108,15 @@ class Overlap(Baseline):
     options: ClassVar[Mapping[str, Any]] = {}
     scale: ClassVar[float] = 0.01
 
-    def __init__(self, lang_pair: str | None = None) -> None:
-        super().__init__(lang_pair)
+    def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
+        super().__init__(lang_pair, **options)
         if importlib.util.find_spec("sacrebleu") is None:
             raise MTMetricsError(f"{self.metric} needs sacrebleu; {install_command('baselines')}")
         target = None if lang_pair is None else language_pair(lang_pair)[1]
-        options = {**self.options, **({"trg_lang": target} if target and self.kind == "BLEU" else {})}
+        passed = {**self.options, **dataclasses.asdict(self.settings)}
+        passed |= {"trg_lang": target} if target and self.kind == "BLEU" else {}
         try:
-            self._made = getattr(importlib.import_module("sacrebleu.metrics"), self.kind)(**options)
+            self._made = getattr(importlib.import_module("sacrebleu.metrics"), self.kind)(**passed)
         except (ImportError, RuntimeError) as error:
             raise MTMetricsError(f"{self.metric} for {lang_pair}: {' '.join(str(error).split())}") from error
         self._made.sentence_score("", [""])  # sacrebleu knows its signature only then
@@ -132,10 +133,16 @@ class Overlap(Baseline):
 
 
 class SentBLEU(Overlap):
-    """Sentence BLEU; without effective order it would be 0 for most texts of fewer than four words."""
+    """Sentence BLEU; without effective order it is 0, or by smoothing almost, for most texts of fewer than four
+    words."""
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of sentence BLEU."""
+
+        effective_order: bool = option(True, "leave out n-grams that are longer than the text; papers often do not")
 
     metric, kind = "sentbleu", "BLEU"
-    options: ClassVar = {"effective_order": True}
 
 
 class ChrF(Overlap):
