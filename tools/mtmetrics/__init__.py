@@ -21,15 +21,18 @@ _PUBLIC = {
     "DistilScore": "mtmetrics.scorers.distilscore",
     "MetricModule": "mtmetrics.integrations.metric_module",
     "MetricResult": "mtmetrics.scorers.results",
+    "PluginMetric": "mtmetrics.scorers.plugins",
     "Remapping": "mtmetrics.matching.remapping",
     "Reranker": "mtmetrics.choosing.reranking",
     "SentSim": "mtmetrics.scorers.sentsim",
+    "Settings": "mtmetrics.scorers.settings",
     "TokenEncoder": "mtmetrics.models.token_encoder",
     "UScore": "mtmetrics.scorers.uscore",
     "XMoverScore": "mtmetrics.scorers.xmoverscore",
     "generate": "mtmetrics.integrations.generation",
     "make_compute_metrics": "mtmetrics.integrations.trainer",
     "metric_path": "mtmetrics.layout",
+    "option": "mtmetrics.scorers.settings",
     "rerank": "mtmetrics.choosing.reranking",
 }
 

@@ -2,6 +2,8 @@
 
 import argparse
 
+from mtmetrics.cli.options import PLUGIN, add_options
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command to the parser."""
@@ -12,6 +14,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "network."
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="metric (default: the page that compares systems)")
+    add_options(parser, PLUGIN)
     parser.add_argument("--port", type=int, help="TCP port (default: the first free one from 7860 up)")
     parser.set_defaults(run=run)
 

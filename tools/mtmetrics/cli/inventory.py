@@ -10,12 +10,12 @@ from typing import Any
 import mtmetrics
 from mtmetrics.artifacts.catalog import catalog, verify
 from mtmetrics.artifacts.presets import load_preset, preset_names
-from mtmetrics.cli.options import add_options, add_output_options
+from mtmetrics.cli.options import PLUGIN, add_options, add_output_options
 from mtmetrics.cli.output import pick_format, print_json
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.integrations.registration import install, registered
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.registry import COLUMNS, METRICS, find_metric, load_scorer
+from mtmetrics.scorers.registry import COLUMNS, METRICS, find_metric, installed_plugins, load_scorer
 
 # A line of the doctor's report: ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``, and what was found.
 _Finding = tuple[str, str]
@@ -28,7 +28,7 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
         "directions that it knows, and whether all that it loads is on this machine. Loads nothing; mtmetrics doctor "
         "scores a pair with each."
     )
-    add_options(parser, {"names METRIC": ("only these (default: all)", {"nargs": "*"})})
+    add_options(parser, {"names METRIC": ("only these (default: all)", {"nargs": "*"}), **PLUGIN})
     add_output_options(parser, ("table", "json", "markdown", "csv", "tsv"))
     parser.set_defaults(run=_list)
 
@@ -56,6 +56,7 @@ def _list(args: argparse.Namespace) -> None:
     from mtmetrics.reports.styles import STYLES
     from mtmetrics.scorers.available import listed
 
+    installed_plugins()
     rows = [row for name in args.names or METRICS for row in listed(find_metric(name))]
     form = pick_format(args.format)
     if form == "json":

@@ -16,7 +16,7 @@ from mtmetrics._version import __version__
 from mtmetrics.cli import options
 from mtmetrics.cli.shell_words import in_shell_words
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.scorers.registry import METRICS
+from mtmetrics.scorers.registry import METRICS, installed_plugins, known_metric
 
 # A new command is a line here, a module of its name that configures its parser, and three examples below.
 _COMMANDS = {
@@ -157,7 +157,7 @@ class Parser(argparse.ArgumentParser):
             formatter.start_section(f"{options.OWN_OPTIONS} (a metric's own options)")
             formatter.add_text(f"{self.prog} --metric NAME --help")
             formatter.end_section()
-        for name in filter(METRICS.get, names):
+        for name in filter(known_metric, names):
             known = METRICS[name].settings().options()
             actions = [copy.copy(action) for action in own._group_actions if action.dest in known]
             for action in actions:  # not what it is of other metrics
@@ -193,6 +193,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if argv is None else argv
     if "_ARGCOMPLETE" in os.environ:
         complete(build_parser())
+    try:
+        _load_plugins(given)
+    except MTMetricsError as error:
+        return _fail(str(error), 2 if isinstance(error, InputError) else 1)
     parser = build_parser(next((word for word in given if word in _COMMANDS), ""))
     arguments = parser.parse_args(given)
     options.quiet = getattr(arguments, "quiet", False)
@@ -201,6 +205,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _show_warning
         return _run(arguments, given)
+
+
+def _load_plugins(given: Sequence[str]) -> None:
+    """Makes metrics known whose options the parser has to have: those of --plugin, and installed ones that --metric
+    names. Processes that this one starts find the files by the environment."""
+    for place, word in enumerate(given):
+        flag, _, value = word.partition("=")
+        value = value or "".join(given[place + 1 : place + 2])
+        if flag == "--plugin":
+            from mtmetrics.scorers.plugins import load_plugin
+
+            load_plugin(value)
+            known = os.environ.get("MTMETRICS_PLUGINS")
+            os.environ["MTMETRICS_PLUGINS"] = os.pathsep.join(filter(None, [known, os.path.abspath(value)]))
+        elif flag == "--metric":
+            known_metric(value.partition(":")[0])
 
 
 def keep_large_blocks() -> None:
@@ -255,8 +275,10 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 
 def complete(parser: argparse.ArgumentParser) -> None:
     """Answers the shell's request for completions and ends the process, where argcomplete is installed."""
-    with contextlib.suppress(ImportError):
+    with contextlib.suppress(ImportError, MTMetricsError):
         import argcomplete
+
+        installed_plugins()
 
         from mtmetrics.artifacts.presets import preset_names
 

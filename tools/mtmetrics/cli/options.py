@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.registry import METRICS
+from mtmetrics.scorers.registry import METRICS, known_metric
 from mtmetrics.scorers.settings import kinds
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ LANG_PAIR: Options = {"--lp XX-YY": "language pair, such as de-en"}
 SOURCES: Options = {"-s --sources FILE": "one source segment per line"}
 ENCODER: Options = {"--encoder MODEL!": "folder, bundled artifact or Hub repository"}
 TABLE_OR_JSON: Options = {"--format": ("output format", ("table", "json"))}
+PLUGIN: Options = {"--plugin FILE.py": ("metrics of this file, too; repeatable", {"action": "append"})}
 JUDGED: Options = {
     "--lp XX-YY": ("read this language pair only", {"dest": "pair"}),
     "--field FIELD": ("the field that holds the translation", "translation"),
@@ -161,6 +162,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
     text = f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: {USUAL_METRIC})"
     metric: Options = {
         "--metric NAME[:PRESET[:OPTION=VALUE,...]]": (text, {"action": "append"}),
+        **PLUGIN,
         "--preset NAME|DIR": "preset, or a folder with a preset.toml (default: paper; mini of uscore, esim, bilstm*)",
     }
     add_options(parser.add_argument_group("metric"), {**metric, **_AGAINST})
@@ -208,7 +210,7 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
     specs = {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}
     if args.against is not None:  # unlike the others, for all metrics
         for text, spec in specs.items():
-            metric = METRICS.get(spec.metric)
+            metric = known_metric(spec.metric)
             side = metric and metric.side({"against": args.against}, metric.columns)
             if metric is not None and len(metric.sides) > 1:
                 specs[text] = spec.having(**{"against": side} | dict(spec.options))

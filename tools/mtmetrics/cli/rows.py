@@ -106,11 +106,12 @@ def _empty(path: str) -> InputError:
 
 def _side(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> str:
     """What a metric compares with; of two columns without names it has to be told."""
-    from mtmetrics.artifacts.presets import load_preset
+    from mtmetrics.artifacts.presets import load_preset, preset_names
 
     if columns is not None or metric.asked(options) or len(metric.sides) == 1:
         return metric.side(options, columns)
-    only = metric.only(load_preset(metric.name, options["preset"]).settings)
+    settings = load_preset(metric.name, options["preset"]).settings if preset_names(metric.name) else {}
+    only = metric.only(settings)
     if only is None:
         ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in metric.sides)
         named = "or name the columns in a header row"

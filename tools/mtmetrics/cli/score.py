@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> None:
         scorers = [
             load_scorer(pool=pool, **loader | {"against": side}) for loader, side in zip(loaders, sides, strict=True)
         ]
+        for scorer in scorers:
+            scorer.system_names = names
         places = [columns.index(COLUMNS[side]) for side in sides]
         kept: list[Results] = []
         with options.scoring(count * len(names) * len(specs)):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mtmetrics.errors import InputError
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.available import listed
-from mtmetrics.scorers.registry import COLUMNS, Column, find_metric
+from mtmetrics.scorers.registry import COLUMNS, METRICS, Column, find_metric, installed_plugins
 
 _ABOUT = Path(__file__).with_name("metrics.toml")
 
@@ -61,7 +61,7 @@ class MetricChoice(NamedTuple):
 
 
 def about(metric: str) -> dict[str, Any]:
-    """Title, range, and a sentence on what a metric measures."""
+    """Title, range, and a sentence on what a metric of this package measures."""
     return _told()[metric]
 
 
@@ -74,7 +74,13 @@ def _told() -> dict[str, dict[str, Any]]:
 def offers() -> tuple[MetricChoice, ...]:
     """All that works here without a network, in the order of ``metrics.toml``."""
     found = []
-    for name, told in _told().items():
+    installed_plugins()
+    plugins = {
+        name: {"title": name, "range": metric.made_by().scale, "about": (metric.made_by().__doc__ or "").split("\n")[0]}
+        for name, metric in METRICS.items()
+        if metric.where is not None
+    }
+    for name, told in (_told() | plugins).items():
         metric = find_metric(name)
         for row in listed(metric):
             if row.offline != "yes":

@@ -13,7 +13,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import CHUNK_LINES, Scorer
-from mtmetrics.scorers.registry import METRICS, find_metric, load_scorer
+from mtmetrics.scorers.registry import find_metric, known_metric, load_scorer
 from mtmetrics.scorers.results import MetricResult, joined
 from mtmetrics.scorers.settings import kinds
 
@@ -74,7 +74,8 @@ class MetricSpec:
     def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
         """The same metric, with a preset (its default if None), where it has presets, and options, for what it does not
         say itself."""
-        usual = METRICS[self.metric].usual_preset() if self.metric in METRICS else None
+        known = known_metric(self.metric)
+        usual = None if known is None else known.usual_preset()
         return MetricSpec(
             self.metric, self.preset or (usual and (preset or usual)), tuple((options | dict(self.options)).items())
         )
@@ -99,7 +100,7 @@ class MetricSpec:
         Raises:
             InputError: it compares with neither, or as `load`; or a score depends on other segments than its own.
         """
-        spec, metric = self, METRICS.get(self.metric)
+        spec, metric = self, known_metric(self.metric)
         # Where both columns are there, the preset knows which one it is made for.
         if metric is not None and len(given) == 1:
             spec = self.having(against=metric.side(dict(self.options), given))
@@ -114,7 +115,8 @@ class MetricSpec:
 
 def _value(metric: str, option: str, text: str) -> Any:
     """The value of an option of a metric, refused where it is not of a type that the option can have."""
-    field = METRICS[metric].settings().options().get(option) if metric in METRICS else None
+    known = known_metric(metric)
+    field = None if known is None else known.settings().options().get(option)
     possible = {bool, int, float, str} if field is None else kinds(field)
     if bool in possible and text.lower() in _WORDS:
         return _WORDS[text.lower()]
@@ -260,6 +262,7 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     named = {f"predictions of {name}" if name else "predictions": texts for name, texts in outputs.items()}
     streams = []
     for scorer in scorers:
+        scorer.system_names = list(outputs)
         columns = check(**{scorer.compares: _compared_texts(scorer, file, scorer.signature)}, **named)
         streams.append(scorer.score_chunks(_stretches(columns, _LINES if len(scorers) > 1 else CHUNK_LINES)))
     collected: list[list[list[MetricResult]]] = [[] for _ in scorers]

@@ -30,6 +30,9 @@ class Listed(NamedTuple):
 
 def listed(metric: Metric) -> Iterator[Listed]:
     """A metric with each of its presets; loads nothing but what says that an extra is missing."""
+    if metric.name == "scores":  # of a file that the user names
+        yield Listed(metric.name, "FILE", [*metric.sides], ["any"], "yes")
+        return
     if metric.usual_preset() is None:
         offline = "yes"
         try:

@@ -46,6 +46,7 @@ class Scorer(abc.ABC):
         dtype: number format of the encoder, None where there is none.
         lang_pair: such as ``"de-en"``, where it was given.
         settings: what was set.
+        system_names: of the systems that are scored next, where the caller knows them; stored scores are found by them.
         scale: of the score of a segment, for documentation.
         told_parts: what the parts of a score are, where it has any.
         told_alignments: what alignments hold, where words are aligned.
@@ -65,6 +66,7 @@ class Scorer(abc.ABC):
     depth: int | None = None
     dtype: str | None = None
     lang_pair: str | None = None
+    system_names: Sequence[str] | None = None
 
     def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
         self.lang_pair = lang_pair
@@ -174,6 +176,7 @@ class Scorer(abc.ABC):
         `score`."""
         if not systems:
             raise InputError("systems: empty; there is nothing to score")
+        self.system_names = list(systems)
         names = {name: f"predictions of {name}" if name else "predictions" for name in systems}
         columns = check(**{self.compares: others}, **{names[name]: texts for name, texts in systems.items()})
         chunks = (

@@ -1,6 +1,7 @@
 """The metrics by name; nothing is imported until one is asked for, so the command line knows them all at no cost."""
 
 import dataclasses
+import functools
 import importlib
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,18 +29,22 @@ class Metric:
 
     Attributes:
         name: of the metric.
-        scorer: module of `mtmetrics.scorers`, and the class in it.
+        scorer: module of `mtmetrics.scorers`, and the class in it; of a plug-in the class.
         sides: what it can compare with, of `COLUMNS`.
         usual: the side where both are given and `against` is not; None if that is an error.
+        where: the file or package of a plug-in.
     """
 
     name: str
-    scorer: str
+    scorer: "str | type[Scorer]"
     sides: tuple[str, ...] = ("source",)
     usual: str | None = None
+    where: str | None = None
 
     def made_by(self) -> "type[Scorer]":
         """The class of its scorers."""
+        if not isinstance(self.scorer, str):
+            return self.scorer
         module, name = self.scorer.split(".")
         return getattr(importlib.import_module(f"mtmetrics.scorers.{module}"), name)
 
@@ -140,14 +145,31 @@ METRICS: dict[str, Metric] = {
         Metric("chrf", "baselines.ChrF", _REFERENCE),
         Metric("chrfpp", "baselines.ChrFPlusPlus", _REFERENCE),
         Metric("ter", "baselines.TER", _REFERENCE),
+        Metric("scores", "stored.StoredScores", _EITHER, "source"),
     )
 }
 
 
-def find_metric(name: str) -> Metric:
+def known_metric(name: str) -> Metric | None:
+    """The metric of a name, be it that of a plug-in that is installed; None where there is none."""
     if name not in METRICS:
+        installed_plugins()
+    return METRICS.get(name)
+
+
+@functools.cache
+def installed_plugins() -> list[str]:
+    """Makes the metrics of installed plug-ins known, once, and returns their names."""
+    from mtmetrics.scorers.plugins import plugin_metrics
+
+    return plugin_metrics()
+
+
+def find_metric(name: str) -> Metric:
+    metric = known_metric(name)
+    if metric is None:
         raise InputError(f"metric {name!r}: must be one of {', '.join(METRICS)}")
-    return METRICS[name]
+    return metric
 
 
 def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scorer":

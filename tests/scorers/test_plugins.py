@@ -1,0 +1,156 @@
+"""Metrics of other packages and files: known everywhere, checked, and refused by name where they cannot be used."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mtmetrics as package
+from mtmetrics.cli import options, shell_words
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.scorers import registry
+from mtmetrics.scorers.plugins import load_plugin
+
+PLUGIN = '''
+"""How far lengths differ."""
+import dataclasses
+
+import mtmetrics
+
+
+class Lengths(mtmetrics.PluginMetric):
+    """How far the length of a translation is from that of its source."""
+
+    metric = "lengths"
+    sides = ("source", "reference")
+    usual = "source"
+    lower_is_better = True
+    floor = 100.0
+    version = "7"
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(mtmetrics.Settings):
+        """The options."""
+
+        unit: str = mtmetrics.option("characters", "what is counted", choices=("characters", "words"), signed="unit")
+
+    def segment_scores(self, others, predictions):
+        count = len if self.settings.unit == "characters" else lambda text: len(text.split())
+        return [abs(count(text) - count(other)) for other, text in zip(others, predictions)]
+'''
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Plug-ins of one test are not known in the next."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MTMETRICS_PLUGINS", "")
+    known = dict(registry.METRICS)
+    cached = (registry.installed_plugins, options.own_options, options.keywords, shell_words._patterns)
+    for one in cached:
+        one.cache_clear()
+    yield
+    registry.METRICS.clear()
+    registry.METRICS.update(known)
+    for one in cached:
+        one.cache_clear()
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    (tmp_path / "lengths.py").write_text(PLUGIN, encoding="utf-8")
+    return tmp_path / "lengths.py"
+
+
+def test_a_file_makes_a_metric_like_all_others(plugin: Path) -> None:
+    assert load_plugin(plugin) == load_plugin(plugin) == ["lengths"]
+    scorer = package.load("lengths", lang_pair="de-en", unit="words")
+    result = scorer.score(["ein Haus", "", "zwei"], ["a small house", "x", "two"])
+    assert result.segments.tolist() == [-1.0, -100.0, 0.0]
+    assert str(result.segments[2]) == "0.0"
+    assert result.report.blank == 1
+    own = f"unit:words|sign:turned|plugin:7|v:{package.__version__}"
+    assert result.signature == f"lengths|lp:de-en|against:source|{own}"
+    against = package.load("lengths", against="reference")
+    assert against.compares == "references"
+    assert against.score([["a", "abc"]], ["ab"]).segments.tolist() == [-1.0]
+    with pytest.raises(InputError, match="unit 'bytes': must be one of characters, words"):
+        package.load("lengths", unit="bytes")
+
+
+def test_on_the_command_line(plugin: Path, mtmetrics, capsys: pytest.CaptureFixture) -> None:
+    Path("rows.jsonl").write_text('{"source": "ein Haus", "outputs": {"a": "a house", "b": "a small red house"}}\n' * 2)
+    Path("rows.tsv").write_text("source\ttranslation\nein Haus\ta small house\n")
+    code, out, err = mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "--unit", "words", "rows.tsv")
+    assert (code, err, json.loads(out)["scores"]) == (0, "", [-1.0])
+    code, out, _ = mtmetrics("score", f"--plugin={plugin}", "--metric", "lengths::unit=words", "rows.tsv")
+    assert (code, json.loads(out)["scores"]) == (0, [-1.0])
+    code, out, _ = mtmetrics("compare", "rows.jsonl", "--plugin", plugin, "--metric", "lengths", "--format", "json")
+    assert (code, "lengths|against:source|sign:turned" in out) == (0, True)
+    assert json.loads(mtmetrics("list", "--plugin", plugin, "lengths")[1])["metrics"][0]["offline"] == "yes"
+    with pytest.raises(SystemExit):
+        mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "--help")
+    assert "--unit UNIT" in capsys.readouterr().out
+    code, _, err = mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "--unit", "bytes", "rows.tsv")
+    assert (code, err) == (2, "mtmetrics: unit 'bytes': must be one of characters, words\n")
+    Path("two.tsv").write_text("ein Haus\ta small house\n")
+    code, _, err = mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "two.tsv")
+    assert (code, "two columns can be read in two ways for lengths" in err) == (2, True)
+
+
+def test_an_installed_package_is_found_by_its_entry_point(
+    plugin: Path, monkeypatch: pytest.MonkeyPatch, mtmetrics
+) -> None:
+    site = plugin.parent / "site"
+    (site / "lengths-1.0.dist-info").mkdir(parents=True)
+    plugin.rename(site / "lengths_plugin.py")
+    (site / "lengths-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: lengths\nVersion: 1.0\n")
+    points = site / "lengths-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[mtmetrics.metrics]\nlengths = lengths_plugin:Lengths\n")
+    monkeypatch.syspath_prepend(str(site))
+    assert package.load("lengths").score(["abc"], ["abcd"]).segments.tolist() == [-1.0]
+    Path("rows.tsv").write_text("source\ttranslation\nein Haus\ta small house\n")
+    code, out, _ = mtmetrics("score", "--metric", "lengths", "--unit", "words", "rows.tsv")
+    assert (code, json.loads(out)["scores"]) == (0, [-1.0])
+    assert "length of a translation" in str([offer.about for offer in _offers() if offer.spec.metric == "lengths"])
+    points.write_text("[mtmetrics.metrics]\nbroken = lengths_plugin:Missing\n")
+    registry.installed_plugins.cache_clear()
+    with pytest.raises(ArtifactError, match=r"plugin broken of the package lengths: cannot be loaded \(AttributeError"):
+        registry.find_metric("other")
+
+
+def _offers() -> tuple:
+    from mtmetrics.page.offers import offers
+
+    offers.cache_clear()
+    try:
+        return offers()
+    finally:
+        offers.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("x = 1\n", InputError, "has no class made from mtmetrics.PluginMetric"),
+        ("x = (\n", ArtifactError, r"cannot be loaded \(SyntaxError"),
+        ("import no_such_package\n", ArtifactError, r"cannot be loaded \(ModuleNotFoundError"),
+        (PLUGIN.replace('"lengths"', '"chrf"'), InputError, "the name 'chrf' is taken by another metric"),
+        (PLUGIN.replace('metric = "lengths"', ""), InputError, "the class Lengths needs a name"),
+        (PLUGIN.replace('"source", "reference"', '"target",'), InputError, "needs sides of 'source' and 'reference'"),
+    ],
+)
+def test_files_that_are_no_plugins(tmp_path: Path, text: str, kind: type[Exception], message: str) -> None:
+    (tmp_path / "other.py").write_text(text)
+    with pytest.raises(kind, match=message):
+        load_plugin(tmp_path / "other.py")
+
+
+@pytest.mark.parametrize("found", ["[1.0]", "[float('nan')] * len(others)", "['x'] * len(others)", "None"])
+def test_scores_that_are_no_numbers_are_refused(plugin: Path, found: str) -> None:
+    start = PLUGIN.index("        count = len")
+    plugin.write_text(PLUGIN[:start] + f"        return {found}\n")
+    load_plugin(plugin)
+    with pytest.raises(InputError, match="metric lengths: "):
+        package.load("lengths").score(["a", "b"], ["c", "d"])

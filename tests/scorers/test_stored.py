@@ -1,0 +1,95 @@
+"""Scores of other tools: read in the layouts that these write, found by system and segment, and never guessed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mtmetrics.errors import InputError
+from mtmetrics.scorers.registry import load_scorer
+
+TWO = "a\t1\na\t2.5\nb\t-3\nb\t4e-1\n"
+COMET = {
+    "out/a.txt": [{"src": "x", "mt": "y", "COMET": 1.0}, {"src": "x", "mt": "y", "COMET": 2.5}],
+    "out/b.txt": [{"src": "x", "mt": "y", "COMET": -3}, {"src": "x", "mt": "y", "COMET": 0.4}],
+}
+ROWS = [("b", 2, 0.4), ("a", 1, 1), ("a", 2, 2.5), ("b", 1, -3)]
+LAYOUTS = {
+    "newstest.seg.score": TWO,
+    "scores.tsv": "system\tsegment\tscore\n" + "".join(f"{s}\t{n}\t{v}\n" for s, n, v in ROWS),
+    "scores.csv": "score,system,segment\n" + "".join(f"{v},{s},{n}\n" for s, n, v in ROWS),
+    "scores.jsonl": "".join(json.dumps({"system": s, "segment": n, "score": v}) + "\n" for s, n, v in ROWS),
+    "comet.json": json.dumps(COMET),
+    "ours.json": json.dumps({"systems": [{"name": "a", "scores": [1, 2.5]}, {"name": "b", "scores": [-3, 0.4]}]}),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(LAYOUTS[name])
+    scorer = load_scorer("scores", str(tmp_path / name), lang_pair="de-en")
+    found = scorer.score_systems(["eins", "zwei"], {"b": ["one", " "], "a": ["one", "two"]})
+    assert found["a"].segments.tolist() == [1.0, 2.5]
+    assert found["b"].segments.tolist() == [-3.0, 0.4]
+    assert found["b"].report.blank == 1
+    assert found["a"].signature.startswith(f"scores|file:{name}#")
+    turned = load_scorer("scores", str(tmp_path / name), lower_is_better=True, against="reference")
+    assert turned.score_systems([["r", "s"], ["t"]], {"a": ["one", "two"]})["a"].segments.tolist() == [-1.0, -2.5]
+    assert "|turned:yes|" in turned.signature
+
+
+def test_one_system_needs_no_name_and_chunks_go_on_where_they_were(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("".join(f"{number / 8}\n" for number in range(1500)))
+    scorer = load_scorer("scores", str(tmp_path / "plain"))
+    for _ in range(2):
+        assert scorer.score(["x"] * 1500, ["y"] * 1500).segments.tolist() == [number / 8 for number in range(1500)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        ("", "x", "empty; there are no scores"),
+        ("1\nx\n", "x", "line 2: a finite number is needed, got 'x'"),
+        ("1\nnan\n", "x", "line 2: a finite number is needed"),
+        ("a\tb\tc\n", "x", "line 1: one number, or system TAB number, is needed on each line"),
+        ("a\t1\na\t2\nb\t1\n", "x", "1 scores of b, up to segment 1, where 2 are needed"),
+        ('{"score": 1, "segment": 2}\n', "x.jsonl", "1 scores of a system, up to segment 2, where 1 are needed"),
+        ('{"score": 1, "segment": 1}\n' * 2, "x.jsonl", "line 2: segment 1 of the system comes twice"),
+        ('{"BLEURT": 1}\n', "x.jsonl", "line 1: no score or COMET; there are: BLEURT; pass column=NAME"),
+        ('{"name": "BLEU", "score": 31.2}', "x.json", "scores of segments are needed"),
+        ("{", "x.json", "no JSON"),
+    ],
+)
+def test_what_cannot_be_read(tmp_path: Path, text: str, name: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        load_scorer("scores", str(tmp_path / name))
+
+
+def test_what_does_not_fit_the_texts(tmp_path: Path) -> None:
+    (tmp_path / "two").write_text(TWO)
+    scorer = load_scorer("scores", str(tmp_path / "two"))
+    for systems, message in (
+        ({"c": ["x", "y"], "a": ["x", "y"]}, "two: no scores of 'c'; it holds: a, b"),
+        ({"a": ["x"] * 3, "b": ["x"] * 3}, "holds 2 scores of a system, there are more segments"),
+        ({"a": ["x"], "b": ["x"]}, "holds 2 scores of a system, for only 1 segments"),
+    ):
+        with pytest.raises(InputError, match=message):
+            scorer.score_systems(["s"] * len(next(iter(systems.values()))), systems)
+    with pytest.raises(InputError, match="no such file; write scores:FILE"):
+        load_scorer("scores")
+    (tmp_path / "named.jsonl").write_text('{"BLEURT": 1}\n')
+    assert load_scorer("scores", str(tmp_path / "named.jsonl"), column="BLEURT").score(["x"], ["y"]).system == 1.0
+
+
+def test_beside_a_metric_in_one_call(tmp_path: Path, mtmetrics, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("src", "eins\nzwei\n"), ("a", "one\ntwo\n"), ("b", "x\ny\n"), ("x.seg.score", TWO)):
+        Path(name).write_text(text)
+    metrics = ("--metric", "scores:x.seg.score", "--metric", "prediction_length")
+    code, out, _ = mtmetrics("compare", "-s", "src", "-t", "a", "b", *metrics, "--format", "json")
+    found = json.loads(out)
+    assert code == 0
+    assert "scores:x.seg.score" in json.dumps(found)
+    code, out, _ = mtmetrics("score", "-s", "src", "-t", "b", "--metric", "scores:x.seg.score")
+    assert (code, json.loads(out)["scores"]) == (0, [-3.0, 0.4])

@@ -1,0 +1,229 @@
+"""Scores that exist already, of another tool or of people: compared and tested like those of a metric."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mtmetrics.checks import InputReport
+from mtmetrics.errors import InputError
+from mtmetrics.io.atomic import sha256_file
+from mtmetrics.io.lines import iter_jsonl, iter_lines, shown
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.models.runner import report_progress
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.results import MetricResult, SystemScores
+from mtmetrics.scorers.settings import option
+
+# What a column of scores is called where the user does not say; COMET writes the second one.
+_COLUMNS = ("score", "COMET")
+# System, number of the segment (from 1; None where the order says it), the score as it is stored, and where it stands.
+_Row = tuple[str, int | None, Any, str]
+
+
+class StoredScores(Scorer):
+    """Numbers that a file holds, one for each segment of each system, in the order of the segments.
+
+    The texts are not looked at, except that a segment with a blank side is counted; its score stays what it is.
+
+    Args:
+        scores: system -> its scores; a single system may have the name ``""``.
+        name: of the file, for messages and the signature.
+        fingerprint: 8 hexadecimal digits that pin its content.
+        against: the side whose texts come along.
+        lang_pair: recorded in the signature.
+    """
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of stored scores."""
+
+        column: str | None = option(
+            None, "the column or key of the score (default: score, or COMET)", usage="NAME", signed="column", opens=True
+        )
+        lower_is_better: bool = option(False, "turn the scores round: lower ones are better", signed="turned")
+
+    metric = "scores"
+    usual_preset: ClassVar = "FILE"
+
+    def __init__(
+        self,
+        scores: Mapping[str, Sequence[float]],
+        name: str,
+        fingerprint: str,
+        *,
+        against: str = "source",
+        lang_pair: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(lang_pair, **options)
+        self.scores = {system: np.array(values, dtype=np.float64) for system, values in scores.items()}
+        self.name, self.fingerprint = name, fingerprint
+        self.compares = "references" if against == "reference" else "sources"
+
+    @classmethod
+    def from_preset(
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
+    ) -> "StoredScores":
+        """The scores of a file, which stands where other metrics have a preset: ``scores:FILE``.
+
+        The file holds one number a line; or a system and a number, separated by a tab (``.seg.score`` of
+        mt-metrics-eval); or a table with a header, or JSON Lines, with ``score`` and, for several systems, ``system``
+        and ``segment`` (from 1); or the JSON of ``comet-score --to_json`` or of ``mtmetrics score``.
+
+        Raises:
+            InputError: there is no such file, or it holds anything else.
+        """
+        against = options.pop("against", None) or "source"
+        chosen = cls.Settings.of(options)
+        path = Path(str(preset))
+        if preset in (None, cls.usual_preset) or not path.is_file():
+            raise InputError(f"metric scores: {path}: no such file; write scores:FILE")
+        scores = _systems(path, list(_rows(path, chosen.column)))
+        return cls(scores, path.name, sha256_file(path)[:8], against=against, lang_pair=lang_pair, **chosen.of_class())
+
+    @property
+    def signature(self) -> str:
+        metric, _, rest = super().signature.partition("|")
+        return f"{metric}|file:{self.name}#{self.fingerprint}|{rest}"
+
+    def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
+        """As `Scorer.score_chunks`; an `InputError` where there are more segments than scores, or fewer."""
+        place, columns = 0, []
+        for others, *systems in chunks:
+            columns = columns or self._columns(len(systems))
+            until = place + len(others)
+            if until > len(columns[0]):
+                raise InputError(f"{self.name}: holds {len(columns[0])} scores of a system, there are more segments")
+            blank = [not str(other).strip() if isinstance(other, str) else False for other in others]
+            results = []
+            for values, texts in zip(columns, systems, strict=True):
+                empty = np.array([missing or not text.strip() for missing, text in zip(blank, texts, strict=True)])
+                segments = (0.0 - values if self.settings.lower_is_better else values)[place:until]
+                nothing = np.zeros(len(texts), dtype=bool)
+                counted = {"blank": empty, "truncated": nothing, "identical": nothing}
+                report = InputReport.of(len(texts), counted)
+                results.append(MetricResult(segments, {}, empty, report, self.signature))
+            place = until
+            report_progress("segments", len(others) * len(systems))
+            yield results
+        if columns and place < len(columns[0]):
+            raise InputError(f"{self.name}: holds {len(columns[0])} scores of a system, for only {place} segments")
+
+    def _columns(self, count: int) -> list[np.ndarray]:
+        """The scores of each system that is scored, by its name where names are known."""
+        names = self.system_names
+        if len(self.scores) == 1 and count == 1:
+            return list(self.scores.values())
+        missing = [name for name in names or () if name not in self.scores]
+        if names is None or missing:
+            there = ", ".join(name or "one system without a name" for name in self.scores)
+            what = f"no scores of {missing[0]!r}" if missing else "several systems, whose names are not known here"
+            raise InputError(f"{self.name}: {what}; it holds: {there}")
+        return [self.scores[name] for name in names]
+
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
+        raise NotImplementedError  # `score_chunks` looks at no texts
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        raise NotImplementedError
+
+
+def _systems(path: Path, rows: Sequence[_Row]) -> dict[str, list[float]]:
+    """The finite numbers of each system in the order of its segments; all systems have equally many."""
+    if not rows:
+        raise InputError(f"{path}: empty; there are no scores")
+    found: dict[str, dict[int, float]] = {}
+    for system, number, value, place in rows:
+        of_system = found.setdefault(system, {})
+        segment = len(of_system) + 1 if number is None else number
+        if segment in of_system:
+            raise InputError(f"{path}, {place}: segment {segment} of {system or 'the system'} comes twice")
+        try:
+            of_system[segment] = float(value)
+        except (TypeError, ValueError):
+            of_system[segment] = math.nan
+        if isinstance(value, bool) or not math.isfinite(of_system[segment]):
+            raise InputError(f"{path}, {place}: a finite number is needed, got {shown(value)}")
+    longest = max(map(len, found.values()))
+    for system, of_system in found.items():
+        if set(of_system) != set(range(1, longest + 1)):
+            what = f"{len(of_system)} scores of {system or 'a system'}, up to segment {max(of_system)}"
+            raise InputError(f"{path}: {what}, where {longest} are needed, one for each segment")
+    return {system: [of_system[number] for number in sorted(of_system)] for system, of_system in found.items()}
+
+
+def _rows(path: Path, column: str | None) -> Iterator[_Row]:
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".json"):
+        yield from _json_rows(path, column)
+    elif name.endswith(".jsonl"):
+        for number, row in iter_jsonl(path):
+            if row.get("kind", "segment") == "segment":
+                yield _named(path, f"line {number}", row, column)
+    else:
+        yield from _table_rows(path, column)
+
+
+def _table_rows(path: Path, column: str | None) -> Iterator[_Row]:
+    """Of numbers, systems and numbers, or a table with a header, separated by tabs, or by commas in a ``.csv``."""
+    separator = "," if ".csv" in path.suffixes else "\t"
+    header: list[str] | None = None
+    for number, line in enumerate(iter_lines(path), 1):
+        cells = [cell.strip() for cell in line.split(separator)]
+        if number == 1 and _column(cells, column) is not None:
+            header = cells
+        elif header is not None:
+            row = dict(zip(header, cells, strict=False))
+            yield _named(path, f"line {number}", row, column)
+        elif len(cells) <= 2 and line.strip():
+            yield (cells[0] if len(cells) == 2 else "", None, cells[-1], f"line {number}")
+        else:
+            needed = "one number, or system TAB number, is needed on each line, or a header that names the score"
+            raise InputError(f"{path}, line {number}: {needed}")
+
+
+def _json_rows(path: Path, column: str | None) -> Iterator[_Row]:
+    """Of ``comet-score --to_json``, system -> a row for each segment; or of ``mtmetrics score``."""
+    try:
+        document = json.loads("\n".join(iter_lines(path)))
+    except ValueError as error:
+        raise InputError(f"{path}: no JSON ({error})") from error
+    if isinstance(document, dict) and ("scores" in document or "systems" in document):
+        for system in document.get("systems", [document]):
+            for number, value in enumerate(system.get("scores") or (), 1):
+                yield str(system.get("name", "")), number, value, f"score {number}"
+        return
+    if not isinstance(document, dict) or not all(isinstance(rows, list) for rows in document.values()):
+        needed = "scores of segments are needed, as comet-score --to_json or mtmetrics score --format json write them"
+        raise InputError(f"{path}: {needed}")
+    for system, rows in document.items():
+        for number, row in enumerate(rows, 1):
+            given = row if isinstance(row, dict) else {"score": row}
+            _, _, value, place = _named(path, f"{system}, segment {number}", given, column)
+            yield Path(system).stem, number, value, place
+
+
+def _column(names: Iterable[str], asked: str | None) -> str | None:
+    wanted = _COLUMNS if asked is None else (asked,)
+    return next((name for name in wanted if name in list(names)), None)
+
+
+def _named(path: Path, place: str, row: Mapping[str, Any], column: str | None) -> _Row:
+    """System, segment and score of a row with names."""
+    name = _column(row, column)
+    if name is None:
+        wanted = " or ".join(_COLUMNS) if column is None else column
+        there = ", ".join(map(str, row)) or "none"
+        raise InputError(f"{path}, {place}: no {wanted}; there are: {there}; pass column=NAME")
+    segment = row.get("segment")
+    try:
+        number = None if segment in (None, "") else int(str(segment))
+    except (TypeError, ValueError):
+        raise InputError(f"{path}, {place}: the segment {shown(segment)} is no number") from None
+    return str(row.get("system") or ""), number, row[name], place
