@@ -1,6 +1,7 @@
 """Metrics of other packages and files: known everywhere, checked, and refused by name where they cannot be used."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import mtmetrics as package
 from mtmetrics.cli import options, shell_words
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.layout import source_tree
 from mtmetrics.scorers import registry
 from mtmetrics.scorers.plugins import load_plugin
 
@@ -77,6 +79,14 @@ def test_a_file_makes_a_metric_like_all_others(plugin: Path) -> None:
     assert against.score([["a", "abc"]], ["ab"]).segments.tolist() == [-1.0]
     with pytest.raises(InputError, match="unit 'bytes': must be one of characters, words"):
         package.load("lengths", unit="bytes")
+
+
+def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
+    text = (source_tree() / "tools" / "README.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"^```python\n(.*?PluginMetric.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "example.py").write_text(example.rpartition("```python\n")[2], encoding="utf-8")
+    assert load_plugin(tmp_path / "example.py") == ["length_ratio"]
+    assert package.load("length_ratio").score(["abcd"], ["ab"]).segments.tolist() == [-0.5]
 
 
 def test_on_the_command_line(plugin: Path, mtmetrics, capsys: pytest.CaptureFixture) -> None:

@@ -106,7 +106,7 @@ class Overlap(Baseline):
     compares = "references"
     kind: ClassVar[str]  # of a class of `sacrebleu.metrics`
     options: ClassVar[Mapping[str, Any]] = {}
-    scale: ClassVar[float] = 0.01
+    factor: ClassVar[float] = 0.01
 
     def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
         super().__init__(lang_pair, **options)
@@ -129,7 +129,7 @@ class Overlap(Baseline):
         )
 
     def value(self, other: str, prediction: str) -> float:
-        return self.scale * self._made.sentence_score(prediction, [other]).score
+        return self.factor * self._made.sentence_score(prediction, [other]).score
 
 
 class SentBLEU(Overlap):
@@ -161,7 +161,7 @@ class ChrF(Overlap):
     def value(self, other: str, prediction: str) -> float:
         orders = zip(self._ngrams(prediction), self._ngrams(other), strict=True)
         counts = [count for order in orders for count in self._made._get_match_statistics(*order)]
-        return self.scale * self._made._compute_f_score(counts)
+        return self.factor * self._made._compute_f_score(counts)
 
 
 class ChrFPlusPlus(ChrF):
@@ -175,7 +175,7 @@ class TER(Overlap):
     """Minus the translation edit rate; a translation that is missing has 100 %."""
 
     metric, kind = "ter", "TER"
-    scale, floor = -0.01, -1.0
+    factor, floor = -0.01, -1.0
 
 
 class Fluency(Scorer):

@@ -94,7 +94,8 @@ class StoredScores(Scorer):
 
     def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
         """As `Scorer.score_chunks`; an `InputError` where there are more segments than scores, or fewer."""
-        place, columns = 0, []
+        place = 0
+        columns: list[np.ndarray] = []
         for others, *systems in chunks:
             columns = columns or self._columns(len(systems))
             until = place + len(others)
