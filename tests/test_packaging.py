@@ -1,5 +1,4 @@
-"""setup.cfg and DESIGN list what the tree holds and imports; examples in docstrings are true; the command starts
-fast."""
+"""setup.cfg lists what the tree holds and imports; examples in docstrings are true; the command starts fast."""
 
 import ast
 import configparser
@@ -20,7 +19,7 @@ from mtmetrics.layout import metric_names, metric_path
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "tools" / "mtmetrics").rglob("*.py"))
-# DESIGN section 1, and nothing else.
+# What stands at the top of the repository, and nothing else.
 TOP_LEVEL = {
     ".ci", ".gitattributes", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "LICENSE", "README.md",
     "constraints.txt", "hub_artifacts", "metrics", "pyproject.toml", "ruff.toml", "setup.cfg", "tests", "tools",

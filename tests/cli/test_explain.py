@@ -221,6 +221,21 @@ def test_text_marks_the_words_at_fault(call, monkeypatch, no_color, mark):
     assert "xmoverscore|lp:de-en|" in out
 
 
+def test_words_are_marked_by_their_severity(call, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    code, out, _ = call("--segments", "2", "--format", "json", "ROWS")
+    [segment] = json.loads(out)["segments"]
+    severities = {fault["text"]: fault["severity"] for fault in segment["faults"]}
+    worst, *_, best = sorted(severities, key=severities.get, reverse=True)
+    assert 1 >= severities[worst] > severities[best] >= 0
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    # Between the two severities lies the bound, so that one of the words is wrong and the other one right.
+    bound = (severities[worst] + severities[best]) / 2
+    monkeypatch.setattr("mtmetrics.matching.word_errors.LEVELS", (bound, bound))
+    code, out, _ = call("--segments", "2", "ROWS")
+    assert (code, f"[[{worst}]]" in out, f"[[{best}]]" in out) == (0, True, False)
+
+
 def test_what_speaks_against_pictures_is_said_before_the_worst_are_scored(call, tmp_path, monkeypatch):
     monkeypatch.setattr(XMoverScore, "_score_chunk", None)  # nothing is scored
     (tmp_path / "segment-0003.png").write_text("")
