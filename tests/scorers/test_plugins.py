@@ -157,6 +157,12 @@ def test_files_that_are_no_plugins(tmp_path: Path, text: str, kind: type[Excepti
         load_plugin(tmp_path / "other.py")
 
 
+def test_an_option_that_the_command_has_is_refused(plugin: Path, mtmetrics) -> None:
+    plugin.write_text(PLUGIN.replace("unit", "format"), encoding="utf-8")
+    code, _, err = mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "rows.tsv")
+    assert (code, "--format" in err, "an option of a plug-in is one of the command, too" in err) == (2, True, True)
+
+
 @pytest.mark.parametrize("found", ["[1.0]", "[float('nan')] * len(others)", "['x'] * len(others)", "None"])
 def test_scores_that_are_no_numbers_are_refused(plugin: Path, found: str) -> None:
     start = PLUGIN.index("        count = len")

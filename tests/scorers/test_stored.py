@@ -55,7 +55,7 @@ def test_one_system_needs_no_name_and_chunks_go_on_where_they_were(tmp_path: Pat
         ("a\t1\na\t2\nb\t1\n", "x", "1 scores of b, up to segment 1, where 2 are needed"),
         ('{"score": 1, "segment": 2}\n', "x.jsonl", "1 scores of a system, up to segment 2, where 1 are needed"),
         ('{"score": 1, "segment": 1}\n' * 2, "x.jsonl", "line 2: segment 1 of the system comes twice"),
-        ('{"BLEURT": 1}\n', "x.jsonl", "line 1: no score or COMET; there are: BLEURT; pass column=NAME"),
+        ('{"BLEURT": 1}\n', "x.jsonl", "line 1: no score or COMET; there are: BLEURT; pass key=NAME"),
         ('{"name": "BLEU", "score": 31.2}', "x.json", "scores of segments are needed"),
         ("{", "x.json", "no JSON"),
     ],
@@ -79,7 +79,7 @@ def test_what_does_not_fit_the_texts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file; write scores:FILE"):
         load_scorer("scores")
     (tmp_path / "named.jsonl").write_text('{"BLEURT": 1}\n')
-    assert load_scorer("scores", str(tmp_path / "named.jsonl"), column="BLEURT").score(["x"], ["y"]).system == 1.0
+    assert load_scorer("scores", str(tmp_path / "named.jsonl"), key="BLEURT").score(["x"], ["y"]).system == 1.0
 
 
 def test_beside_a_metric_in_one_call(tmp_path: Path, mtmetrics, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,7 +197,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _load_plugins(given)
     except MTMetricsError as error:
         return _fail(str(error), 2 if isinstance(error, InputError) else 1)
-    parser = build_parser(next((word for word in given if word in _COMMANDS), ""))
+    try:
+        parser = build_parser(next((word for word in given if word in _COMMANDS), ""))
+    except argparse.ArgumentError as error:
+        why = "an option of a plug-in is one of the command, too; rename the field of its Settings"
+        return _fail(f"{error}: {why}", 2)
     arguments = parser.parse_args(given)
     options.quiet = getattr(arguments, "quiet", False)
     (keep_large_blocks if getattr(arguments, "large_blocks", False) else return_large_blocks)()

@@ -43,8 +43,8 @@ class StoredScores(Scorer):
     class Settings(settings.Settings):
         """The options of stored scores."""
 
-        column: str | None = option(
-            None, "the column or key of the score (default: score, or COMET)", usage="NAME", signed="column", opens=True
+        key: str | None = option(
+            None, "the column or key of the score (default: score, or COMET)", usage="NAME", signed="key", opens=True
         )
         lower_is_better: bool = option(False, "turn the scores round: lower ones are better", signed="turned")
 
@@ -84,7 +84,7 @@ class StoredScores(Scorer):
         path = Path(str(preset))
         if preset in (None, cls.usual_preset) or not path.is_file():
             raise InputError(f"metric scores: {path}: no such file; write scores:FILE")
-        scores = _systems(path, list(_rows(path, chosen.column)))
+        scores = _systems(path, list(_rows(path, chosen.key)))
         return cls(scores, path.name, sha256_file(path)[:8], against=against, lang_pair=lang_pair, **chosen.of_class())
 
     @property
@@ -221,7 +221,7 @@ def _named(path: Path, place: str, row: Mapping[str, Any], column: str | None) -
     if name is None:
         wanted = " or ".join(_COLUMNS) if column is None else column
         there = ", ".join(map(str, row)) or "none"
-        raise InputError(f"{path}, {place}: no {wanted}; there are: {there}; pass column=NAME")
+        raise InputError(f"{path}, {place}: no {wanted}; there are: {there}; pass key=NAME")
     segment = row.get("segment")
     try:
         number = None if segment in (None, "") else int(str(segment))

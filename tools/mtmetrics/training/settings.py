@@ -1,6 +1,6 @@
 """The settings of the trainings; a field's `help` is also its description on the command line."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 
@@ -10,21 +10,52 @@ def setting(default: Any, text: str) -> Any:
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
+class Schedule:
+    """What every training with checkpoints has. A subclass that gives a field another default says nothing else of
+    it."""
+
+    weight_decay: float = setting(0.01, "weight decay of the matrices")
+    checkpoint_every: int = setting(250, "steps between checkpoints")
+    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+
+    def __init_subclass__(cls) -> None:
+        known = {found.name: found for base in cls.__bases__ if is_dataclass(base) for found in fields(base)}
+        for name in cls.__annotations__.keys() & known:
+            setattr(cls, name, setting(cls.__dict__[name], known[name].metadata["help"]))
+
+
+@dataclass(frozen=True)
+class Steps(Schedule):
+    """A training of a number of steps."""
+
+    steps: int = setting(2000, "training steps")
+    warmup_steps: int = setting(100, "steps in which learning rates rise")
+    decay_steps: int = setting(600, "steps at the end in which learning rates fall to 0")
+
+
+@dataclass(frozen=True)
+class Epochs(Schedule):
+    """A training of several passes over pairs of texts."""
+
+    epochs: int = setting(1, "passes over the pairs")
+    warmup: float = setting(0.1, "share of the steps in which learning rates rise; then they fall to 0")
+    max_pieces: int = setting(128, "texts are cut at that many subwords in training")
+
+
+@dataclass(frozen=True)
+class EncoderConfig(Steps):
     """Vocabulary and schedule of an encoder that learns from an English one."""
 
+    steps: int = 8000
+    decay_steps: int = 2000
     vocabulary: int = setting(42000, "entries of the WordPiece vocabulary, English ones included")
     english_pieces: int = setting(16000, "of them so many are of English alone, the most frequent ones of the teacher")
     layer: int = setting(4, "the layer whose vectors are taught; the layers above it are kept as they are")
     max_pieces: int = setting(64, "texts are cut at that many subwords in training")
     pairs_per_step: int = setting(128, "sentence pairs per step")
     candidates: int = setting(48, "tokens are matched within blocks of that many pairs")
-    steps: int = setting(8000, "training steps")
     vector_lr: float = setting(1e-3, "peak learning rate of AdamW for the word vectors")
     body_lr: float = setting(2e-4, "peak learning rate of AdamW for everything else")
-    warmup_steps: int = setting(100, "steps in which the learning rates rise")
-    decay_steps: int = setting(2000, "steps at the end in which the learning rates fall to 0")
-    weight_decay: float = setting(0.01, "weight decay of the matrices")
     temperature: float = setting(0.05, "temperature of the similarities among the pairs of a step")
     distance_weight: float = setting(4.0, "weight of the distance between student and teacher")
     english: float = setting(0.15, "share of the steps in which the student reads English as the teacher does")
@@ -33,89 +64,77 @@ class EncoderConfig:
     characters: int = setting(3_000_000, "characters per language from which the vocabulary is made")
     held_back_per_mille: int = setting(6, "of thousand sentences so many are kept out of training")
     held_back_per_pair: int = setting(100, "of the held-back pairs of a language pair at most so many are evaluated on")
-    checkpoint_every: int = setting(250, "steps between checkpoints")
     evaluate_every: int = setting(500, "steps between evaluations")
-    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 
 
 @dataclass(frozen=True)
-class LMConfig:
+class LMConfig(Steps):
     """Size and schedule of a language model; the defaults are those of the bundled English one."""
 
+    checkpoint_every: int = 125
+    steps: int = 2300
+    warmup_steps: int = 80
+    decay_steps: int = 700
     vocabulary: int = setting(5000, "entries of the byte-level BPE vocabulary")
     width: int = setting(256, "width of the model")
     layers: int = setting(3, "number of layers")
     heads: int = setting(4, "attention heads")
     context: int = setting(128, "longest text that the model reads, in subwords")
     rows_per_step: int = setting(32, "packed rows of full context length per step")
-    steps: int = setting(2300, "training steps")
     matrix_lr: float = setting(5e-3, "peak learning rate of Muon, for the matrices of the layers")
     other_lr: float = setting(3e-3, "peak learning rate of AdamW, for everything else")
-    warmup_steps: int = setting(80, "steps in which the learning rates rise")
-    decay_steps: int = setting(700, "steps at the end in which the learning rates fall to 0")
     dropout: float = setting(0.0, "dropout of hidden states and attention")
-    weight_decay: float = setting(0.01, "weight decay of the matrices")
     held_back: int = setting(2000, "sentences kept out of training, for the perplexity")
-    checkpoint_every: int = setting(125, "steps between checkpoints, and between evaluations")
-    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 
 
 @dataclass(frozen=True)
-class DistilConfig:
+class DistilConfig(Steps):
     """Schedule of a distillation; the defaults suit a large pretrained student (Reimers and Gurevych, 2020)."""
 
+    checkpoint_every: int = 500
+    steps: int = 10_000
+    warmup_steps: int = 500
+    decay_steps: int = 5000
     max_pieces: int = setting(128, "texts are cut at that many subwords of the student in training")
     pairs_per_step: int = setting(64, "sentence pairs per step")
-    steps: int = setting(10_000, "training steps")
     learning_rate: float = setting(2e-5, "peak learning rate of AdamW; small students learn well with 1e-3")
-    warmup_steps: int = setting(500, "steps in which the learning rate rises")
-    decay_steps: int = setting(5000, "steps at the end in which the learning rate falls to 0")
-    weight_decay: float = setting(0.01, "weight decay of the matrices")
     words: float = setting(0.4, "how often word lists are drawn, relative to text")
     held_back_per_mille: int = setting(12, "of thousand sentences so many are kept out of training")
     held_back_per_pair: int = setting(100, "of the held-back pairs of a language pair at most so many are matched")
-    checkpoint_every: int = setting(500, "steps between checkpoints")
     evaluate_every: int = setting(500, "steps between evaluations")
-    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 
 
 @dataclass(frozen=True)
-class ContrastiveConfig:
+class ContrastiveConfig(Epochs):
     """Schedule of contrastive learning; the defaults are those of UScore (Belouadi and Eger, 2023)."""
 
-    epochs: int = setting(1, "passes over the pairs")
+    checkpoint_every: int = 100
     pairs_per_step: int = setting(
         256, "sentence pairs per step; all others of a step are what a pair is told apart from"
     )
     temperature: float = setting(0.05, "temperature of the similarity")
     learning_rate: float = setting(5e-5, "peak learning rate of AdamW")
-    warmup: float = setting(0.1, "share of the steps in which the learning rate rises; then it falls to 0")
-    weight_decay: float = setting(0.01, "weight decay of the matrices")
-    max_pieces: int = setting(128, "texts are cut at that many subwords in training")
-    checkpoint_every: int = setting(100, "steps between checkpoints")
-    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 
 
 @dataclass(frozen=True)
-class TranslationConfig:
+class TranslationConfig(Epochs):
     """Schedule of learning to translate; the defaults are those of UScore (Belouadi and Eger, 2023)."""
 
-    epochs: int = setting(3, "passes over the pairs")
+    weight_decay: float = 0.0
+    checkpoint_every: int = 1000
+    epochs: int = 3
+    warmup: float = 0.0
     pairs_per_step: int = setting(4, "sentence pairs per step")
     learning_rate: float = setting(
         5e-5, "peak learning rate of AdamW; of a new small model that of Muon, three times AdamW's, such as 3e-3"
     )
-    warmup: float = setting(0.0, "share of the steps in which the learning rate rises; then it falls to 0")
-    weight_decay: float = setting(0.0, "weight decay")
-    max_pieces: int = setting(128, "texts are cut at that many subwords in training")
-    checkpoint_every: int = setting(1000, "steps between checkpoints")
-    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 
 
 @dataclass(frozen=True)
-class DenoisingConfig:
+class DenoisingConfig(Steps):
     """Size and schedule of a small MBart that learns to restore text; the noise is that of mBART (Liu et al., 2020)."""
 
+    checkpoint_every: int = 200
     vocabulary: int = setting(8000, "entries of the WordPiece vocabulary of both languages")
     layers: int = setting(2, "layers of the encoder, and of the decoder")
     heads: int = setting(4, "attention heads")
@@ -125,14 +144,8 @@ class DenoisingConfig:
     span: float = setting(3.5, "mean length of a masked span, in subwords; each becomes one mask")
     max_pieces: int = setting(64, "sentences are cut at that many subwords in training")
     rows_per_step: int = setting(64, "sentences per step")
-    steps: int = setting(2000, "training steps")
     matrix_lr: float = setting(2e-3, "peak learning rate of Muon, for the matrices of the layers")
     other_lr: float = setting(7e-4, "peak learning rate of AdamW, for everything else")
-    warmup_steps: int = setting(100, "steps in which the learning rates rise")
-    decay_steps: int = setting(600, "steps at the end in which the learning rates fall to 0")
-    weight_decay: float = setting(0.01, "weight decay of the matrices")
-    checkpoint_every: int = setting(200, "steps between checkpoints")
-    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
 
 
 @dataclass(frozen=True)
@@ -164,28 +177,25 @@ class RegressorConfig:
 
 
 @dataclass(frozen=True)
-class CompositionConfig:
+class CompositionConfig(Epochs):
     """Network and schedule of an ESIM that is composed by transformer layers."""
 
+    epochs: int = 2
+    warmup: float = 0.06
+    max_pieces: int = 100
     architecture: str = setting("esim", "no other one is composed")
     against: str = setting("source", "compare translations with the source, the reference, or either, each in a row")
     layer: int = setting(4, "the encoder's layer that the network reads")
     begun_from: str = setting("5+6+6", "the encoder's layers from which those of the composition begin")
     hidden: int = setting(256, "width of the regressor over the pooled states")
     dropout: float = setting(0.1, "dropout of the layers and of the regressor over the pooled states")
-    max_pieces: int = setting(100, "texts are cut at that many word pieces")
     standardise: bool = setting(False, "give the judgements of each file mean 0 and deviation 1")
     lowest: float = setting(-4.0, "lower judgements count as this")
     highest: float = setting(3.0, "higher judgements count as this")
     batch: int = setting(32, "pairs per step")
     layer_lr: float = setting(1.5e-4, "peak learning rate of AdamW for the layers that begin as the encoder's")
     other_lr: float = setting(4e-4, "peak learning rate of AdamW for everything else")
-    warmup: float = setting(0.06, "share of the steps in which the learning rates rise; then they fall to 0")
-    weight_decay: float = setting(0.01, "weight decay of the matrices")
-    epochs: int = setting(2, "passes over the data")
     held_back_per_mille: int = setting(
         30, "of thousand texts to compare with, so many are kept for validation, where no --valid is given"
     )
     evaluate_every: int = setting(500, "steps between evaluations")
-    checkpoint_every: int = setting(250, "steps between checkpoints")
-    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
