@@ -29,7 +29,7 @@ from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.training.run import Run
 from mtmetrics.uscore import UScoreConfig, production
 from mtmetrics.uscore import production_report as report
-from mtmetrics.uscore.production import Material, produce_uscore
+from mtmetrics.uscore.production import ProductionTexts, produce_uscore
 
 pytest.importorskip("faiss", reason="needs the extra 'mining'")
 pytest.importorskip("accelerate", reason="needs the extra 'train'")
@@ -81,11 +81,11 @@ def folder(tmp_path_factory, tiny_encoder, tiny_lm):
 
 def produce(folder, out, config=SETTINGS, lang_pair="de-en", identify=False, preset="preset", **options):
     files = {"source_text": folder / "de.txt", "target_text": folder / "en.txt"}
-    for field in {*Material.__annotations__} & {*options}:
+    for field in {*ProductionTexts.__annotations__} & {*options}:
         given = options.pop(field)
         files[field] = [folder / path for path in given] if isinstance(given, list) else folder / given
     preset = str(folder / preset)
-    return produce_uscore(out, lang_pair, Material(**files), preset, config=config, identify=identify, **options)
+    return produce_uscore(out, lang_pair, ProductionTexts(**files), preset, config=config, identify=identify, **options)
 
 
 def pairs_of(stage):

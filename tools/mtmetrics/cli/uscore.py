@@ -45,10 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.checks import positive
     from mtmetrics.uscore import UScoreConfig
-    from mtmetrics.uscore.production import Material, produce_uscore
+    from mtmetrics.uscore.production import ProductionTexts, produce_uscore
 
     options.show_notes()
-    material = Material(args.source_text, args.target_text, args.parallel, args.held_back, args.judged)
+    material = ProductionTexts(args.source_text, args.target_text, args.parallel, args.held_back, args.judged)
     given = {name: getattr(args, name) for name in ("without", "lm", "seed")}
     given |= {"translation": args.translation_start, "identify": not args.no_language_filter}
     given |= {"pool": options.model_pool(args), "progress": options.progress}

@@ -339,7 +339,7 @@ def text_languages(columns: Sequence[list[str]], languages: Sequence[str | None]
     return [first] * len(columns[0]) + [rest] * sum(map(len, columns[1:]))
 
 
-def cut(*sides: PackedTokens) -> np.ndarray:
+def any_truncated(*sides: PackedTokens) -> np.ndarray:
     """(n,) bool, pairs of which a side was truncated."""
     return np.any([side.truncated[side.index] for side in sides], axis=0)
 

@@ -15,7 +15,7 @@ from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, cut, encoded_together, worker_count
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, worker_count
 from mtmetrics.scorers.preset_tables import encoder_table, languages, map_name, model_name, preset_map
 from mtmetrics.scorers.registry import COLUMNS
 from mtmetrics.scorers.results import ChunkScores
@@ -117,7 +117,7 @@ class BERTR(Scorer):
         results = []
         for packed in columns:
             recall = bertr(packed.normalized(), first, special_tokens=self.special_tokens, threads=self.workers)
-            results.append(ChunkScores(recall, {}, cut(first, packed), np.isnan(recall)))
+            results.append(ChunkScores(recall, {}, any_truncated(first, packed), np.isnan(recall)))
         return results
 
     @property

@@ -10,7 +10,7 @@ from mtmetrics.checks import choice
 from mtmetrics.models.packed import Encoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, cut, encoded_together, text_cosines
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_cosines
 from mtmetrics.scorers.preset_tables import encoder_table, languages, model_name
 from mtmetrics.scorers.registry import COLUMNS
 from mtmetrics.scorers.results import ChunkScores
@@ -80,7 +80,7 @@ class DistilScore(Scorer):
         results = []
         for y in columns:
             similarity = text_cosines(x, y)
-            results.append(ChunkScores(similarity, {}, cut(x, y), np.isnan(similarity)))
+            results.append(ChunkScores(similarity, {}, any_truncated(x, y), np.isnan(similarity)))
         return results
 
     def _floor(self) -> tuple[float, dict[str, float]]:

@@ -20,7 +20,7 @@ from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import LayerView, TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, cut, encoded_together, text_cosines, text_languages, worker_count
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_cosines, text_languages, worker_count
 from mtmetrics.scorers.preset_tables import languages, model_name
 from mtmetrics.scorers.registry import COLUMNS, SETTINGS
 from mtmetrics.scorers.results import ChunkScores, MetricResult, joined
@@ -257,7 +257,7 @@ class SentSim(Scorer):
         for column in rest:
             parts = {name: self._part(name, first, column) for name in self.parts}
             empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
-            truncated = cut(*first.values(), *column.values())
+            truncated = any_truncated(*first.values(), *column.values())
             if self.normalize == "fixed":
                 segments = self._combine(parts, self.bounds)
             else:

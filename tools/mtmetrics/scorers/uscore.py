@@ -17,7 +17,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.translator import Translator
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, cut, text_cosines, text_languages
+from mtmetrics.scorers.base import Scorer, any_truncated, text_cosines, text_languages
 from mtmetrics.scorers.preset_tables import (
     encoder_table,
     languages,
@@ -267,7 +267,7 @@ class UScore(Scorer):
         for number, predictions in enumerate(systems, 1):
             parts: dict[str, np.ndarray] = {}
             sides = [side for columns in levels.values() for side in (columns[0], columns[number])]
-            truncated = cut(*sides) | short
+            truncated = any_truncated(*sides) | short
             if self.words is not None and "wrd" in levels:
                 sources, *targets = levels["wrd"]
                 parts["wmd"] = self.words.mover(sources, targets[number - 1])

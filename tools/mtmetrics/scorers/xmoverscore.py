@@ -27,7 +27,7 @@ from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, cut, encoded_together, text_cosines, worker_count
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_cosines, worker_count
 from mtmetrics.scorers.preset_tables import (
     map_name,
     model_name,
@@ -329,7 +329,7 @@ class XMoverScore(Scorer):
             else:
                 similarity = Pending(functools.partial(text_cosines, packed_sources, packed), ready=True)
             lm, long = self.fluency(predictions)
-            compared.append((similarity, lm, cut(packed_sources, packed) | long))
+            compared.append((similarity, lm, any_truncated(packed_sources, packed) | long))
         scores = Pending(lambda: [self._chunk_scores(*parts) for parts in compared], ready=False)
         return scores() if all(similarity.ready for similarity, _, _ in compared) else scores
 

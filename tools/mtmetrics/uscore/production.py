@@ -40,7 +40,7 @@ _HELD_BACK = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Material:
+class ProductionTexts:
     """The files of a production: text of both languages, one sentence per line; sentences and their translations to
     learn from at the end (Appendix C of the paper), and 1,000 others to measure precision on; judged segments."""
 
@@ -54,7 +54,7 @@ class Material:
 def produce_uscore(
     out: str | Path,
     lang_pair: str,
-    material: Material,
+    material: ProductionTexts,
     preset: str,
     *,
     without: Sequence[str] = (),
@@ -153,7 +153,7 @@ def _parallel_pairs(job: Production, path: str | Path) -> Finished:
 
 
 def _prepared(
-    job: Production, material: Material, held_back: list[tuple[str, str]], identify: bool
+    job: Production, material: ProductionTexts, held_back: list[tuple[str, str]], identify: bool
 ) -> tuple[Finished, ...]:
     languages = language_pair(job.lang_pair)
     if identify:
