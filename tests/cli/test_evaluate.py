@@ -195,7 +195,9 @@ def test_a_recipe_prints_the_papers_numbers_and_says_what_was_not_run(table):
     assert lines[0][:5] == ["metric", "de-en", "de-en published", "fi-en", "fi-en published"]
     rows = {line[0]: line for line in lines[1:]}
     assert len(rows) == 11
-    assert rows["SentBLEU"][1:5] == ["1.000", "0.432", "1.000", "0.571"]
+    bleu = load_scorer("sentbleu").score([text[:9] for text in PREDICTIONS], PREDICTIONS)
+    measured = f"{pearson(bleu.segments, HUMAN).value:.3f}"
+    assert rows["SentBLEU"][1:5] == [measured, "0.432", measured, "0.571"]
     assert rows["chrF"][2] == "0.531"
     assert rows["chrF"][1] != ""
     assert rows["BERTR"][1:5] == ["", "0.650", "", "0.777"]

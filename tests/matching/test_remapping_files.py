@@ -130,7 +130,7 @@ def test_a_failed_download_keeps_nothing(published, encoder, tmp_path, fault, me
     ("pair", "kind", "layer", "offer"),
     [
         ("de-fr", "clp", 3, OF_LAYER_3),
-        ("de-en", "clp+umd", 3, OF_LAYER_3),
+        ("de-fr", "clp+umd", 3, OF_LAYER_3),
         ("en-ru", "clp", 2, "for layer 2 word maps were published: clp for de-en; umd for de-en"),
         ("de-en", "clp", 1, "word maps were published for the layers 2, 3"),
     ],
@@ -141,6 +141,17 @@ def test_what_was_never_published(published, model, pair, kind, layer, offer):
     assert str(error.value).startswith(f"no {kind} map for language pair {pair} in {NAME}; {offer}; looked as ")
     assert f"mtmetrics remap --encoder {model} --layer {layer} --lp {pair} --map {kind} --parallel" in str(error.value)
     assert published.requests == []
+
+
+def test_a_composition_is_made_of_its_published_steps(published, encoder):
+    composed = load_map(NAME, "de-en", "clp+umd", encoder)
+    vectors = np.random.default_rng(0).standard_normal((5, 16)).astype(np.float32)
+    expected = vectors
+    for kind in ("clp", "umd"):
+        expected = load_map(NAME, "de-en", kind, encoder).apply(expected)
+    np.testing.assert_array_equal(composed.apply(vectors), expected)
+    assert composed.kind == "clp+umd"
+    assert len(published.requests) == 2
 
 
 def test_other_models_and_copies(published, tiny_encoder, tmp_path):
