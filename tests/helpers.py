@@ -47,7 +47,7 @@ def refused(result: tuple[int, str, str], message: str, code: int = 2) -> None:
 def note_loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the classes of encoders and language models that a pool loads from now on, in order."""
     loaded: list[str] = []
-    for name in ("TokenEncoder", "LanguageModel"):
+    for name in ("EncoderNetwork", "LanguageModel"):
         real = getattr(mtmetrics.models.pool, name)
         noted = lambda *a, real=real, **k: loaded.append(real.__name__) or real(*a, **k)  # noqa: E731
         monkeypatch.setattr(mtmetrics.models.pool, name, noted)

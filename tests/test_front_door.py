@@ -52,4 +52,4 @@ def test_one_call_of_evaluate_passes_few_of_our_files(evaluate_cache: Path, monk
         sys.setprofile(None)
         threading.setprofile(None)
     assert {"integrations/metric_module.py", "scorers/xmoverscore.py", "matching/transport.py"} <= passed
-    assert len(passed) <= 22, sorted(passed)
+    assert len(passed) <= 23, sorted(passed)

@@ -68,7 +68,7 @@ def test_several_metrics_share_models(compare, monkeypatch: pytest.MonkeyPatch) 
     named = ["xmoverscore", "xmoverscore::lm=none"]
     code, out, _ = compare(*PARALLEL, "-r", "ref.en", "--metric", named[0], "--metric", named[1])
     assert (code, [metric["metric"] for metric in json.loads(out)["metrics"]]) == (0, named)
-    assert sorted(loaded) == ["LanguageModel", "TokenEncoder"]
+    assert sorted(loaded) == ["EncoderNetwork", "LanguageModel"]
 
 
 def test_a_metric_of_references_beside_one_of_sources(compare, tiny_encoder: Path) -> None:

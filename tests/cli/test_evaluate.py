@@ -58,7 +58,7 @@ def test_prints_what_the_scores_of_the_package_give(evaluate, preset, data, monk
     loaded = note_loads(monkeypatch)
     code, out, err = evaluate("--data", data(), data("other.jsonl", "fi-en"), "--parts")
     assert (code, err) == (0, "")
-    assert sorted(loaded) == ["LanguageModel", "TokenEncoder"]  # once for all files
+    assert sorted(loaded) == ["EncoderNetwork", "LanguageModel"]  # once for all files
     shown = json.loads(out)
     result = load_scorer("xmoverscore", preset=str(preset), lang_pair="de-en").score(SOURCES, PREDICTIONS)
     expected = {

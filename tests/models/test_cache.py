@@ -177,15 +177,15 @@ def test_an_interrupted_write_leaves_nothing_of_it(tmp_path: Path, stop: type[Ba
 def test_an_interrupted_encoding_leaves_a_usable_file(tiny_encoder: Path, tmp_path: Path) -> None:
     encoder = TokenEncoder(tiny_encoder, embedding_cache=tmp_path, batch_tokens=8)
     encoder.encode(TEXTS[:2])
-    (tap, device), calls = encoder._runner.replicas[0], []
+    (tap, device), calls = encoder._network._runner.replicas[0], []
 
-    def interrupted(**inputs: torch.Tensor) -> torch.Tensor:
+    def interrupted(layers: list[int], **inputs: torch.Tensor) -> Any:
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return tap(**inputs)
+        return tap(layers, **inputs)
 
-    encoder._runner.replicas = [(interrupted, device)]
+    encoder._network._runner.replicas = [(interrupted, device)]
     with pytest.raises(KeyboardInterrupt):
         encoder.encode(TEXTS)
     again = TokenEncoder(tiny_encoder, embedding_cache=tmp_path)

@@ -39,12 +39,12 @@ class Limited:
         self.error = error or torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
         self.sizes: list[int] = []
 
-    def __call__(self, **inputs: torch.Tensor) -> Any:
+    def __call__(self, *layers: Any, **inputs: torch.Tensor) -> Any:
         size = inputs["input_ids"].numel()
         self.sizes.append(size)
         if size > self.limit:
             raise self.error
-        return self.network(**inputs) if self.network else inputs["input_ids"]
+        return self.network(*layers, **inputs) if self.network else inputs["input_ids"]
 
     @property
     def failures(self) -> int:
@@ -129,8 +129,8 @@ def test_memory_is_free_before_the_next_try(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.filterwarnings("ignore")
 def test_an_encoder_without_memory_computes_the_same(tiny_encoder: Path) -> None:
     encoder, small = TokenEncoder(tiny_encoder), TokenEncoder(tiny_encoder, batch_tokens=10)
-    network = Limited(10, encoder._runner.replicas[0][0])
-    encoder._runner.replicas = [(network, CPU)]
+    network = Limited(10, encoder._network._runner.replicas[0][0])
+    encoder._network._runner.replicas = [(network, CPU)]
     assert encoder.encode(TEXTS).vectors == pytest.approx(small.encode(TEXTS).vectors, abs=5e-6)
     assert network.failures
     assert (encoder.counts.computed, encoder.counts.tokens) == (small.counts.computed, small.counts.tokens)
@@ -155,11 +155,11 @@ def meeting(networks: list[Callable[..., Any]]) -> tuple[list[Callable[..., Any]
     barrier, counts = threading.Barrier(len(networks), timeout=20), [0] * len(networks)
 
     def met(number: int) -> Callable[..., Any]:
-        def run(**inputs: torch.Tensor) -> Any:
+        def run(*layers: Any, **inputs: torch.Tensor) -> Any:
             if not counts[number]:
                 barrier.wait()
             counts[number] += 1
-            return networks[number](**inputs)
+            return networks[number](*layers, **inputs)
 
         return run
 
@@ -171,11 +171,11 @@ def test_two_copies_of_an_encoder_share_the_work(tiny_encoder: Path, layer: int)
     texts = [" ".join(["the dog sleeps"] * number) for number in range(1, 21)]
     alone = TokenEncoder(tiny_encoder, layer=layer, device="cpu", batch_tokens=64)
     encoder = TokenEncoder(tiny_encoder, layer=layer, device="cpu,cpu", batch_tokens=64)
-    copies = [tap for tap, _ in encoder._runner.replicas]
+    copies = [tap for tap, _ in encoder._network._runner.replicas]
     weights = [next(tap._network.parameters()) for tap in copies]
     assert weights[0].data_ptr() != weights[1].data_ptr()
     networks, counts = meeting(copies)
-    encoder._runner.replicas = [(network, CPU) for network in networks]
+    encoder._network._runner.replicas = [(network, CPU) for network in networks]
     ours, theirs = encoder.encode(texts), alone.encode(texts)
     assert min(counts) > 0
     assert ours.vectors == pytest.approx(theirs.vectors, abs=1e-6)

@@ -33,10 +33,11 @@ def test_equals_the_hidden_state_of_the_whole_model(tiny_encoder: Path, layer: i
         assert packed.token_ids[rows].tolist() == inputs["input_ids"][0].tolist()
 
 
-def test_last_layer_is_the_default_and_upper_layers_are_dropped(tiny_encoder: Path) -> None:
+def test_last_layer_is_the_default_and_upper_layers_do_not_run(tiny_encoder: Path) -> None:
     assert TokenEncoder(tiny_encoder).layer == 3
     cut = TokenEncoder(tiny_encoder, layer=1)
-    assert len(cut._runner.replicas[0][0]._network.encoder.layer) == 1
+    cut.encode(["the dog"])
+    assert len(cut._network._runner.replicas[0][0]._network.encoder.layer) == 1
 
 
 def test_each_text_is_computed_once(tiny_encoder: Path) -> None:
@@ -52,7 +53,7 @@ def test_each_text_is_computed_once(tiny_encoder: Path) -> None:
     assert forgetful.counts.computed == 2
     bounded = TokenEncoder(tiny_encoder, cache_bytes=2000)
     bounded.encode([f"the dog {number} sleeps" for number in range(50)])
-    assert 0 < bounded._cache.size <= 2000
+    assert 0 < bounded._network._cache.size <= 2000
 
 
 def test_long_texts_are_cut_and_marked(tiny_encoder: Path) -> None:
@@ -100,7 +101,7 @@ def changed(tiny_encoder: Path, folder: Path, change: Callable[[Any], Any]) -> P
 
 def test_stored_half_precision_is_computed_in_single(tiny_encoder: Path, tmp_path: Path) -> None:
     encoder = TokenEncoder(changed(tiny_encoder, tmp_path, lambda model: model.half()))
-    assert next(encoder._runner.replicas[0][0]._network.parameters()).dtype == torch.float32
+    assert next(encoder._network._runner.replicas[0][0]._network.parameters()).dtype == torch.float32
 
 
 @pytest.mark.parametrize(
@@ -184,3 +185,70 @@ def test_mixes_have_embedding_caches_of_their_own(tiny_encoder: Path, tmp_path: 
     first = TokenEncoder(tiny_encoder, mix=np.array([[1.0, 0.0, 0.0]]), embedding_cache=tmp_path).encode(["a dog"])
     second = TokenEncoder(tiny_encoder, mix=np.array([[0.0, 0.0, 1.0]]), embedding_cache=tmp_path).encode(["a dog"])
     assert not np.allclose(first.vectors, second.vectors)
+
+
+def test_one_pass_serves_all_readers(tiny_encoder: Path) -> None:
+    low = TokenEncoder(tiny_encoder, layer=1)
+    readers = [low, low.at(), low.at(mix=np.array([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]])), low.means(), low.at().means()]
+    readers.append(low.at(layer=2, max_pieces=3))
+    passes = note_passes(low)
+    found = [reader.encode(TEXTS) for reader in readers]
+    # Four texts have more than three pieces, which is another text.
+    assert passes == [len(set(TEXTS)), 4]
+    for reader, packed in zip(readers, found, strict=True):
+        alone = TokenEncoder(tiny_encoder, layer=None if reader.mix is not None else reader.layer, mix=reader.mix)
+        expected = (alone.means() if reader.mean else alone).encode(TEXTS)
+        if reader is readers[-1]:
+            expected = TokenEncoder(tiny_encoder, layer=2, max_pieces=3).encode(TEXTS)
+        assert packed.vectors == pytest.approx(expected.vectors, abs=5e-6)
+        assert packed.truncated.tolist() == expected.truncated.tolist()
+
+
+def note_passes(encoder: TokenEncoder) -> list[int]:
+    """How many texts each pass of the network reads from now on."""
+    run, passes = encoder._network._runner.run, list[int]()
+
+    def noted(rows: Any, compute: Any) -> int:
+        if len(rows):
+            passes.append(len(rows))
+        return run(rows, compute)
+
+    encoder._network._runner.run = noted  # type: ignore[method-assign]
+    return passes
+
+
+def test_what_nobody_reads_any_more_is_not_computed(tiny_encoder: Path) -> None:
+    low = TokenEncoder(tiny_encoder, layer=1)
+    high = low.at()
+    low.encode(["the dog"])
+    [(states, _)] = low._network._runner.replicas
+    assert len(states._stack) == 3
+    del high
+    low.encode(["the cat"])
+    assert len(states._stack) == 1
+
+
+def test_a_small_cache_costs_passes_but_no_text(tiny_encoder: Path) -> None:
+    low = TokenEncoder(tiny_encoder, layer=1, cache_bytes=300)
+    high, means = low.at(), low.at().means()
+    passes = note_passes(low)
+    expected = TokenEncoder(tiny_encoder).encode(TEXTS)
+    low.encode(TEXTS)
+    assert means.encode(TEXTS).vectors == pytest.approx(expected.means(), abs=5e-6)
+    assert len(passes) == 1  # one vector of each text always finds room
+    assert high.encode(TEXTS).vectors == pytest.approx(expected.vectors, abs=5e-6)
+    assert len(passes) == 2
+
+
+def test_readers_that_share_a_pass_all_store(tiny_encoder: Path, tmp_path: Path) -> None:
+    low = TokenEncoder(tiny_encoder, layer=1, embedding_cache=tmp_path)
+    high = low.at()
+    means, passes = high.means(), note_passes(low)
+    found = [reader.encode(TEXTS).vectors for reader in (low, high, means)]
+    assert len(passes) == 1
+    again = TokenEncoder(tiny_encoder, layer=1, embedding_cache=tmp_path)
+    later = [again, again.at(), again.at().means()]
+    passes = note_passes(again)
+    for reader, vectors in zip(later, found, strict=True):
+        np.testing.assert_array_equal(reader.encode(TEXTS).vectors, vectors)
+    assert passes == []

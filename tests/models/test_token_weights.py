@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.token_encoder import TokenEncoder, word_table
+from mtmetrics.models.text_units import word_table
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.token_weights import TokenWeights
 
 

@@ -73,11 +73,11 @@ def test_metrics_take_turns() -> None:
     many = Judged.of("f", "de-en", {"source": ["x"] * n, "translation": ["y"] * n, "human": [0.0] * n})
     calls: list[tuple[str, int]] = []
     results = score_together([Recorder("a", calls), Recorder("b", calls)], many)
-    assert calls == [("a", 256), ("b", 256), ("a", 256), ("b", 256), ("a", 88), ("b", 88)]
+    assert calls == [("a", 512), ("b", 512), ("a", 88), ("b", 88)]
     assert [len(system.segments) for [system] in results] == [n, n]
     calls.clear()
     results = score_together([Recorder("whole", calls, whole=True), Recorder("b", calls)], many)
-    assert calls[:4] == [("whole", 256), ("whole", 256), ("whole", 88), ("b", 256)]
+    assert calls[:3] == [("whole", 512), ("whole", 88), ("b", 512)]
     assert [len(system.segments) for [system] in results] == [n, n]
     calls.clear()
     score_together([Recorder("alone", calls)], many)  # has nobody to share with

@@ -130,14 +130,12 @@ def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
     assert "|mt:fixed#00000000|beams:1|mtlen:200|lm:tiny-lm#" in result.signature
 
 
-def test_every_text_is_encoded_once(words: XMoverScore, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[list[str]] = []
-    encode = encoder.encode
-    monkeypatch.setattr(encoder, "encode", lambda texts, language: calls.append(list(texts)) or encode(texts, language))
-    translator = FixedTranslator()
-    scorer = UScore(words, translator=translator, sentences=MeanPooledEncoder(encoder))
+def test_every_text_is_encoded_once(tiny_encoder: Path) -> None:
+    translator, encoder = FixedTranslator(), TokenEncoder(tiny_encoder)
+    words, without = XMoverScore(encoder, variant="uscore"), "language_model"
+    scorer = UScore(words, translator=translator, sentences=MeanPooledEncoder(encoder), without=without)
     results = scorer.score_systems(SOURCES, {"a": PREDICTIONS, "b": SOURCES})
-    assert calls == [[*SOURCES, *PREDICTIONS, *SOURCES], [*PSEUDO.values()]]
+    assert encoder.counts.computed == len({*SOURCES, *PREDICTIONS, *PSEUDO.values()})
     assert translator.texts == SOURCES
     assert results["a"].segments == pytest.approx(scorer.score(SOURCES, PREDICTIONS).segments)
     assert results["b"].report.identical == 3

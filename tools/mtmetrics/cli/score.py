@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
         places = [columns.index(COLUMNS[side]) for side in sides]
         kept: list[Results] = []
         with options.scoring(count * len(names) * len(specs)):
-            for chunk, results in _scored(scorers, places, len(columns), rows):
+            for chunk, results in _scored(scorers, places, len(columns), len(names), rows):
                 if args.segments:
                     lowest.add(specs, names, [chunk[place] for place in places], chunk[len(columns) :], results)
                 writer.add(results)
@@ -99,15 +99,16 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _scored(
-    scorers: "list[Scorer]", places: list[int], others: int, rows: Iterator[list[Any]]
+    scorers: "list[Scorer]", places: list[int], others: int, systems: int, rows: Iterator[list[Any]]
 ) -> "Iterator[tuple[list[list[Any]], Results]]":
     """Chunks, as columns, and their results; all metrics score a chunk before the next is read, which is all where one
-    of them needs its whole input first. `places` are those of what each compares with, among the `others` columns."""
-    from mtmetrics.scorers.base import chunked
+    of them needs its whole input first. `places` are those of what each compares with, among the `others` columns,
+    which stand before those of the systems."""
+    from mtmetrics.scorers.base import chunk_lines, chunked
     from mtmetrics.scorers.results import joined
 
     independent = all(scorer.independent for scorer in scorers)
-    chunks = chunked(rows)
+    chunks = chunked(rows, chunk_lines(len(scorers), others + systems))
     for together in ([chunk] for chunk in chunks) if independent else [list(chunks)]:
         results = []
         for scorer, place in zip(scorers, places, strict=True):

@@ -1,13 +1,15 @@
 """Models that were loaded already, so that several scorers share them."""
 
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_size
+from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.encoder_network import EncoderNetwork
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder
 from mtmetrics.models.runner import pick_dtype
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from mtmetrics.models.regressor import Regressor
     from mtmetrics.models.runner import Devices
     from mtmetrics.models.static_vectors import StaticVectors
-    from mtmetrics.models.token_encoder import LayerView
     from mtmetrics.models.translator import Translator
 
 
@@ -48,6 +49,8 @@ class ModelPool:
         self.embedding_cache = embedding_cache
         self.local_files_only = local_files_only
         self._loaded: dict[tuple[object, ...], Any] = {}
+        # What nobody reads any more is not computed.
+        self._encoders: weakref.WeakValueDictionary[tuple[object, ...], TokenEncoder] = weakref.WeakValueDictionary()
 
     def encoder(
         self,
@@ -59,10 +62,15 @@ class ModelPool:
         max_pieces: int | None = None,
     ) -> TokenEncoder:
         """The encoder at a layer, or with a mix of its layers."""
-        key = ("encoder", model, layer, revision, max_pieces, None if mix is None else (mix.shape, mix.tobytes()))
-        options = self._options(revision) | {"layer": layer, "mix": mix, "max_pieces": max_pieces, "dtype": self.dtype}
-        options |= {"batch_tokens": self.batch_tokens, "embedding_cache": self.embedding_cache}
-        return self._once(key, lambda: TokenEncoder(model, **options))
+        key = (model, layer, revision, max_pieces, None if mix is None else (mix.shape, mix.tobytes()))
+        found = self._encoders.get(key)
+        if found is None:
+            options = self._options(revision) | {"dtype": self.dtype, "batch_tokens": self.batch_tokens}
+            network = self._once(("encoder", model, revision), lambda: EncoderNetwork(model, **options))
+            reads: dict[str, Any] = {"layer": layer, "mix": mix, "max_pieces": max_pieces}
+            found = TokenEncoder(network, embedding_cache=self.embedding_cache, **reads)
+            self._encoders[key] = found
+        return found
 
     def sentence_encoder(self, model: str, *, layer: int | None = None, revision: str | None = None) -> "Encoder":
         """One vector per text, of a sentence-transformers model or the mean of the token vectors at a layer."""
@@ -70,8 +78,7 @@ class ModelPool:
 
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "modules.json").is_file():  # no pipeline of sentence-transformers
-            tokens = self.encoder(model, layer=layer, revision=revision)
-            return self._once(("mean", model, layer, revision), lambda: sentences.MeanPooledEncoder(tokens))
+            return sentences.MeanPooledEncoder(self.encoder(model, layer=layer, revision=revision))
         if layer is not None:
             why = f"{model} is a sentence-transformers model, whose layers cannot be chosen; leave it out"
             raise InputError(f"layer {layer}: {why}")
@@ -80,19 +87,15 @@ class ModelPool:
 
     def words_and_sentences(
         self, words: tuple[str, str | None], sentences: tuple[str, str | None], *, layer: int | None
-    ) -> "tuple[TokenEncoder | LayerView, Encoder]":
+    ) -> "tuple[TokenEncoder, Encoder]":
         """Encoders of words, at a layer, and of sentences, each named by model and revision. Where both are one model
         whose sentence vectors are means of its last layer, they read one pass over each text."""
         from mtmetrics.models.sentence_encoder import MeanPooledEncoder, is_mean_pooled
-        from mtmetrics.models.token_encoder import LayerView, one_hot_mix
 
-        if words == sentences and type(layer) is int:
-            folder = model_folder(words[0], revision=words[1], local_files_only=self.local_files_only)
-            if is_mean_pooled(folder) and 0 < layer <= (depth := model_size(folder)[1]):
-                layers = (layer, depth)
-                tokens = self.encoder(words[0], mix=one_hot_mix(layers, depth), revision=words[1])
-                return LayerView(tokens, layers, 0), MeanPooledEncoder(LayerView(tokens, layers, 1))
         encoder = self.encoder(words[0], layer=layer, revision=words[1])
+        folder = model_folder(words[0], revision=words[1], local_files_only=self.local_files_only)
+        if words == sentences and type(layer) is int and is_mean_pooled(folder):
+            return encoder, MeanPooledEncoder(self.encoder(words[0], revision=words[1]))
         return encoder, self.sentence_encoder(sentences[0], revision=sentences[1])
 
     def static_vectors(self, table: str) -> "StaticVectors":

@@ -8,8 +8,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from mtmetrics.checks import choice, warn
 from mtmetrics.errors import InputError, MTMetricsError
 
@@ -113,71 +111,6 @@ def torch_dtype(name: str) -> "torch.dtype":
     import torch
 
     return getattr(torch, choice("dtype", name, DTYPES))
-
-
-class LayerTap:
-    """Runs a `transformers` encoder up to one layer; its blocks above are removed.
-
-    Hidden state k is the output of block k, as in ``output_hidden_states``; 0 is the input of the first block. Where k
-    is the last layer, a closing normalisation of the model is applied, as the model itself would.
-    """
-
-    def __init__(self, network: Any, layer: int) -> None:
-        import torch
-
-        depth = network.config.num_hidden_layers
-        lists = [module for module in network.modules() if isinstance(module, torch.nn.ModuleList)]
-        stacks = [found for found in lists if len(found) == depth and not isinstance(found[0], torch.nn.ModuleList)]
-        if not stacks:
-            raise InputError(f"cannot find the {depth} layers of a {network.config.model_type!r} model")
-        blocks = stacks[0]
-        self._network = network
-        self._state: Any = None
-        self._whole = layer == depth
-        if layer == 0:
-            blocks[0].register_forward_pre_hook(self._keep_input, with_kwargs=True)
-        elif not self._whole:
-            blocks[layer - 1].register_forward_hook(self._keep_output)
-        del blocks[max(layer, 1) :]
-
-    def _keep_input(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._state = args[0] if args else kwargs["hidden_states"]
-
-    def _keep_output(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
-        self._state = output[0] if isinstance(output, tuple) else output
-
-    def __call__(self, **inputs: Any) -> Any:
-        try:
-            result = self._network(**inputs)
-            return result.last_hidden_state if self._whole else self._state
-        finally:
-            self._state = None  # also after an error: where memory ran out, it is needed
-
-
-class LayerMix:
-    """Runs an encoder once and returns the (C, layers) weighted sums of the outputs of its layers, one after the
-    other."""
-
-    def __init__(self, network: Any, mix: np.ndarray) -> None:
-        self._network = network
-        self._mix = mix.tolist()
-
-    def __call__(self, **inputs: Any) -> Any:
-        import torch
-
-        states = self._network(**inputs, output_hidden_states=True).hidden_states[1:]
-        sums = []
-        for row in self._mix:
-            if row.count(0.0) == len(row) - 1 and 1.0 in row:
-                sums.append(states[row.index(1.0)])
-                continue
-            # One sum grows in place: as tensors of their own, the products would take the memory of all layers again.
-            total = torch.zeros_like(states[0])
-            for weight, state in zip(row, states, strict=True):
-                if weight:
-                    total.add_(state, alpha=weight)
-            sums.append(total)
-        return torch.cat(sums, -1)
 
 
 class TextCache:

@@ -3,15 +3,14 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, sentence_model
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.models.packed import Encoder, Language, PackedTokens, distinct
+from mtmetrics.models.packed import Language, PackedTokens, distinct
 from mtmetrics.models.runner import Devices, TextCache, pick_devices, pick_dtype
-from mtmetrics.models.token_encoder import LayerView, TokenEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 
 _BATCH = 32
 _CACHE_BYTES = 32 * 2**20
@@ -35,22 +34,14 @@ def is_mean_pooled(folder: Path) -> bool:
 
 
 class MeanPooledEncoder:
-    """The mean over all token vectors of a text, special tokens included."""
+    """The mean over all token vectors of a text, special tokens included, from the passes of an encoder of tokens."""
 
-    def __init__(self, tokens: TokenEncoder | LayerView) -> None:
-        self.tokens = tokens
+    def __init__(self, tokens: TokenEncoder) -> None:
         self.name, self.label, self.fingerprint = tokens.name, tokens.label, tokens.fingerprint
         self.layer: int | None = tokens.layer
         self.depth: int | None = tokens.depth
         self.dim, self.dtype = tokens.dim, tokens.dtype
-
-    def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
-        """One vector per distinct text."""
-        return self.pool(self.tokens.encode(texts, language))
-
-    def pool(self, tokens: PackedTokens) -> PackedTokens:
-        """One vector per text of tokens that are encoded already."""
-        return PackedTokens.of_texts(tokens.means(), tokens.index, tokens.truncated)
+        self.encode = tokens.means().encode
 
 
 class SentenceTransformerEncoder:
@@ -106,15 +97,3 @@ class SentenceTransformerEncoder:
         encodings = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit).encodings
         cut = (bool(encoding.overflowing) for encoding in encodings)
         return [(vector.copy(), was_cut) for vector, was_cut in zip(vectors, cut, strict=True)]
-
-
-def words_and_sentences(
-    words: Encoder, sentences: Any, texts: Sequence[str], language: Language = None
-) -> tuple[PackedTokens, PackedTokens]:
-    """Word vectors and sentence vectors of texts; from one pass over each text where both encoders read one model."""
-    pooled = sentences.tokens if isinstance(sentences, MeanPooledEncoder) else None
-    if isinstance(words, LayerView) and isinstance(pooled, LayerView) and pooled.tokens is words.tokens:
-        both = words.tokens.encode(texts, language)
-        return words.view(both), sentences.pool(pooled.view(both))
-    tokens = words.encode(texts, language)
-    return tokens, sentences.pool(tokens) if pooled is words else sentences.encode(texts, language)

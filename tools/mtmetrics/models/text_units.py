@@ -1,12 +1,13 @@
-"""A text as an encoder reads it: its words or pieces, and where they stand."""
+"""A text as an encoder reads it: its words or pieces, where they stand, and which of a vocabulary are words."""
 
+import string
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    pass
+from mtmetrics.errors import InputError
+from mtmetrics.io.languages import is_unspaced
 
 
 class TextUnits(NamedTuple):
@@ -50,3 +51,42 @@ def text_words(tokenizer: Any, text: str, max_length: int, *, pieces: bool = Fal
         positions[token] = len(words) - 1
         last = word
     return TextUnits(words, spans_of(spans), positions)
+
+
+def word_table(tokenizer: Any) -> np.ndarray:
+    """(V,) bool table over the vocabulary: true for special tokens and for first pieces of words that are no
+    punctuation.
+
+    WordPiece vocabularies: false for single ASCII punctuation characters and for pieces that contain ``##``, as in the
+    first published code of XMoverScore. SentencePiece vocabularies, for which the authors wrote no filter, get the
+    equivalent: false for pieces of ASCII punctuation alone, and for pieces without the space mark, unless they begin
+    with a character of a script that is written without spaces (multilingual BERT splits Chinese text into characters,
+    none of which carries ``##``).
+
+    Raises:
+        InputError: the vocabulary marks words in neither way (byte-level BPE, for example).
+    """
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    special = set(tokenizer.all_special_ids)
+    table = np.ones(max(vocabulary.values()) + 1, dtype=bool)
+    if any(piece.startswith("##") for piece in vocabulary):
+        rule = _wordpiece
+    elif any(piece.startswith("▁") for piece in vocabulary):
+        rule = _sentencepiece
+    else:
+        known = "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies"
+        raise InputError(f"{known}; this encoder has another one: use variant='release', which keeps all tokens")
+    for piece, number in vocabulary.items():
+        table[number] = number in special or rule(piece)
+    return table
+
+
+def _wordpiece(piece: str) -> bool:
+    return "##" not in piece and not (len(piece) == 1 and piece in string.punctuation)
+
+
+def _sentencepiece(piece: str) -> bool:
+    text = piece.removeprefix("▁")
+    if not text or all(character in string.punctuation for character in text):
+        return False
+    return piece.startswith("▁") or is_unspaced(text[0])

@@ -12,14 +12,11 @@ from mtmetrics.checks import check, language_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers.base import CHUNK_LINES, Scorer
+from mtmetrics.scorers.base import Scorer, chunk_lines
 from mtmetrics.scorers.registry import find_metric, known_metric, load_scorer
 from mtmetrics.scorers.results import MetricResult, joined
 from mtmetrics.scorers.settings import kinds
 
-# The metrics take turns after so many lines, few enough that an encoder's cache still holds what the metric before it
-# encoded.
-_LINES = 256
 SCORE = "score"
 
 _OWN = ("metric", "preset", "pool", "lang_pair")
@@ -264,7 +261,7 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     for scorer in scorers:
         scorer.system_names = list(outputs)
         columns = check(**{scorer.compares: _compared_texts(scorer, file, scorer.signature)}, **named)
-        streams.append(scorer.score_chunks(_stretches(columns, _LINES if len(scorers) > 1 else CHUNK_LINES)))
+        streams.append(scorer.score_chunks(_stretches(columns, chunk_lines(len(scorers), len(columns)))))
     collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
     # A metric that needs its whole input first gives everything at once.
     for turn in itertools.zip_longest(*streams):

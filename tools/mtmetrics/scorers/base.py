@@ -297,6 +297,12 @@ class Scorer(abc.ABC):
         return [[match_evidence(alignment)] for alignment in alignments]
 
 
+def chunk_lines(scorers: int, columns: int) -> int:
+    """How many lines of so many columns are a chunk. Several metrics take turns after fewer: then the cache of an
+    encoder still holds what the metric before encoded."""
+    return CHUNK_LINES if scorers == 1 else max(64, CHUNK_LINES // columns)
+
+
 def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator[list[list[str]]]:
     """Turns rows of columns into the chunks of columns that `Scorer.score_stream` takes."""
     rows = iter(rows)

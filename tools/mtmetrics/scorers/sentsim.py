@@ -16,9 +16,8 @@ from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word
 from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.text_units import TextUnits
-from mtmetrics.models.token_encoder import LayerView, TokenEncoder
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_cosines, text_languages, worker_count
 from mtmetrics.scorers.preset_tables import languages, model_name
@@ -123,7 +122,7 @@ class SentSim(Scorer):
 
     def __init__(
         self,
-        words: TokenEncoder | LayerView,
+        words: TokenEncoder,
         sentences: Encoder,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         *,
@@ -274,8 +273,7 @@ class SentSim(Scorer):
             return {"sss": self.sentences.encode(texts, languages)}
         if "sss" not in self.parts:
             return {"words": self.words.encode(texts, languages)}
-        both = words_and_sentences(self.words, self.sentences, texts, languages)
-        return dict(zip(("words", "sss"), both, strict=True))
+        return {"words": self.words.encode(texts, languages), "sss": self.sentences.encode(texts, languages)}
 
     def _part(self, name: str, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
         if name == "sss":

@@ -14,7 +14,6 @@ from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.matching.word_errors import Evidence
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.sentence_encoder import words_and_sentences
 from mtmetrics.models.translator import Translator
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, text_cosines, text_languages
@@ -293,11 +292,9 @@ class UScore(Scorer):
         words = self.words if self.word_weights else None
         sentences = self._sentences
         tokens = vectors = None
-        if words is not None and sentences is not None:
-            tokens, vectors = words_and_sentences(words.encoder, sentences, texts, languages)
-        elif words is not None:
+        if words is not None:
             tokens = words.encoder.encode(texts, languages)
-        elif sentences is not None:
+        if sentences is not None:
             vectors = sentences.encode(texts, languages)
         packed: dict[str, list[PackedTokens]] = {}
         if words is not None and tokens is not None:
