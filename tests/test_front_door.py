@@ -1,6 +1,7 @@
 """What `import mtmetrics` offers, and how little stands behind one call."""
 
 import inspect
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -53,3 +54,12 @@ def test_one_call_of_evaluate_passes_few_of_our_files(evaluate_cache: Path, monk
         threading.setprofile(None)
     assert {"integrations/metric_module.py", "scorers/xmoverscore.py", "matching/transport.py"} <= passed
     assert len(passed) <= 23, sorted(passed)
+
+
+def test_a_score_imports_what_it_needs() -> None:
+    """Packages that take long to import, and that only other commands use."""
+    heavy = ("datasets", "evaluate", "sentence_transformers", "matplotlib", "ray", "gradio", "faiss", "sacrebleu")
+    call = "mtmetrics.load('xmoverscore', 'mini', lang_pair='de-en').score(['Ja.'], ['Yes.'])"
+    script = f"import sys, mtmetrics; {call}; print(*(name for name in {heavy!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
