@@ -1,4 +1,4 @@
-"""Measures what number formats gain and cost: ``dtype_bench.py --data FILE... [--metric NAME:PRESET ...] [--json OUT]``.
+"""Measures what number formats gain and cost: ``dtype_bench.py --data FILE... [--metric NAME ...] [--json OUT]``.
 
 For each metric and format: processor seconds against float32, the change of Pearson's r (mean over the files), and the
 largest change of a score by the size of batches, in standard deviations of the score. int8 is no format of the package;
