@@ -96,13 +96,16 @@ def own_beams(network: Any) -> int:
     return network.generation_config.num_beams or 1
 
 
-def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int = 200) -> Any:
-    """All that decides what a model generates, so that nothing else is left to what its folder may say."""
+def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int | None = None) -> Any:
+    """All that decides what a model generates, so that nothing else is left to what its folder may say; at most as many
+    tokens as it has positions."""
     from transformers import GenerationConfig
+
+    longest: int = config.max_position_embeddings
 
     return GenerationConfig(
         num_beams=beams,
-        max_length=min(max_length, config.max_position_embeddings),
+        max_length=min(max_length or longest, longest),
         do_sample=False,
         decoder_start_token_id=frame.start,
         forced_bos_token_id=frame.forced,
@@ -120,7 +123,8 @@ class Translator:
         model: folder, name of a bundled artifact, or Hub repository.
         lang_pair: such as ``"de-en"``.
         beams: hypotheses of the beam search; 1 is greedy, None takes the model's own number, see `own_beams`.
-        max_length: tokens that a translation may have, with those around the text; it is cut there.
+        max_length: tokens that a translation may have, with those around the text; it is cut there. None for as many as
+            the model has positions, as published.
         revision: Hub revision.
         device: see `mtmetrics.models.runner.pick_devices`.
         batch_tokens: padded tokens of the sources per batch and beam; fewer where memory runs out.
@@ -138,16 +142,16 @@ class Translator:
         lang_pair: str,
         *,
         beams: int | None = None,
-        max_length: int = 200,
+        max_length: int | None = None,
         revision: str | None = None,
         device: Devices = "auto",
         batch_tokens: int = 2048,
         local_files_only: bool = False,
     ) -> None:
         self.name, self.label, self.lang_pair = str(model), model_label(model), lang_pair
-        self.max_length = positive("max_length", max_length)
-        if beams is not None:
-            positive("beams", beams)
+        for name, given in (("beams", beams), ("max_length", max_length)):
+            if given is not None:
+                positive(name, given)
         positive("batch_tokens", batch_tokens)
         devices = pick_devices(device)
         folder = model_folder(model, revision=revision, local_files_only=local_files_only)
@@ -157,6 +161,7 @@ class Translator:
         described = f"translation model {self.name}"
         frame = target_frame(self.tokenizer, network.config.eos_token_id)
         network.generation_config = generation(network.config, frame, beams=self.beams, max_length=max_length)
+        self.max_length: int = network.generation_config.max_length
         self._limit = min(network.config.max_position_embeddings, self.tokenizer.model_max_length)
         self._runner = BatchRunner(
             described,
