@@ -1,7 +1,7 @@
 """The demo of BERTR."""
 
-from mtmetrics.page.metric_demo import build_demo
+from mtmetrics.page.app import build_page
 from mtmetrics.page.theme import serve
 
 if __name__ == "__main__":
-    serve(build_demo("bertr")).block_thread()
+    serve(build_page("bertr")).block_thread()

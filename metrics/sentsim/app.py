@@ -1,7 +1,7 @@
 """The demo of SentSim."""
 
-from mtmetrics.page.metric_demo import build_demo
+from mtmetrics.page.app import build_page
 from mtmetrics.page.theme import serve
 
 if __name__ == "__main__":
-    serve(build_demo("sentsim")).block_thread()
+    serve(build_page("sentsim")).block_thread()

@@ -12,7 +12,6 @@ import pytest
 
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.app import build_page
-from mtmetrics.page.metric_demo import build_demo
 from mtmetrics.page.texts import example
 from mtmetrics.page.theme import MAX_FILE, serve
 from mtmetrics.page.views import shown
@@ -24,7 +23,6 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium, of
 PATIENCE = 240
 PHONE = 390
 COMPARE = "//button[normalize-space()='Compare']"
-SCORE = "//button[normalize-space()='Score']"
 PICTURE = "//div[@class='mt-picture']/img"
 TABLE = "//table[contains(@class, 'mt-systems')]"
 OUTPUT = "//button[contains(@class, 'mt-output')]"
@@ -74,7 +72,7 @@ class Page:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self.driver.get_log("browser")
         self.driver.get(self.url)
-        self.one(f"{COMPARE} | {SCORE}")
+        self.one(COMPARE)
 
     def all(self, path: str) -> list:
         """The visible elements of an XPath."""
@@ -232,19 +230,19 @@ def test_a_file_that_is_too_large_is_refused(page, tmp_path):
     page.one("//*[@data-testid='toast-text'][contains(., 'exceed the maximum allowed size')]")
 
 
-def test_the_demo_of_a_metric(served):
-    """BERTR asks for a reference, or for a source where that is chosen, and draws its matches."""
-    page = served(build_demo("bertr"))
+def test_the_page_of_a_metric(served):
+    """BERTR takes a source or references, scores one system, and draws its matches."""
+    page = served(build_page("bertr"))
     page.open(PHONE)
-    page.type("Source", "Das Haus ist klein.")
-    page.type("Translation", "The home is little.")
-    page.click(SCORE)
-    told = page.one("//h3[starts-with(., 'System score:')]").text
+    page.one("//h1[normalize-space()='BERTR']")
+    page.click("//button[@role='tab'][normalize-space()='Paste']")
+    page.type("Source, a segment per line", "Das Haus ist klein.")
+    page.type("Translations of system 1", "The home is little.")
+    page.click(COMPARE)
+    row = page.one(f"{TABLE}//tbody/tr").text
     expected = load_scorer("bertr", preset="mini", lang_pair="de-en", against="source")
-    assert told == f"System score: {expected.score(['Das Haus ist klein.'], ['The home is little.']).system:.4f}"
+    score = expected.score(["Das Haus ist klein."], ["The home is little."]).system
+    assert shown(score) in row
+    page.click(OUTPUT)
     assert int(page.one(PICTURE).get_attribute("naturalWidth")) > 300
-    page.one("//input[@aria-label='Preset']").click()
-    page.one("//*[@role='option'][contains(., 'BERTR mini (reference)')]").click()
-    page.one("//label[span[normalize-space()='Reference']]//textarea")
-    page.wait(lambda: not page.all("//label[span[normalize-space()='Source']]//textarea"))
     page.assert_sound()

@@ -1,4 +1,4 @@
-"""``mtmetrics demo``: a page in the browser that compares systems, or the demo of one metric."""
+"""``mtmetrics demo``: a page in the browser that compares systems, with all metrics or with one."""
 
 import argparse
 
@@ -10,8 +10,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Serves a page on this machine until Ctrl-C. Without a name it compares the translations of "
         "several systems: scores with intervals, significant differences, segments with the words at fault. With the "
-        "name of a metric it is the small demo of that metric. The pages offer what works here, and ask nothing of the "
-        "network."
+        "name of a metric it offers that one alone. The page offers what works here, and asks nothing of the network."
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="metric (default: the page that compares systems)")
     add_options(parser, PLUGIN)
@@ -20,16 +19,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from mtmetrics.page.app import build_page
     from mtmetrics.page.theme import serve
 
-    if args.name is None:
-        from mtmetrics.page.app import build_page
-
-        app = build_page()
-    else:
-        from mtmetrics.page.metric_demo import build_demo
-
-        app = build_demo(args.name)
+    app = build_page(args.name)
     serve(app, args.port)
     print(app.local_url, flush=True)
     app.block_thread()

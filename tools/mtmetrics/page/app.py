@@ -1,4 +1,4 @@
-"""The page that compares systems, as one gradio app."""
+"""The page that compares systems, with all metrics or with one, as one gradio app."""
 
 import collections
 import html
@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
+from mtmetrics.layout import metric_path
 from mtmetrics.page import views
 from mtmetrics.page.comparing import Compared, Comparer, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import coloured, heatmap
-from mtmetrics.page.offers import chosen, offers
+from mtmetrics.page.offers import about, chosen, offers
 from mtmetrics.page.texts import TextInput, Texts, example, read
 from mtmetrics.scorers.registry import Column
 
@@ -38,10 +39,11 @@ _NAMES = {
     "tr": "Turkish",
     "zh": "Chinese",
 }
+_TITLE = "Which translation is better?"
 _HEAD = (
-    '<div class="mt-head"><h1>Which translation is better?</h1><p>Compare the translations of several systems, with or '
-    "without references: scores with intervals, the differences that are more than chance, and the segments and words "
-    "that they come from. Everything is computed where this page is served; nothing is sent elsewhere.</p></div>"
+    "Compare the translations of several systems, with or without references: scores with intervals, the differences "
+    "that are more than chance, and the segments and words that they come from. Everything is computed where this page "
+    "is served; nothing is sent elsewhere."
 )
 _FOOT = (
     '<p class="mt-foot">mtmetrics: evaluation metrics for machine translation. The presets called mini are small '
@@ -60,12 +62,24 @@ element.addEventListener('click', event => {
 
 
 class _Page:
-    """The parts of the page, and what happens when they are used."""
+    """The parts of the page, and what happens when they are used; `metric` is the only one that it offers."""
 
-    def __init__(self) -> None:
+    def __init__(self, metric: str | None) -> None:
         import gradio
 
         self.gr = gradio
+        self.offers = [offer for offer in offers() if metric in (None, offer.spec.metric)]
+        self.title, self.head, self.lone = _TITLE, _HEAD, metric is not None
+        if metric is not None:
+            told = about(metric)
+            if not self.offers:
+                what = f"mtmetrics list {metric} says what they lack"
+                raise MTMetricsError(f"{metric}: none of its presets works here; {what}")
+            self.title = told["title"]
+            self.head = f"{told['about']} Higher is better; a segment's score is {told['range']}."
+        columns = [offer.column for offer in self.offers]
+        # Shown while nothing is given.
+        self.first: Column = "sources" if "sources" in columns else "references"
         self.bench = Comparer()
         # Files that were shown lately; gradio makes a copy when it shows them.
         self.folders: collections.deque[tempfile.TemporaryDirectory[str]] = collections.deque(maxlen=4)
@@ -75,8 +89,9 @@ class _Page:
 
     def build(self) -> "gradio.Blocks":
         gr = self.gr
-        with gr.Blocks(title="mtmetrics: compare", analytics_enabled=False, delete_cache=(_HOUR, _HOUR)) as app:
-            gr.HTML(_HEAD)
+        title = self.title if self.lone else "mtmetrics: compare"
+        with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(_HOUR, _HOUR)) as app:
+            gr.HTML(f'<div class="mt-head"><h1>{self.title}</h1><p>{self.head}</p></div>')
             self._build_input()
             self._build_metrics()
             self._build_result()
@@ -86,7 +101,7 @@ class _Page:
 
     def _build_input(self) -> None:
         gr = self.gr
-        known = sorted({language for offer in offers() for pair in offer.languages for language in pair.split("-")})
+        known = sorted({language for offer in self.offers for pair in offer.languages for language in pair.split("-")})
         languages = [(f"{_NAMES.get(code, code)} ({code})", code) for code in known if code != "any"]
         languages.sort()
         gr.HTML("<h2><span>1</span>Texts</h2>", elem_classes="mt-step")
@@ -127,7 +142,7 @@ class _Page:
         gr.HTML("<h2><span>2</span>Metrics</h2>", elem_classes="mt-step")
         self.metrics, self.groups = [], []
         for column, label in _GROUPS.items():
-            choices, ticked = _choices(column, {"sources"}, "de-en", [])
+            choices, ticked = self._choices(column, {self.first}, "de-en", [])
             with gr.Column(visible=bool(choices)) as group:
                 gr.HTML(f'<p class="mt-group">{label}</p>')
                 look = {"show_label": False, "container": False, "elem_classes": "mt-metrics"}
@@ -205,10 +220,21 @@ class _Page:
             problem = str(error)
         groups, boxes = [], []
         for column, before in zip(_GROUPS, ticked, strict=True):
-            choices, now = _choices(column, columns or {"sources"}, f"{inputs[0]}-{inputs[1]}", before)
+            choices, now = self._choices(column, columns or {self.first}, f"{inputs[0]}-{inputs[1]}", before)
             groups.append(self.gr.Column(visible=bool(choices)))
             boxes.append(self.gr.CheckboxGroup(choices=choices, value=now))
         return [views.problem(problem) if problem else _facts_of(texts), *groups, *boxes]
+
+    def _choices(
+        self, column: Column, given: Collection[Column], lang_pair: str, ticked: Sequence[str]
+    ) -> tuple[list[tuple[str, str]], list[str]]:
+        """What of one group fits, and what of it is ticked: as before, else the usual ones; of a page for one metric
+        its first preset."""
+        fitting = [offer for offer in self.offers if offer.column == column and offer.fits(given, lang_pair)]
+        fitting.sort(key=lambda offer: not offer.default)
+        kept = [offer.key for offer in fitting if offer.key in ticked]
+        usual = [offer.key for offer in fitting if offer.default] or [offer.key for offer in fitting if self.lone][:1]
+        return [(offer.label, offer.key) for offer in fitting], kept or usual
 
     def _add(self, count: int) -> list[Any]:
         count = min(count + 1, _MOST_PASTED)
@@ -290,19 +316,27 @@ class _Page:
         return views.Opened(segment, system, heatmap(scored.scorer, other, text, result, segment))
 
 
-def build_page() -> "gradio.Blocks":
-    """The page that compares systems; `mtmetrics.page.theme.serve` starts it.
+def build_page(metric: str | None = None) -> "gradio.Blocks":
+    """The page that compares systems; `mtmetrics.page.theme.serve` starts it. It offers what works where it runs, and
+    asks nothing of the network.
+
+    Args:
+        metric: offer this one alone, one of those of `mtmetrics.layout.metric_names`.
 
     Raises:
+        InputError: an unknown metric.
         MissingExtraError: gradio or matplotlib is not installed.
+        MTMetricsError: none of the metric's presets works here.
     """
+    if metric is not None:
+        metric_path(metric)  # refuses what is no metric with a page
     require_extra("app", "the page")
     require_extra("plot", "the page")
     # Event handlers are typed by names that gradio resolves when the page is built.
     import gradio
 
     globals()["gradio"] = gradio
-    return _Page().build()
+    return _Page(metric).build()
 
 
 def _others(inputs: Sequence[Any]) -> dict[Column, TextInput]:
@@ -326,16 +360,6 @@ def _systems(inputs: Sequence[Any]) -> list[TextInput]:
 
 def _read(inputs: Sequence[Any]) -> Texts:
     return read(f"{inputs[0]}-{inputs[1]}", _others(inputs), _systems(inputs))
-
-
-def _choices(
-    column: Column, given: Collection[Column], lang_pair: str, ticked: Sequence[str]
-) -> tuple[list[tuple[str, str]], list[str]]:
-    """What of one group fits, and what of it is ticked: as before, else the usual ones."""
-    fitting = [offer for offer in offers() if offer.column == column and offer.fits(given, lang_pair)]
-    fitting.sort(key=lambda offer: not offer.default)
-    kept = [offer.key for offer in fitting if offer.key in ticked]
-    return [(offer.label, offer.key) for offer in fitting], kept or [offer.key for offer in fitting if offer.default]
 
 
 def _facts_of(texts: Texts | None) -> str:
