@@ -75,6 +75,21 @@ def test_words_of_parallel_text_translate_too(probe, files, tiny_encoder, monkey
     assert asked[0] == ((SOURCES[0].split(), REFERENCES[0].split()), str(tiny_encoder))
 
 
+def test_robustness(probe, files):
+    code, out, _ = probe("robustness", files["rows.tsv"], "--parts")
+    assert code == 0
+    shown = json.loads(out)
+    assert (shown["sentences"], shown["report"]["segments"]) == (
+        4,
+        4 * (1 + len({c["change"] for c in shown["changes"]})),
+    )
+    assert {change["measure"] for change in shown["changes"]} == {"score", "mover", "lm"}
+    assert {"another word", "a word less", "negation"} <= {change["change"] for change in shown["changes"]}
+    table = probe("robustness", files["rows.tsv"], "--format", "table")[1]
+    assert "95 % interval" in table
+    assert shown["signature"] in table
+
+
 def test_ways_in_are_the_same_and_repeated_rows_count_once(probe, files):
     expected = probe("preference", "-s", files["src"], "-r", files["ref"])[1]
     for name in ("rows.tsv", "judged.jsonl", "parallel.jsonl"):

@@ -1,4 +1,4 @@
-"""``mtmetrics probe``: what a metric prefers, and whether it finds translations."""
+"""``mtmetrics probe``: what a metric prefers, whether it finds translations, and whether it notices errors."""
 
 import argparse
 import functools
@@ -36,10 +36,8 @@ _MATCHING: options.Options = {
     "--nearest MODEL": "take the targets whose mean vectors in this encoder are nearest (default: random ones)",
     "--at N ...": ("each N of Precision@N (default: 1 5 10)", {"type": int, "default": [1, 5, 10]}),
 }
-_OUTPUT: options.Options = {
-    "--parts": "show the parts of the score too",
-    "--plot FILE": "also draw the result, as .png, .svg or .pdf",
-}
+_PARTS: options.Options = {"--parts": "show the parts of the score too"}
+_PLOT: options.Options = {"--plot FILE": "also draw the result, as .png, .svg or .pdf"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +58,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "the share of sources whose translation is among the first N (Sec. 4.1 of Belouadi and Eger, 2023). A metric "
         "that compares with references is given the source in their place.",
     )
-    for probe, run, other in ((preference, _run_preference, "reference"), (matching, _run_matching, "target")):
+    robustness = probes.add_parser(
+        "robustness",
+        help="does the metric notice a small error?",
+        description="Changes each human translation in one place: another number, name or word, a negation more or "
+        "less (English and German), a word less or more, two words swapped. Prints how often a metric that compares "
+        "with sources gives the changed text the lower score, with a 95 % bootstrap interval.",
+    )
+    for probe, run, other in (
+        (preference, _run_preference, "reference"),
+        (matching, _run_matching, "target"),
+        (robustness, _run_robustness, "reference"),
+    ):
         group = probe.add_argument_group("input")
         text = f"sentence pairs: TSV, .jsonl or .parquet with source and {other}"
         group.add_argument("file", nargs="?", metavar="FILE", help=text)
@@ -69,10 +78,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             options.add_options(probe, _OWN)
             literal = probe.add_argument_group("word-by-word translations, from either or both")
             options.add_options(literal, _WORDS)
-        else:
+        elif probe is matching:
             options.add_options(probe, _MATCHING)
         options.add_metric_options(probe)
-        options.add_options(options.add_output_options(probe, ("table", "json", "markdown")), _OUTPUT)
+        output = options.add_output_options(probe, ("table", "json", "markdown"))
+        options.add_options(output, _PARTS | ({} if probe is robustness else _PLOT))
         probe.set_defaults(run=run)
 
 
@@ -149,11 +159,24 @@ def _run_matching(args: argparse.Namespace) -> None:
         figures.save_figure(plots.draw_curves(precision, title=title, x_label="N", y_label="Precision@N"), args.plot)
 
 
+def _run_robustness(args: argparse.Namespace) -> None:
+    from mtmetrics.probes import robustness as probes
+    from mtmetrics.reports.metric_runs import SCORE
+
+    sources, references = map(list, zip(*_drawn(_read(args), args), strict=True))
+    scorer, about = _scorer(args, options.model_pool(args))
+    with options.scoring((1 + len(probes.CHANGES)) * len(sources)):
+        found, result = probes.robustness(scorer, sources, references, _languages(args)[1] or "en", args.seed)
+    found = [one for one in found if args.parts or one.measure == SCORE]
+    document = about | {"sentences": len(sources), "changes": [one.as_dict() for one in found]}
+    _print(args, document, result, functools.partial(probes.robustness_table, found))
+
+
 def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
     """Distinct rows of a source, its translation, and the modified sentences of the user."""
     from mtmetrics.io.lines import iter_parallel, iter_table, table_keys
 
-    if args.plot is not None:
+    if getattr(args, "plot", None) is not None:
         from mtmetrics.reports.figures import check_plot_file
 
         check_plot_file(args.plot, "--plot")
