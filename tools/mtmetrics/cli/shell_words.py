@@ -28,8 +28,13 @@ def in_shell_words(message: str, given: Sequence[str] = ()) -> str:
         '--layer 77: pass --normalize batch too, or --lp'
         >>> in_shell_words("seed=1/ref.en: no such file", ["seed=1/ref.en"])
         'seed=1/ref.en: no such file'
+        >>> in_shell_words("dtype 'int3': must be one of float32, auto")
+        "--dtype 'int3': must be one of float32, auto"
     """
     own = {text for text in given if any(pattern.search(text) for pattern in _patterns())}
+    if not message.startswith(tuple(own)):
+        _, subject = _patterns()
+        message = subject.sub(lambda found: f"{found[1]}{flag(found[2])}", message)
     kept = re.compile("|".join([*map(re.escape, sorted(own, key=len, reverse=True)), _QUOTED]))
     parts, end = [], 0
     for found in kept.finditer(message):
@@ -39,8 +44,7 @@ def in_shell_words(message: str, given: Sequence[str] = ()) -> str:
 
 
 def _translated(message: str) -> str:
-    assigned, subject = _patterns()
-    message = subject.sub(lambda found: f"{found[1]}{flag(found[2])}", message)
+    assigned, _ = _patterns()
     message = assigned.sub(lambda found: f"{flag(found[1])} {(found[2] or '').strip(chr(39))}".rstrip(), message)
     return re.sub(
         "; pass (sources|references)( or references)?$",
