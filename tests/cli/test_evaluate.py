@@ -85,6 +85,17 @@ def test_options_override_the_preset_and_an_undefined_part_says_so(evaluate, dat
     assert (shown["field"], shown["files"][0]["report"]["blank"]) == ("translation_tok", 1)
 
 
+def test_detokenised_texts_are_scored_and_signed(evaluate, preset, data):
+    tokenised = data(translation="the house is red , red .")
+    plain, running = (
+        json.loads(evaluate("--data", tokenised, *more)[1])["files"][0] for more in ([], ["--detokenize"])
+    )
+    assert running["signature"].replace("|detok:moses|v:", "|v:") == plain["signature"]
+    scorer = load_scorer("xmoverscore", preset=str(preset), lang_pair="de-en")
+    expected = scorer.score(SOURCES, [*PREDICTIONS[:-1], "the house is red, red."]).segments
+    assert running["pearson"]["score"] == pytest.approx(pearson(expected, HUMAN).value, abs=1e-6)
+
+
 @pytest.mark.parametrize(("style", "columns"), [("tsv", 5), ("markdown", 7)])
 def test_tables(evaluate, data, style, columns):
     path = data()

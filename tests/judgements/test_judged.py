@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.judgements.judged import read_judged, read_judged_segments, read_judged_systems
+from mtmetrics.judgements.judged import Judged, read_judged, read_judged_segments, read_judged_systems
 from mtmetrics.reports.agreement import PEARSON, Measure
 from mtmetrics.statistics.correlation import ranked_kendall
 
@@ -464,3 +464,21 @@ def test_a_folder_of_systems(tmp_path):
 def test_errors_of_systems_name_the_place(tmp_path, human, outputs, message):
     with pytest.raises(InputError, match=message):
         read_judged_systems(write_systems(tmp_path, human, outputs))
+
+
+def test_running_text_of_tokenised_text():
+    columns = {
+        "source": ["das haus , das ich sah , ist &quot; klein &quot; .", "你好 吗 ？"],
+        "translation": ["don &apos;t go , he said ( twice ) .", "well @-@ known ."],
+        "reference": [None, "a well-known one ."],
+        "human": [1.0, 2.0],
+    }
+    tokenised = Judged.of("f", "de-en", columns)
+    running = tokenised.detokenised()
+    assert running.sources[0] == 'das haus, das ich sah, ist "klein".'
+    assert running.predictions == ["don't go, he said (twice).", "well-known."]
+    assert running.references == [None, "a well-known one."]
+    assert (running.prepared, tokenised.prepared) == ("detok:moses", None)
+    assert tokenised.predictions == columns["translation"]
+    other = Judged.of("f", "xx-zh", {**columns, "reference": [None, "你好 吗 ？"]}).detokenised()
+    assert other.sources == columns["source"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_table, print_text, print_warnings
-from mtmetrics.errors import InputError
+from mtmetrics.errors import InputError, require_extra
 
 if TYPE_CHECKING:
     from mtmetrics.judgements.judged import Judged
@@ -212,6 +212,9 @@ def judged(args: argparse.Namespace) -> "list[Judged]":
         # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the judgements.
         paths = [path for path in args.data if ".outputs.jsonl" not in path] or args.data
     files = [part for path in paths for part in read(path, **fields)]
+    if args.detokenize:
+        require_extra("mining", "--detokenize")
+        files = [file.detokenised() for file in files]
     for file in files:
         for name in args.column:
             file.column(name)

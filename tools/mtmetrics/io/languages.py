@@ -61,6 +61,17 @@ def tokeniser(language: str) -> Callable[[str], list[str]]:
     return words_and_marks
 
 
+def detokeniser(language: str) -> Callable[[str], str]:
+    """Undoes Moses' tokenisation, its entities and joined hyphens too; texts in languages that Moses does not know stay
+    as they are."""
+    if language not in _MOSES:
+        return lambda text: text
+    from sacremoses import MosesDetokenizer
+
+    moses = MosesDetokenizer(lang=language)
+    return lambda text: moses.detokenize(text.split())
+
+
 def words_and_marks(sentence: str) -> list[str]:
     """Runs of letters, digits and what joins or modifies them, and every other mark alone.
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
+from mtmetrics.io.languages import detokeniser
 from mtmetrics.judgements import wmt_folder
 from mtmetrics.judgements.readers import FIELDS, Row, files_of, is_number, jsonl_rows, read_rows
 
@@ -35,6 +37,7 @@ class Judged:
             ``human`` is the judgement of the row's system.
         pairs: (k, 2) numbers of rows, where people said only that the first translation is better than the second;
             ``human`` is NaN then. None where each translation was judged by itself.
+        prepared: what was done to the texts, for signatures, such as ``"detok:moses"``.
     """
 
     file: str
@@ -42,6 +45,7 @@ class Judged:
     rows: "pd.DataFrame"
     level: JudgedLevel = "segment"
     pairs: np.ndarray | None = None
+    prepared: str | None = None
 
     @classmethod
     def of(
@@ -95,6 +99,16 @@ class Judged:
             return self.rows
         whole = self.level == "system"
         return (self.rows.drop_duplicates("system", ignore_index=True) if whole else self.rows).dropna(subset=["human"])
+
+    def detokenised(self) -> "Judged":
+        """The same with running text, where Moses' tokens stood apart (extra ``mining``); what was lower-cased stays
+        so."""
+        rows = self.rows.copy()
+        source, target = map(detokeniser, language_pair(self.lang_pair))
+        for name, change in {"source": source, "translation": target, "reference": target}.items():
+            texts = [text if text is None else change(text) for text in rows[name]]
+            rows[name] = np.array(texts, dtype=object)  # of None and texts pandas would make NaN
+        return dataclasses.replace(self, rows=rows, prepared="detok:moses")
 
     def take(self, values: Any) -> list[Any]:
         """The values of the judgements, of one value per segment or per system."""

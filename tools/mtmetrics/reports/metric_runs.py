@@ -268,7 +268,15 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
         for chunks, results in zip(collected, turn, strict=True):
             if results is not None:
                 chunks.append(results)
-    return [[joined(system) for system in zip(*chunks, strict=True)] for chunks in collected]
+    return [[_signed(joined(system), file) for system in zip(*chunks, strict=True)] for chunks in collected]
+
+
+def _signed(result: MetricResult, file: Judged) -> MetricResult:
+    """A result whose signature says what was done to the texts of the file."""
+    if file.prepared is None:
+        return result
+    head, _, version = result.signature.rpartition("|v:")
+    return dataclasses.replace(result, signature=f"{head}|{file.prepared}|v:{version}")
 
 
 def _compared_texts(scorer: Scorer, file: Judged, metric: str) -> list[str]:
