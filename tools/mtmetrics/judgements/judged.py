@@ -103,11 +103,13 @@ class Judged:
     def detokenised(self) -> "Judged":
         """The same with running text, where Moses' tokens stood apart (extra ``mining``); what was lower-cased stays
         so."""
+        import pandas as pd
+
         rows = self.rows.copy()
         source, target = map(detokeniser, language_pair(self.lang_pair))
         for name, change in {"source": source, "translation": target, "reference": target}.items():
             texts = [text if text is None else change(text) for text in rows[name]]
-            rows[name] = np.array(texts, dtype=object)  # of None and texts pandas would make NaN
+            rows[name] = pd.Series(texts, rows.index, dtype=object)  # else None would become NaN
         return dataclasses.replace(self, rows=rows, prepared="detok:moses")
 
     def take(self, values: Any) -> list[Any]:
