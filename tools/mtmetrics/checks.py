@@ -14,7 +14,7 @@ _NAMED = 3
 
 
 def warn(message: str) -> None:
-    """Warns the user, who is told nothing by a line of this package's code."""
+    """Warns the user; the warning names the package, since a line of its code would tell nothing."""
     warnings.warn_explicit(message, UserWarning, "<mtmetrics>", 1)
 
 

@@ -103,10 +103,14 @@ def keywords() -> list[str]:
 def add_options(parser: Any, options: Options) -> list[str]:
     """Adds options to a parser or a group of one, and returns the names of their values.
 
-    An option is its usage -> its help, or its help and more. In a usage, the names come first (where none has a dash,
-    it is an argument), then the value, such as ``-t --predictions FILE ...``: ``...`` makes it a list of values, empty
-    by default, and ``!`` at the end for what must be given; a flag has no value. More is a type, a default (of a flag
-    that can be denied: a truth value), a tuple of choices of which the first is the default, or what argparse is told.
+    Each usage belongs to a help text, or to a help text and a specification.
+
+    A usage lists the names of the option and the placeholder of its value: ``-t --predictions FILE``. One without a
+    dash is a positional argument, one without a placeholder a flag. ``...`` behind the placeholder stands for a list of
+    values, empty by default; ``!`` at the end for an option that must be given.
+
+    A specification is a type; a default value; a truth value, which is the default of a flag that has a ``--no-`` form;
+    a tuple of choices, of which the first is the default; or a dictionary of keywords for ``add_argument``.
     """
     added = []
     for usage, told in options.items():

@@ -199,7 +199,8 @@ def _shared_copy(array: np.ndarray) -> np.ndarray:
 
 
 def _place(array: np.ndarray) -> tuple[Any, ...] | None:
-    """How a worker finds an array: the name of its memory, type and shape. None where it fills none from the start."""
+    """How a worker finds an array: the name of its memory, type and shape. None where the array is no shared memory, or
+    does not begin where that begins."""
     memory = _memories(os.getpid()).used.get(array.ctypes.data)
     if memory is None or not array.flags.c_contiguous:
         return None

@@ -80,7 +80,7 @@ class _Page:
         columns = [offer.column for offer in self.offers]
         # Shown while nothing is given.
         self.first: Column = "sources" if "sources" in columns else "references"
-        self.bench = Comparer()
+        self.comparer = Comparer()
         # Files that were shown lately; gradio makes a copy when it shows them.
         self.folders: collections.deque[tempfile.TemporaryDirectory[str]] = collections.deque(maxlen=4)
         # One model, one request at a time.
@@ -252,7 +252,7 @@ class _Page:
             texts = _read(inputs)
             wanted = chosen(ticked, texts.others, texts.lang_pair)
             running = [hidden, gr.Button(interactive=False), gr.Button(visible=True), halted]
-            for state in self.bench.compare(texts, wanted):
+            for state in self.comparer.compare(texts, wanted):
                 if halted:
                     yield ["Stopped.", hidden, *buttons, halted, *skipped]
                     return
