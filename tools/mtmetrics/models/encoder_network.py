@@ -198,8 +198,10 @@ class EncoderNetwork:
         layers = sorted({layer for reading in readings for layer in reading.layers})
         cuts = {reading: {other.max_length for other in shared if reading in other.readings} for reading in readings}
         found: dict[tuple[int, Reading], np.ndarray] = {}
+        room = self._cache.limit
 
         def compute(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+            nonlocal room
             states = network(layers, input_ids=batch, attention_mask=mask)
             for reading in readings:
                 values = reading.of(states).float().cpu().numpy()
@@ -210,13 +212,16 @@ class EncoderNetwork:
                         vectors = vectors.mean(0, keepdims=True)
                     if reading in reader.readings:
                         keep(number, reading, vectors)
-                    fits = reader.max_length in cuts[reading] or len(text.token_ids) <= max(cuts[reading])
-                    if self._cache_bytes and (reader.max_length in cuts[reading] if text.truncated else fits):
+                    whole = not text.truncated and len(text.token_ids) <= max(cuts[reading])
+                    if not self._cache_bytes or not (whole or reader.max_length in cuts[reading]):
+                        continue
+                    if reading.mean or vectors.nbytes <= room:  # what the cache could not hold is not kept here either
+                        room -= 0 if reading.mean else vectors.nbytes
                         found[number, reading] = vectors.copy()
 
         rows: list[Any] = [text.token_ids for text in texts]
         padded = self._runner.run(rows, compute)
-        # What was asked for goes out already, and single vectors are small: they come last and are there longest.
+        # What was asked for goes out already, and single vectors are small, so they come last and stay longest.
         for (number, reading), vectors in sorted(found.items(), key=lambda item: _order(item[0][1], reader)):
             if np.isfinite(vectors).all():
                 self.remember(keys[number], reading, texts[number]._replace(vectors=vectors), reader.max_length)
