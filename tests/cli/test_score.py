@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from mtmetrics.cli import options
 from mtmetrics.cli.output import FORMATS
-from mtmetrics.models.runner import report_progress
+from mtmetrics.models.runner import BatchRunner, report_progress
 from mtmetrics.scorers.base import CHUNK_LINES, Scorer
 from mtmetrics.scorers.results import ChunkScores, MetricResult
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -214,6 +214,29 @@ def test_metrics_that_need_all_first_and_metrics_of_references_in_one_call(plain
     assert (code, [metric.pop("metric") for metric in together]) == (0, [*names])
     assert together == alone
     assert together[1]["scores"][0] == 1.0 > together[1]["scores"][1]
+
+
+def test_metrics_of_one_encoder_share_its_passes(
+    mtmetrics: Score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, texts = BatchRunner.run, []
+
+    def counted(self: BatchRunner, rows: list, compute: Callable) -> int:
+        texts.append(len(rows))
+        return run(self, rows, compute)
+
+    monkeypatch.setattr(BatchRunner, "run", counted)
+    count = 80  # three columns of which are more than one chunk
+    sources = [f"Das Haus hat {number} Zimmer." for number in range(count)]
+    table = "".join(f"{source}\tThe house has {number} rooms.\n" for number, source in enumerate(sources))
+    given = ("score", str(write(tmp_path / "rows.tsv", table)), "--lp", "de-en", "--against", "source")
+    metrics = ("xmoverscore:mini:lm=none", "bertr:mini", "distilscore:mini", "sentsim:mini", "esim:mini")
+    code, out, _ = mtmetrics(*given, *(word for metric in metrics for word in ("--metric", metric)))
+    assert code == 0
+    assert sum(texts) == 2 * count
+    together = {document["metric"]: document["scores"] for document in json.loads(out)["metrics"]}
+    alone = json.loads(mtmetrics(*given, "--metric", "esim:mini")[1])["scores"]
+    assert together["esim:mini"] == pytest.approx(alone, abs=1e-5)
 
 
 def test_numbers_have_six_digits_unless_asked(plain: Score) -> None:
