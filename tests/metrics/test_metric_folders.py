@@ -144,3 +144,11 @@ def test_requirements_are_those_of_the_package_without_its_name(name):
     tables = [setup["options"]["install_requires"], extras["app"], extras["plot"]]
     wanted = sorted(line for table in tables for line in table.split("\n") if line and not line.startswith("mtmetrics"))
     assert (metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").splitlines() == wanted
+
+
+def test_what_evaluate_shows_of_a_metric(name, evaluate_cache):
+    info = evaluate.load(str(metric_scripts() / name), "mini").info
+    assert info.license == "Apache-2.0"
+    assert info.citation.startswith("@inproceedings{")
+    card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
+    assert [url in card for url in (*info.reference_urls, *info.codebase_urls)] == [True, True]

@@ -115,7 +115,7 @@ class MetricModule(evaluate.Metric):
             for side in usual_first
             for kind in kinds[side]
         ]
-        citation, address = _cited(self.paper)
+        citation, address, code = _cited(self.paper)
         return evaluate.MetricInfo(
             description=inspect.cleandoc(str(type(self).__doc__)),
             citation=citation,
@@ -123,6 +123,8 @@ class MetricModule(evaluate.Metric):
             features=either if len(either) > 1 else datasets.Features({"sources": text, "predictions": text}),
             homepage=address,
             reference_urls=[address],
+            codebase_urls=[code],
+            license="Apache-2.0",
         )
 
     def _download_and_prepare(self, dl_manager: Any) -> None:
@@ -358,11 +360,12 @@ Examples:
 """
 
 
-def _cited(key: str) -> tuple[str, str]:
-    """A paper as BibTeX, and its address."""
+def _cited(key: str) -> tuple[str, str, str]:
+    """A paper as BibTeX, its address, and that of its authors' code."""
     entries = Path(__file__).with_name("papers.bib").read_text(encoding="utf-8").split("\n\n")
     [entry] = [entry for entry in entries if entry.split("{")[1].startswith(f"{key},")]
-    return entry, re.findall(r'url = "(.*)"', entry)[0]
+    address, code = (re.findall(rf'{field} = "(.*)"', entry)[0] for field in ("url", "code"))
+    return entry, address, code
 
 
 def _indented(lines: Iterable[str]) -> str:
