@@ -14,7 +14,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.app import build_page
 from mtmetrics.page.texts import example
 from mtmetrics.page.theme import MAX_FILE, serve
-from mtmetrics.page.views import shown
+from mtmetrics.page.views import four_decimals
 from mtmetrics.scorers.registry import load_scorer
 
 pytest.importorskip("gradio", reason="needs the extra 'app'")
@@ -176,7 +176,9 @@ def test_upload_table_download(page, scored, tmp_path):
     page.one(TABLE)
     for metric, systems in scored.items():
         for name, result in systems.items():
-            assert page.one(f"{cell(name, metric)}/span[contains(@class, 'mt-mean')]").text == shown(result.system)
+            assert page.one(f"{cell(name, metric)}/span[contains(@class, 'mt-mean')]").text == four_decimals(
+                result.system
+            )
     assert "careful" in page.one("//p[@class='mt-verdict']").text
     assert len(page.all("//div[@class='mt-figures']/figure/*[name()='svg']")) == 6
     # The segment on which the systems disagree most stands first; its scores and words are those of the scorer.
@@ -184,7 +186,7 @@ def test_upload_table_download(page, scored, tmp_path):
     by_segment = [result.segments for result in scored["XMoverScore mini"].values()]
     first = max(range(12), key=lambda row: max(column[row] for column in by_segment) - min(c[row] for c in by_segment))
     assert page.one("//span[@class='mt-number']").text == str(first + 1)
-    assert page.all(f"{OUTPUT}//span[@class='mt-chosen']/b")[1].text == shown(by_segment[1][first])
+    assert page.all(f"{OUTPUT}//span[@class='mt-chosen']/b")[1].text == four_decimals(by_segment[1][first])
     assert page.all(f"{OUTPUT}//mark")
     page.click(f"({OUTPUT})[2]")
     assert int(page.one(PICTURE).get_attribute("naturalWidth")) > 300
@@ -242,7 +244,7 @@ def test_the_page_of_a_metric(served):
     row = page.one(f"{TABLE}//tbody/tr").text
     expected = load_scorer("bertr", preset="mini", lang_pair="de-en", against="source")
     score = expected.score(["Das Haus ist klein."], ["The home is little."]).system
-    assert shown(score) in row
+    assert four_decimals(score) in row
     page.click(OUTPUT)
     assert int(page.one(PICTURE).get_attribute("naturalWidth")) > 300
     page.assert_sound()

@@ -21,18 +21,14 @@ class Opened(NamedTuple):
     picture: str
 
 
-def shown(value: float) -> str:
+def four_decimals(value: float) -> str:
     """Four decimals, with a real minus."""
     return decimals(value, 4).replace("-", "\N{MINUS SIGN}")
 
 
-def escaped(text: str) -> str:
-    return html.escape(text)
-
-
 def problem(message: str) -> str:
     """A message that stays until the next run."""
-    return f'<div class="mt-problem" role="alert"><b>That did not work.</b> {escaped(message)}</div>'
+    return f'<div class="mt-problem" role="alert"><b>That did not work.</b> {html.escape(message)}</div>'
 
 
 def progress(state: Progress) -> str:
@@ -43,7 +39,7 @@ def progress(state: Progress) -> str:
         count = f"{state.done:,} of {state.total:,} translations · about {duration(state.left)} left"
     return (
         f'<div class="mt-progress" role="status"><div class="mt-bar"><i style="width:{100 * share:.1f}%"></i></div>'
-        f"<span>{escaped(state.what)}</span><span>{count}</span></div>"
+        f"<span>{html.escape(state.what)}</span><span>{count}</span></div>"
     )
 
 
@@ -67,7 +63,7 @@ def overview(compared: Compared) -> str:
         for name, result in metric.results.items()
         if result.report.note
     ]
-    noted = "".join(f"<li>{escaped(note)}</li>" for note in notes)
+    noted = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
     numbers = range(len(compared.metrics))
     means = (inline(draw_means(compared, [number]), f"Means by {_title(compared, number)}") for number in numbers)
     spread = (inline(draw_histograms(compared, number), f"Scores by {_title(compared, number)}") for number in numbers)
@@ -94,11 +90,11 @@ def verdict(compared: Compared) -> str:
         return "One segment says nothing about systems: give more."
     found: dict[str, list[str]] = {}
     for metric in compared.metrics:
-        first = [f"<b>{escaped(system.name)}</b>" for system in metric.comparison.systems if system.cluster == 1]
+        first = [f"<b>{html.escape(system.name)}</b>" for system in metric.comparison.systems if system.cluster == 1]
         said = f"{first[0]} is the best" if len(first) == 1 else f"{_listed(first)} share the lead"
         if len(first) == len(compared.texts.systems):
             said = "the systems cannot be told apart"
-        found.setdefault(said, []).append(escaped(metric.offer.title))
+        found.setdefault(said, []).append(html.escape(metric.offer.title))
     if len(found) == 1 and len(compared.metrics) > 1:
         text = f"{next(iter(found))} by all {len(compared.metrics)} metrics"
     else:
@@ -113,18 +109,18 @@ def _listed(names: Sequence[str]) -> str:
 def table(compared: Compared) -> str:
     """Systems in rows, in the order of the first metric; metrics in columns; the anchors below."""
     head = "".join(
-        f'<th scope="col">{escaped(metric.offer.title)}<small>against the {metric.offer.side}</small></th>'
+        f'<th scope="col">{html.escape(metric.offer.title)}<small>against the {metric.offer.side}</small></th>'
         for metric in compared.metrics
     )
     body = []
     for system in compared.metrics[0].comparison.systems:
         cells = "".join(_cell(metric, system.name, compared) for metric in compared.metrics)
-        body.append(f'<tr><th scope="row">{_dot(compared, system.name)}{escaped(system.name)}</th>{cells}</tr>')
+        body.append(f'<tr><th scope="row">{_dot(compared, system.name)}{html.escape(system.name)}</th>{cells}</tr>')
     foot = []
     for name, label in _ANCHORS:
         cells = "".join(
-            f'<td data-metric="{escaped(metric.offer.title)}"><span class="mt-mean">'
-            f"{shown(getattr(metric.anchors, name)) if metric.anchors else '–'}</span></td>"
+            f'<td data-metric="{html.escape(metric.offer.title)}"><span class="mt-mean">'
+            f"{four_decimals(getattr(metric.anchors, name)) if metric.anchors else '–'}</span></td>"
             for metric in compared.metrics
         )
         foot.append(f'<tr><th scope="row">{label}<small>bundled example</small></th>{cells}</tr>')
@@ -145,15 +141,15 @@ def table(compared: Compared) -> str:
 def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
     system = next(system for system in metric.comparison.systems if system.name == name)
     best = " mt-best" if system.rank == 1 and len(compared.texts.systems) > 1 else ""
-    parts = [f'<span class="mt-mean{best}">{shown(system.mean)}</span>']
+    parts = [f'<span class="mt-mean{best}">{four_decimals(system.mean)}</span>']
     if compared.tested:
         parts.append(f'<span class="mt-cluster" title="cluster {system.cluster}">{system.cluster}</span>')
     if compared.texts.segments > 1:
-        between = f"{shown(system.interval.low)} to {shown(system.interval.high)}"
+        between = f"{four_decimals(system.interval.low)} to {four_decimals(system.interval.high)}"
         parts.append(f'<span class="mt-interval">{between}</span>')
     if metric.anchors:
         parts.append(_track(system.mean, metric.anchors))
-    return f'<td data-metric="{escaped(metric.offer.title)}">{"".join(parts)}</td>'
+    return f'<td data-metric="{html.escape(metric.offer.title)}">{"".join(parts)}</td>'
 
 
 def _track(mean: float, anchors: Anchors) -> str:
@@ -189,21 +185,21 @@ def _segment(
     compared: Compared, metric: int, row: int, words: Mapping[tuple[int, int], str], opened: Opened | None
 ) -> str:
     given = "".join(
-        f'<p class="mt-other" dir="auto"><span>{column.removesuffix("s")}</span>{escaped(texts[row])}</p>'
+        f'<p class="mt-other" dir="auto"><span>{column.removesuffix("s")}</span>{html.escape(texts[row])}</p>'
         for column, texts in compared.texts.others.items()
     )
     outputs = []
     for place, (name, texts) in enumerate(compared.texts.systems.items()):
         is_open = opened is not None and (opened.segment, opened.system) == (row, place)
         scores = "".join(
-            f'<span class="{"mt-chosen" if number == metric else ""}"><small>{escaped(one.offer.title)}</small>'
-            f"<b>{shown(one.results[name].segments[row])}</b></span>"
+            f'<span class="{"mt-chosen" if number == metric else ""}"><small>{html.escape(one.offer.title)}</small>'
+            f"<b>{four_decimals(one.results[name].segments[row])}</b></span>"
             for number, one in enumerate(compared.metrics)
         )
-        text = words.get((row, place)) or escaped(texts[row])
+        text = words.get((row, place)) or html.escape(texts[row])
         outputs.append(
             f'<button type="button" class="mt-output" data-segment="{row}" data-system="{place}" '
-            f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{_dot(compared, name)}{escaped(name)}</span>'
+            f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{_dot(compared, name)}{html.escape(name)}</span>'
             f'<span class="mt-text" dir="auto">{text}</span><span class="mt-scores">{scores}</span></button>'
         )
     picture = opened.picture if opened is not None and opened.segment == row else ""
