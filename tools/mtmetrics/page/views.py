@@ -197,9 +197,10 @@ def _segment(
             for number, one in enumerate(compared.metrics)
         )
         text = words.get((row, place)) or html.escape(texts[row])
+        named = f"{_dot(compared, name)}{html.escape(name)}"
         outputs.append(
             f'<button type="button" class="mt-output" data-segment="{row}" data-system="{place}" '
-            f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{_dot(compared, name)}{html.escape(name)}</span>'
+            f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{named}</span>'
             f'<span class="mt-text" dir="auto">{text}</span><span class="mt-scores">{scores}</span></button>'
         )
     picture = opened.picture if opened is not None and opened.segment == row else ""
