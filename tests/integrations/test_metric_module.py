@@ -13,6 +13,7 @@ from helpers import note_loads, write
 import mtmetrics
 import mtmetrics.models.pool
 import mtmetrics.scorers.registry
+from mtmetrics.checks import InputReport
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.integrations.metric_module import MetricModule
@@ -253,7 +254,7 @@ def test_blank_segments_are_counted_with_one_warning(metric):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = metric.compute(sources=["Das Haus", " ", "x"], predictions=["the house", "a", "x"], lang_pair="de-en")
-    assert result["report"] == {"segments": 3, "blank": 1, "truncated": 0, "identical": 1}
+    assert result["report"] == InputReport(3, blank=1, identical=1).as_dict()
     assert [str(warning.message) for warning in caught if warning.category is UserWarning] == [
         "of 3 segments: 1 blank (floor score; segment 2), 1 identical to the source (untranslated?; segment 3)"
     ]

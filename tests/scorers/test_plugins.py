@@ -103,7 +103,7 @@ def test_on_the_command_line(plugin: Path, mtmetrics, capsys: pytest.CaptureFixt
         mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "--help")
     assert "--unit UNIT" in capsys.readouterr().out
     code, _, err = mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "--unit", "bytes", "rows.tsv")
-    assert (code, err) == (2, "mtmetrics: unit 'bytes': must be one of characters, words\n")
+    assert (code, err) == (2, "mtmetrics: --unit 'bytes': must be one of characters, words\n")
     Path("two.tsv").write_text("ein Haus\ta small house\n")
     code, _, err = mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "two.tsv")
     assert (code, "two columns can be read in two ways for lengths" in err) == (2, True)

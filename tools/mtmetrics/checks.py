@@ -27,6 +27,9 @@ class InputReport:
         blank: a side is empty, blank, or holds nothing that the model knows; each gets the metric's floor score.
         truncated: a side is longer than a model reads; only its beginning was scored.
         identical: not blank, and the prediction equals the source; 0 for metrics that do not see the source.
+        looping: the prediction says the same again and again (`mtmetrics.scorers.degenerate`, as for the next two).
+        script: the prediction is in another script than its language; 0 where no language pair is given.
+        length: the prediction is far longer or shorter than the other side.
         places: count -> the numbers of the first such segments, from 1 up; not part of what is written.
     """
 
@@ -34,6 +37,9 @@ class InputReport:
     blank: int = 0
     truncated: int = 0
     identical: int = 0
+    looping: int = 0
+    script: int = 0
+    length: int = 0
     places: dict[str, list[int]] = dataclasses.field(default_factory=dict, compare=False)
 
     @classmethod
@@ -63,6 +69,9 @@ class InputReport:
             "blank": "blank (floor score",
             "truncated": "longer than the model reads (cut",
             "identical": "identical to the source (untranslated?",
+            "looping": "looping (the same words again and again",
+            "script": "in another script (than that of the target language",
+            "length": "out of proportion (far longer or shorter than the other side",
         }
         counts = self.as_dict()
         found = [f"{counts[name]} {what}{self._named(name)})" for name, what in notes.items() if counts[name]]

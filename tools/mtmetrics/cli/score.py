@@ -34,7 +34,14 @@ _OUTPUT: options.Options = {
     "--ci": "95 %% bootstrap interval of the system score (1,000 resamples of the segments)",
     "--segments": f"below the table, the {_LOWEST} lowest-scored segments of each system with their texts",
 }
-_UNUSUAL = {"blank": "blank", "truncated": "cut", "identical": "untranslated"}
+_UNUSUAL = {
+    "blank": "blank",
+    "truncated": "cut",
+    "identical": "untranslated",
+    "looping": "looping",
+    "script": "other script",
+    "length": "odd length",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """The languages of texts: tokens of a sentence, scripts, and whether texts are in the language they should be in."""
 
 import collections
+import functools
 import itertools
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -161,8 +162,20 @@ def _contradicting(language: str, texts: Sequence[str]) -> str:
     return found if other != language and 2 * count > len(texts) else ""
 
 
+def is_of_other_script(text: str, language: str | None) -> bool:
+    """Whether most letters of a text are of a script that its language is not written in; False where the language or
+    its script is not known."""
+    expected = _SCRIPT_OF.get(language or "")
+    return expected is not None and _script(text) not in ("", expected)
+
+
 def _script(text: str) -> str:
     """The script of most letters, as the names of its characters begin; empty where there are no letters."""
-    names = (unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha())
-    found = collections.Counter("CJK" if name in _CJK else name for name in names)
+    found = collections.Counter(map(_script_of_letter, filter(str.isalpha, text)))
     return found.most_common(1)[0][0] if found else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _script_of_letter(letter: str) -> str:
+    name = unicodedata.name(letter, "").split(" ")[0]
+    return "CJK" if name in _CJK else name

@@ -17,6 +17,7 @@ from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import report_progress
+from mtmetrics.scorers.degenerate import degenerate
 from mtmetrics.scorers.preset_tables import dtype_name, signature
 from mtmetrics.scorers.registry import Column, find_metric
 from mtmetrics.scorers.results import MetricResult, SystemScores, joined, total_report
@@ -240,6 +241,8 @@ class Scorer(abc.ABC):
             equal = [self.compares == "sources" and other == text for other, text in pairs] & ~scores.empty
             best = scores if owners is None else scores.take(_best_of_each(scores.segments, owners))
             counted = {"blank": best.empty, "truncated": best.truncated, "identical": equal}
+            for name, found in degenerate(others, predictions, self.column_languages[1]).items():
+                counted[name] = found if owners is None else found[np.flatnonzero(np.diff(owners, prepend=-1))]
             report = InputReport.of(len(best.segments), counted)
             results.append(MetricResult(best.segments, best.parts, best.empty, report, self.signature))
         report_progress("segments", len(given) * len(systems))

@@ -17,6 +17,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import report_progress
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.degenerate import degenerate
 from mtmetrics.scorers.results import MetricResult, SystemScores
 from mtmetrics.scorers.settings import option
 
@@ -108,6 +109,8 @@ class StoredScores(Scorer):
                 segments = (0.0 - values if self.settings.lower_is_better else values)[place:until]
                 nothing = np.zeros(len(texts), dtype=bool)
                 counted = {"blank": empty, "truncated": nothing, "identical": nothing}
+                plain = [other if isinstance(other, str) else other[0] for other in others]
+                counted |= degenerate(plain, texts, self.column_languages[1])
                 report = InputReport.of(len(texts), counted)
                 results.append(MetricResult(segments, {}, empty, report, self.signature))
             place = until

@@ -1,0 +1,63 @@
+"""Output that is no translation is counted, by every metric."""
+
+import pytest
+
+from mtmetrics.scorers.degenerate import degenerate, is_looping, is_out_of_proportion
+from mtmetrics.scorers.registry import load_scorer
+
+SOURCES = ["Das Haus ist klein.", "Er kommt.", "Ich sehe die Katze.", "Nein."]
+BAD = [
+    "the the the the the",
+    "дом очень маленький",
+    "I see the cat. " + "I am a helpful assistant and I will do it. " * 3,
+    "No.",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "looping"),
+    [
+        ("", False),
+        ("no no no", False),
+        ("no no no no", True),
+        ("a b c a b c a b c a b c", True),
+        ("it is what it is and what it is not is what it is not", False),
+        ("one two three four five six seven eight nine ha ha ha ha", False),
+        ("1 2 3 4 5", False),
+        ("哈哈哈哈", False),
+        ("哈" * 12, True),
+        ("hahaha", False),
+        ("-" * 30, True),
+    ],
+)
+def test_loops(text, looping):
+    assert is_looping(text) is looping
+
+
+def test_lengths():
+    assert not is_out_of_proportion("", "x" * 500)  # which is blank already
+    assert not is_out_of_proportion("Ja.", "Yes, of course, gladly so.")
+    assert is_out_of_proportion("Ja.", "x" * 100)
+    assert is_out_of_proportion("x" * 100, "Ja.")
+    assert not is_out_of_proportion("x" * 100, "y" * 20)
+
+
+def test_what_is_found():
+    found = degenerate(SOURCES, BAD, "en")
+    assert {name: values.tolist() for name, values in found.items()} == {
+        "looping": [True, False, False, False],
+        "script": [False, True, False, False],
+        "length": [False, False, True, False],
+    }
+    assert not degenerate(SOURCES, BAD, None)["script"].any()
+    assert not degenerate(["a"], ["你好"], "zh")["script"].any()
+
+
+def test_a_system_that_does_not_translate_does_not_win_unseen():
+    scorer = load_scorer("chrf", lang_pair="de-en")
+    references = [["The house is small."], ["He comes."], ["I see the cat.", "The cat, I see it."], ["No."]]
+    with pytest.warns(UserWarning, match="1 looping .the same words again and again; segment 1.") as caught:
+        report = scorer.score(references, BAD).report
+    assert (report.looping, report.script, report.length, report.segments) == (1, 1, 1, 4)
+    assert "1 in another script" in str(caught[0].message)
+    assert "1 out of proportion" in str(caught[0].message)

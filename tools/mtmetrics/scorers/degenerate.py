@@ -1,0 +1,59 @@
+"""Output that is no translation: loops, texts in another script, texts of another length by far."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mtmetrics.io.languages import is_of_other_script
+
+_LONGEST_PHRASE = 4  # words that are repeated
+_TIMES = 4
+_FEWEST_CHARACTERS = 12
+_FACTOR, _CHARACTERS = 6, 60
+
+
+def degenerate(others: Sequence[str], predictions: Sequence[str], language: str | None) -> dict[str, np.ndarray]:
+    """What of n translations is no translation.
+
+    Args:
+        others: n sources or references.
+        predictions: n translations.
+        language: of the translations; None where it is not known.
+
+    Returns:
+        ``looping``, ``script`` and ``length`` -> (n,) bool.
+    """
+    pairs = list(zip(others, predictions, strict=True))
+    return {
+        "looping": np.array([is_looping(text) for text in predictions], dtype=bool),
+        "script": np.array([is_of_other_script(text, language) for text in predictions], dtype=bool),
+        "length": np.array([is_out_of_proportion(*pair) for pair in pairs], dtype=bool),
+    }
+
+
+def is_looping(text: str) -> bool:
+    """Whether one to four words follow themselves three times or more, and make up half of the text; of a text without
+    spaces, the same of its characters.
+
+    Example:
+        >>> is_looping("the cat the cat the cat the cat sat"), is_looping("a very very good day")
+        (True, False)
+    """
+    units: Sequence[str] = text.split()
+    if len(units) == 1 and len(text) >= _FEWEST_CHARACTERS:
+        units = text
+    for phrase in range(1, _LONGEST_PHRASE + 1):
+        run = longest = 0
+        for first, second in zip(units, units[phrase:], strict=False):
+            run = run + 1 if first == second else 0
+            longest = max(longest, run)
+        if longest >= (_TIMES - 1) * phrase and 2 * (longest + phrase) >= len(units):
+            return True
+    return False
+
+
+def is_out_of_proportion(other: str, text: str) -> bool:
+    """Whether one of two texts that are not blank is more than six times as long as the other, and 60 characters
+    longer."""
+    short, long = sorted((len(other.strip()), len(text.strip())))
+    return 0 < _FACTOR * short < long and long - short >= _CHARACTERS
