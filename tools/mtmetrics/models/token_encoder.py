@@ -100,6 +100,7 @@ class TokenEncoder:
         self._stored = None
         if embedding_cache is not None:
             self._stored = EmbeddingCache(embedding_cache, self.label, self._identity(), self.dim)
+        self.mean = False
         self._tokens: TokenEncoder | None = None
         model.join(self)
 
@@ -116,14 +117,11 @@ class TokenEncoder:
         """The same, but with one vector for each text: the mean of all its tokens, special tokens included."""
         other = copy.copy(self)
         other.readings = [reading._replace(mean=True) for reading in self.readings]
-        other._tokens = self
+        other.mean = True
+        # Stored are the vectors of tokens; else nobody may want those.
+        other._tokens = self if self.stores else None
         self._network.join(other)
         return other
-
-    @property
-    def mean(self) -> bool:
-        """Whether it gives one vector for each text."""
-        return self._tokens is not None
 
     @property
     def stores(self) -> bool:
@@ -167,7 +165,7 @@ class TokenEncoder:
         return self._encode([tuple(words) for words in sentences], language)
 
     def _encode(self, keys: Sequence[Any], language: Language) -> PackedTokens:
-        if self._tokens is not None and self.stores:  # where the vectors of tokens are
+        if self._tokens is not None:
             packed = self._tokens._encode(keys, language)
             return PackedTokens.of_texts(packed.means(), packed.index, packed.truncated)
         if own := self._network.own_tokenizers:
