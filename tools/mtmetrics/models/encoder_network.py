@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import threading
 import weakref
 from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
@@ -158,6 +159,7 @@ class EncoderNetwork:
         self._cache_bytes = cache_bytes
         self.counts = EncodingCounts()
         self._readers: weakref.WeakSet[TokenEncoder] = weakref.WeakSet()
+        self._joining = threading.Lock()  # a reader may be made in one thread while another one encodes
 
     @functools.cached_property
     def word_table(self) -> np.ndarray:
@@ -165,8 +167,10 @@ class EncoderNetwork:
 
     def join(self, reader: "TokenEncoder") -> None:
         """Computes for one more reader, as long as it lives."""
-        self._readers.add(reader)
-        self._cache.limit = self._cache_bytes * len({reading for other in self._readers for reading in other.readings})
+        with self._joining:
+            self._readers.add(reader)
+            readings = {reading for other in self._readers for reading in other.readings}
+        self._cache.limit = self._cache_bytes * len(readings)
 
     def known(self, key: Hashable, reader: "TokenEncoder") -> list[EncodedText] | None:
         """What the cache has of a text, for each reading of a reader; None where anything lacks."""
@@ -192,7 +196,9 @@ class EncoderNetwork:
         Returns:
             Padded tokens that were computed.
         """
-        others = [other for other in self._readers if other is not reader and not (other.stores and other.mean)]
+        with self._joining:
+            everybody = list(self._readers)
+        others = [other for other in everybody if other is not reader and not (other.stores and other.mean)]
         shared = [reader, *others] if self._cache_bytes else [reader]
         readings = list(dict.fromkeys(reading for other in shared for reading in other.readings))
         layers = sorted({layer for reading in readings for layer in reading.layers})
