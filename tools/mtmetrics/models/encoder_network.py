@@ -191,7 +191,8 @@ class EncoderNetwork:
             keys: what the cache finds the texts by.
             texts: as the reader's tokenizer gave them, with no vectors.
             reader: who asks.
-            keep: called with the number of a text, one of the reader's readings, and its vectors.
+            keep: called with the number of a text, one of the reader's readings, and its vectors; refuses those that
+                are not finite.
 
         Returns:
             Padded tokens that were computed.
@@ -199,7 +200,9 @@ class EncoderNetwork:
         with self._joining:
             everybody = list(self._readers)
         others = [other for other in everybody if other is not reader and not (other.stores and other.mean)]
-        shared = [reader, *others] if self._cache_bytes else [reader]
+        if not self._cache_bytes:
+            others = []
+        shared = [reader, *others]
         readings = list(dict.fromkeys(reading for other in shared for reading in other.readings))
         layers = sorted({layer for reading in readings for layer in reading.layers})
         cuts = {reading: {other.max_length for other in shared if reading in other.readings} for reading in readings}
@@ -229,7 +232,7 @@ class EncoderNetwork:
         padded = self._runner.run(rows, compute)
         # What was asked for goes out already, and single vectors are small, so they come last and stay longest.
         for (number, reading), vectors in sorted(found.items(), key=lambda item: _order(item[0][1], reader)):
-            if np.isfinite(vectors).all():
+            if reading in reader.readings or np.isfinite(vectors).all():  # what was asked for is looked at by `keep`
                 self.remember(keys[number], reading, texts[number]._replace(vectors=vectors), reader.max_length)
         for other in others:
             if other.stores:

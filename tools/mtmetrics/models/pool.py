@@ -93,9 +93,10 @@ class ModelPool:
         from mtmetrics.models.sentence_encoder import MeanPooledEncoder, is_mean_pooled
 
         encoder = self.encoder(words[0], layer=layer, revision=words[1])
-        folder = model_folder(words[0], revision=words[1], local_files_only=self.local_files_only)
-        if words == sentences and type(layer) is int and is_mean_pooled(folder):
-            return encoder, MeanPooledEncoder(self.encoder(words[0], revision=words[1]))
+        if words == sentences and type(layer) is int:
+            folder = model_folder(words[0], revision=words[1], local_files_only=self.local_files_only)
+            if is_mean_pooled(folder):
+                return encoder, MeanPooledEncoder(self.encoder(words[0], revision=words[1]))
         return encoder, self.sentence_encoder(sentences[0], revision=sentences[1])
 
     def static_vectors(self, table: str) -> "StaticVectors":

@@ -90,7 +90,7 @@ def pasted(text: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def named_without_folder(path: str) -> Iterator[None]:
+def _named_without_folder(path: str) -> Iterator[None]:
     """Errors about an uploaded file name it as the visitor does."""
     try:
         yield
@@ -101,7 +101,7 @@ def named_without_folder(path: str) -> Iterator[None]:
 def _lines(one: TextInput) -> list[str]:
     if one.path is None:
         return pasted(one.text)
-    with named_without_folder(one.path):
+    with _named_without_folder(one.path):
         lines = list(itertools.islice(iter_lines(one.path), MAX_SEGMENTS + 1))
     if len(lines) > MAX_SEGMENTS:
         most = f"more than {MAX_SEGMENTS:,} segments, the most that this page takes"

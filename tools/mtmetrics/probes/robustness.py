@@ -46,16 +46,19 @@ class Corpus(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[str], language: str) -> "Corpus":
-        found = sorted({word for text in texts for word in _WORD.findall(text) if word.islower()})
-        names = sorted({name for text in texts for name in _names(text)})
+        found, names = (sorted({match[0] for text in texts for match in of(text)}) for of in (_content, _names))
         return cls(found, names, language)
 
 
 Change = Callable[[str, Corpus, random.Random], str | None]
 
 
-def _names(text: str) -> list[str]:
-    return [match[0] for match in _NAME.finditer(text) if match[0][0].isupper()]
+def _names(text: str) -> list[re.Match[str]]:
+    return [match for match in _NAME.finditer(text) if match[0][0].isupper()]
+
+
+def _content(text: str) -> list[re.Match[str]]:
+    return [match for match in _WORD.finditer(text) if match[0].islower()]
 
 
 def _replaced(
@@ -84,8 +87,7 @@ def _number(text: str, corpus: Corpus, rng: random.Random) -> str | None:
 
 
 def _name(text: str, corpus: Corpus, rng: random.Random) -> str | None:
-    places = [match for match in _NAME.finditer(text) if match[0][0].isupper()]
-    return _replaced(text, places, lambda old: _another(corpus.names, old, rng), rng)
+    return _replaced(text, _names(text), lambda old: _another(corpus.names, old, rng), rng)
 
 
 def _negation(text: str, corpus: Corpus, rng: random.Random) -> str | None:
@@ -97,10 +99,6 @@ def _negation(text: str, corpus: Corpus, rng: random.Random) -> str | None:
         return _replaced(text, denied, lambda _: "", rng)
     verbs = list(re.finditer(rf"\b({'|'.join(known.verbs)})(?= )", text))
     return _replaced(text, verbs, lambda verb: f"{verb} {known.words[0]}", rng)
-
-
-def _content(text: str) -> list[re.Match[str]]:
-    return [match for match in _WORD.finditer(text) if match[0].islower()]
 
 
 def _replaced_word(text: str, corpus: Corpus, rng: random.Random) -> str | None:
@@ -145,19 +143,16 @@ class Noticed:
     differences: np.ndarray
     deviation: float
 
-    @property
-    def share(self) -> float:
-        """How often the changed text has the lower score."""
-        return float((self.differences < 0).mean())
-
     def as_dict(self) -> dict[str, Any]:
-        """The statistics as plain numbers; the mean difference in standard deviations."""
-        interval = bootstrap_interval((self.differences < 0).astype(np.float64))
+        """The statistics as plain numbers: how often the changed text has the lower score, with an interval, and the
+        mean difference in standard deviations."""
+        lower = (self.differences < 0).astype(np.float64)
+        interval = bootstrap_interval(lower)
         return {
             "change": self.change,
             "measure": self.measure,
             "n": len(self.differences),
-            "noticed": self.share,
+            "noticed": float(lower.mean()),
             "ci": {"low": interval.low, "high": interval.high},
             "equal": float((self.differences == 0).mean()),
             "mean": float(self.differences.mean() / self.deviation) if self.deviation else 0.0,

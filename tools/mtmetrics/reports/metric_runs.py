@@ -13,6 +13,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer, chunk_lines
+from mtmetrics.scorers.preset_tables import extended
 from mtmetrics.scorers.registry import find_metric, known_metric, load_scorer
 from mtmetrics.scorers.results import MetricResult, joined
 from mtmetrics.scorers.settings import kinds
@@ -275,8 +276,7 @@ def _signed(result: MetricResult, file: Judged) -> MetricResult:
     """A result whose signature says what was done to the texts of the file."""
     if file.prepared is None:
         return result
-    head, _, version = result.signature.rpartition("|v:")
-    return dataclasses.replace(result, signature=f"{head}|{file.prepared}|v:{version}")
+    return dataclasses.replace(result, signature=extended(result.signature, file.prepared))
 
 
 def _compared_texts(scorer: Scorer, file: Judged, metric: str) -> list[str]:

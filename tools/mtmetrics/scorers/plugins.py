@@ -14,6 +14,7 @@ import numpy as np
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.preset_tables import extended
 from mtmetrics.scorers.registry import METRICS, Metric
 from mtmetrics.scorers.results import ChunkScores
 
@@ -60,10 +61,8 @@ class PluginMetric(Scorer):
 
     @property
     def signature(self) -> str:
-        line = super().signature
-        head, _, own = line.rpartition("|v:")
-        turned = "|sign:turned" if self.lower_is_better else ""
-        return f"{head}{turned}|plugin:{self.version}|v:{own}"
+        turned = ["sign:turned"] if self.lower_is_better else []
+        return extended(super().signature, *turned, f"plugin:{self.version}")
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         results = []

@@ -48,6 +48,12 @@ def signature(metric: str, fields: Mapping[str, object]) -> str:
     return "|".join([metric, *shown, f"v:{__version__}"])
 
 
+def extended(line: str, *fields: str) -> str:
+    """A signature with more fields, before the version."""
+    head, _, version = line.rpartition("|v:")
+    return "|".join([head, *fields, f"v:{version}"])
+
+
 def model_name(model: Pinned | None) -> str | None:
     """Label and fingerprint of a model; None where there is none."""
     return None if model is None else f"{model.label}#{model.fingerprint}"

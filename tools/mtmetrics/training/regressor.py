@@ -166,7 +166,7 @@ class TrainingData:
         if not 0 <= config.dropout < 1:
             raise InputError(f"dropout {config.dropout}: must be at least 0 and below 1")
         self.features = _feature_names(config.features)
-        plain = TokenEncoder(encoder)  # tells how many layers there are
+        plain = TokenEncoder(encoder, cache_bytes=0)  # tells how many layers there are
         self.feature_layers = _layer_numbers(config.feature_layers, plain.layer) if self.features else []
         self.config, self._work, self._device = config, run.work, run.device
         files = {"judged": judged, "valid": valid}
@@ -178,7 +178,7 @@ class TrainingData:
         else:
             self.train_pairs, self.valid = split(pairs, config.held_back_per_mille)
         log.info("%d judged translations for training, %d for validation", len(self.train_pairs), len(self.valid))
-        self.encoder = TokenEncoder(encoder, mix=np.eye(plain.layer), max_pieces=config.max_pieces, cache_bytes=0)
+        self.encoder = plain.at(mix=np.eye(plain.layer), max_pieces=config.max_pieces)
         self.title = f"{config.architecture} on {self.encoder.label}"
         parts = (self.train_pairs, self.valid)
         sides = (side for part in parts for side in zip(*map(pair_texts, part), strict=True))
