@@ -274,3 +274,22 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         workers._pools[os.getpid(), 2].started.result()
 
     return wait
+
+
+@pytest.fixture
+def no_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Plug-ins of one test are not known in the next; files are written in a folder of its own."""
+    from mtmetrics.cli import options, shell_words
+    from mtmetrics.scorers import registry
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MTMETRICS_PLUGINS", "")
+    known = dict(registry.METRICS)
+    cached = (registry.installed_plugins, options.own_options, options.keywords, shell_words._patterns)
+    for one in cached:
+        one.cache_clear()
+    yield
+    registry.METRICS.clear()
+    registry.METRICS.update(known)
+    for one in cached:
+        one.cache_clear()

@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     data = read_judged_segments(args.data)
     scorer = load_scorer(args.metric, preset=args.preset, pool=ModelPool(device="cpu"))
-    others = getattr(data, scorer.compares)
+    others = getattr(data, scorer.compares[0])
     keywords = scorer.network.reads() | {"device": "cpu", "cache_bytes": 0}
     plain = TokenEncoder(scorer.network.encoder, **keywords | {"mix": None, "layer": None})
     scorer.encoder = read = TokenEncoder(scorer.network.encoder, **keywords)

@@ -99,7 +99,7 @@ def test_columns(files: None, metric: str, argv: list[str], options: dict, first
         ("sentsim", ["-s", "s", "-r", "r", "-t", "p"], {}, "both .* are given: pass against=.source."),
         ("sentsim", ["source.jsonl"], {"setting": "mt-ref"}, "compares with references; pass references"),
         ("xmoverscore", ["-r", "r", "-t", "p"], {}, "xmoverscore compares predictions with sources"),
-        ("bertr", ["both.jsonl"], {"against": "both"}, "against 'both'"),
+        ("bertr", ["both.jsonl"], {"against": "both"}, "bertr compares with sources or references only, not with both"),
         ("bertr", ["two.tsv"], {}, "two ways for bertr: pass --against source .* or --against reference"),
         ("xmoverscore", ["half.tsv"], {}, "line 1: 'source TAB Das Haus' looks like half a header"),
         ("xmoverscore", ["twice.tsv"], {}, "'mt', 'translation' both name the translation"),

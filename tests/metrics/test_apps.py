@@ -78,8 +78,9 @@ def test_page_loads_nothing_from_elsewhere(client):
 @pytest.mark.parametrize("name", metric_names())
 def test_the_page_of_a_metric_offers_it_alone(name):
     here = [offer for offer in offers() if offer.spec.metric == name]
-    column = "sources" if any(offer.column == "sources" for offer in here) else "references"
-    shown = {offer.key: offer.label for offer in here if offer.column == column and offer.fits({column}, "de-en")}
+    side = "source" if any(offer.side == "source" for offer in here) else "reference"
+    given = {f"{side}s"}
+    shown = {offer.key: offer.label for offer in here if offer.side == side and offer.fits(given, "de-en")}
     groups = [part["props"] for part in build_page(name).config["components"] if part["type"] == "checkboxgroup"]
     offered = {key: label for group in groups for label, key in group["choices"]}
     assert offered == shown

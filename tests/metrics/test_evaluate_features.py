@@ -51,7 +51,7 @@ def load(name, evaluate_cache):
 @pytest.fixture
 def texts(name):
     """The columns that the metric usually reads."""
-    column = COLUMNS[METRICS[name].usual or "source"]
+    [column] = COLUMNS[METRICS[name].usual or "source"]
     return {"predictions": TEXTS["predictions"], column: TEXTS[column]}
 
 

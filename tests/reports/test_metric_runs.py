@@ -188,14 +188,14 @@ def test_what_cannot_be_loaded_is_named() -> None:
 
 def test_a_preset_without_a_language_pair(presets) -> None:
     spec = presets["bertr"].having(against="reference")
-    assert spec.load(ModelPool(device="cpu"), None).compares == "references"
+    assert spec.load(ModelPool(device="cpu"), None).compares == ("references",)
     with pytest.raises(InputError, match="language pair None"):
         MetricSpec("bertr", "made/{lp}").load(ModelPool(device="cpu"), None)
 
 
 def test_a_metric_for_the_columns_that_are_given() -> None:
     spec = MetricSpec("chrf")
-    assert spec.load_for(["references"], ModelPool(), None).compares == "references"
+    assert spec.load_for(["references"], ModelPool(), None).compares == ("references",)
     with pytest.raises(InputError, match="chrf compares predictions with references"):
         spec.load_for(["sources"], ModelPool(), None)
     with pytest.raises(InputError, match="they cannot be compared; use normalize=fixed"):

@@ -101,7 +101,7 @@ def test_an_encoder_that_is_not_found_may_lie_elsewhere(tmp_path: Path, tiny_enc
 
 def test_what_the_regressor_is_not_for_is_refused(tmp_path: Path, tiny_encoder: Path) -> None:
     folder = str(artifact(tmp_path / "source", tiny_encoder, against="source"))
-    assert load_scorer("esim", regressor=folder).compares == "sources"
+    assert load_scorer("esim", regressor=folder).compares == ("sources",)
     with pytest.raises(InputError, match="compares with sources; pass sources"):
         load_scorer("esim", regressor=folder, against="reference")
     with pytest.raises(ArtifactError, match="of the metric esim, not bilstm"):

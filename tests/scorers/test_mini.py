@@ -52,7 +52,7 @@ def test_translations_score_higher_than_other_sentences(pool: ModelPool, lang_pa
     source, good, bad = TRIPLES[lang_pair]
     for metric, options in AGAINST_SOURCES.items():
         scorer = load_scorer(metric, preset="mini", lang_pair=lang_pair, pool=pool, **options)
-        assert scorer.compares == "sources"
+        assert scorer.compares == ("sources",)
         result = scorer.score([source, source], [good, bad])
         assert result.segments[0] > result.segments[1], metric
         assert "mini-encoder#" in result.signature
@@ -75,7 +75,7 @@ def test_pseudo_references_of_a_preset_for_one_pair(pool: ModelPool) -> None:
 def test_good_translations_score_higher_against_references(metric: str, pool: ModelPool) -> None:
     options = {"setting": "mt-ref"} if metric == "sentsim" else {"against": "reference"}
     scorer = load_scorer(metric, preset="mini", lang_pair="de-en", pool=pool, **options)
-    assert scorer.compares == "references"
+    assert scorer.compares == ("references",)
     systems = scorer.score_systems(REFERENCES, {"same": REFERENCES, "good": GOOD, "bad": BAD})
     assert (systems["same"].segments > systems["good"].segments).all()
     assert (systems["good"].segments > systems["bad"].segments).all()

@@ -2,13 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import mtmetrics as package
-from mtmetrics.cli import options, shell_words
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import source_tree
 from mtmetrics.scorers import registry
@@ -42,21 +40,7 @@ class Lengths(mtmetrics.PluginMetric):
         return [abs(count(text) - count(other)) for other, text in zip(others, predictions)]
 '''
 
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Plug-ins of one test are not known in the next."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MTMETRICS_PLUGINS", "")
-    known = dict(registry.METRICS)
-    cached = (registry.installed_plugins, options.own_options, options.keywords, shell_words._patterns)
-    for one in cached:
-        one.cache_clear()
-    yield
-    registry.METRICS.clear()
-    registry.METRICS.update(known)
-    for one in cached:
-        one.cache_clear()
+pytestmark = pytest.mark.usefixtures("no_plugins")
 
 
 @pytest.fixture
@@ -75,7 +59,7 @@ def test_a_file_makes_a_metric_like_all_others(plugin: Path) -> None:
     own = f"unit:words|sign:turned|plugin:7|v:{package.__version__}"
     assert result.signature == f"lengths|lp:de-en|against:source|{own}"
     against = package.load("lengths", against="reference")
-    assert against.compares == "references"
+    assert against.compares == ("references",)
     assert against.score([["a", "abc"]], ["ab"]).segments.tolist() == [-1.0]
     with pytest.raises(InputError, match="unit 'bytes': must be one of characters, words"):
         package.load("lengths", unit="bytes")
@@ -148,7 +132,7 @@ def _offers() -> tuple:
         ("import no_such_package\n", ArtifactError, r"cannot be loaded \(ModuleNotFoundError"),
         (PLUGIN.replace('"lengths"', '"chrf"'), InputError, "the name 'chrf' is taken by another metric"),
         (PLUGIN.replace('metric = "lengths"', ""), InputError, "the class Lengths needs a name"),
-        (PLUGIN.replace('"source", "reference"', '"target",'), InputError, "needs sides of 'source' and 'reference'"),
+        (PLUGIN.replace('"source", "reference"', '"target",'), InputError, "needs sides of source, reference, both"),
     ],
 )
 def test_files_that_are_no_plugins(tmp_path: Path, text: str, kind: type[Exception], message: str) -> None:

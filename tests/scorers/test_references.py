@@ -181,7 +181,7 @@ def test_bertr_chooses_its_encoder_by_language(tmp_path: Path, tiny_encoder: Pat
 
 def test_presets_that_know_references_only(tmp_path: Path, tiny_encoder: Path) -> None:
     preset = write_preset(tmp_path, f'[encoder]\nmodel = "{tiny_encoder}"\n[score]\nagainst = "reference"\n')
-    assert load_scorer("distilscore", preset=preset).compares == "references"
+    assert load_scorer("distilscore", preset=preset).compares == ("references",)
     with pytest.raises(InputError, match="compares with the reference only"):
         load_scorer("distilscore", preset=preset, against="source")
 
@@ -205,7 +205,7 @@ def test_sentsim_chooses_its_models_by_language(tmp_path: Path, tiny_encoder: Pa
     with pytest.raises(InputError, match="no bounds for sss, bertscore"):
         load_scorer("sentsim", lang_pair="de-en", **fixed)
     only = write_preset(tmp_path, f"[mt-refs.en]\n{models}")
-    assert load_scorer("sentsim", preset=only, lang_pair="de-en").compares == "references"
+    assert load_scorer("sentsim", preset=only, lang_pair="de-en").compares == ("references",)
     with pytest.raises(ArtifactError, match=r"names no model 'words' in its \[mt-ref\] table"):
         load_scorer("sentsim", preset=only, lang_pair="en-de")
 
@@ -226,7 +226,7 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
     with pytest.raises(InputError, match="both say what is combined"):
         load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd", combine="sss")
     one = write_preset(tmp_path, f"[mt-ref]\n{table}")
-    assert load_scorer("sentsim", preset=one).compares == "references"
+    assert load_scorer("sentsim", preset=one).compares == ("references",)
     with pytest.raises(InputError, match="compares with the reference only"):
         load_scorer("sentsim", preset=one, setting="src-mt")
     with pytest.raises(ArtifactError, match=r"neither a \[src-mt\] nor an \[mt-ref\] table"):

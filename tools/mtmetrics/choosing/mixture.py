@@ -5,29 +5,39 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.checks import InputReport, number
+from mtmetrics.checks import InputReport, compared_texts, number
 from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.registry import Metric, find_metric
 
 
 def load_scorers(
     specs: Mapping[str, MetricSpec], given: Collection[str], pool: ModelPool, lang_pair: str | None, mbr: bool = False
 ) -> dict[str, Scorer]:
-    """Metrics by name, each of which compares with one of the `given` columns, with `mbr` with references, which the
-    other candidates are; errors name the metric."""
+    """Metrics by name, each of which compares with what it can of the `given` columns; with `mbr` with references,
+    which the other candidates are, or with those and the source. Errors name the metric."""
     scorers = {}
     for name, spec in specs.items():
-        if mbr and "reference" not in find_metric(spec.metric).sides:
+        metric = find_metric(spec.metric)
+        if mbr and metric.sides == ("source",):
             why = f"{spec.metric} compares with sources; expected utility (mbr) needs a metric that compares with "
             raise InputError(f"metric {name}: {why}references, such as chrf or sentsim:mini")
         try:
-            scorers[name] = spec.load_for(["references"] if mbr else given, pool, lang_pair)
+            columns = {"references", *(given if _reads_both(metric, spec) else ())} if mbr else given
+            scorers[name] = spec.load_for(columns, pool, lang_pair)
         except InputError as error:
             raise InputError(f"metric {name}: {error}") from None
     return scorers
+
+
+def _reads_both(metric: Metric, spec: MetricSpec) -> bool:
+    """Whether it compares with references together with the source only."""
+    if len({"reference", "both"} & {*metric.sides}) == 1:
+        return "both" in metric.sides
+    options = dict(spec.options)
+    return "both" in (metric.asked(options), metric.only(metric.made_by().preset_settings(spec.preset, options)))
 
 
 class Mixture:
@@ -59,7 +69,8 @@ class Mixture:
         that are equal are encoded once."""
         rows = [np.zeros((0, len(predictions)))]
         for name, scorer in self.scorers.items():
-            [[result]] = scorer.score_chunks([[list(columns[scorer.compares]), list(predictions)]])
+            others = compared_texts([columns[name] for name in scorer.compares])
+            [[result]] = scorer.score_chunks([[others, list(predictions)]])
             self.reports[name].add(result.report)
             rows.append(result.segments[None])
         return np.concatenate(rows)

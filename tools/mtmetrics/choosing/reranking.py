@@ -164,10 +164,12 @@ class Reranker:
         for name in self._model_scores:
             if self.mixture.weights[name] and name not in item.scores:
                 raise InputError(f"list {row}: no model score {name!r}, which has a weight; it has: {[*item.scores]}")
-        for name, scorer in () if self.mbr else self.mixture.scorers.items():
-            column = "source" if scorer.compares == "sources" else "references"
-            if getattr(item, column) is None:
-                raise InputError(f"list {row}: no {column}, which {name} compares with")
+        given = {"sources": item.source, "references": item.candidates if self.mbr else item.references}
+        for name, scorer in self.mixture.scorers.items():
+            for column in scorer.compares:
+                if given[column] is None:
+                    key = "source" if column == "sources" else column
+                    raise InputError(f"list {row}: no {key}, which {name} compares with")
 
     def _block_features(self, block: list[NBest]) -> np.ndarray:
         if self.mbr:
@@ -185,9 +187,11 @@ class Reranker:
     def _utilities(self, block: list[NBest]) -> np.ndarray:
         """Expected utilities; the distinct texts of each list are compared, all lists in one call of each metric."""
         apart = [distinct([text for text in item.candidates if text.strip()]) for item in block]
-        pairs = [pair for texts, _ in apart for pair in itertools.product(texts, repeat=2)]
-        predictions, references = ([pair[side] for pair in pairs] for side in (0, 1))
-        utilities = self.mixture.score({"references": references}, predictions) if pairs else np.zeros((0, 0))
+        found = zip(block, apart, strict=True)
+        pairs = [(item.source, *pair) for item, (texts, _) in found for pair in itertools.product(texts, repeat=2)]
+        sources, predictions, references = ([pair[side] for pair in pairs] for side in range(3))
+        given = {"sources": sources, "references": references}
+        utilities = self.mixture.score(given, predictions) if pairs else np.zeros((0, 0))
         columns, first = [], 0
         for item, (texts, index) in zip(block, apart, strict=True):
             values = np.full((len(self.mixture.scorers), len(item.candidates)), np.nan)

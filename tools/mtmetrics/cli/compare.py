@@ -2,6 +2,7 @@
 
 import argparse
 
+from mtmetrics.checks import compared_texts
 from mtmetrics.cli import options
 from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_text
 from mtmetrics.cli.rows import read_systems
@@ -55,7 +56,10 @@ def run(args: argparse.Namespace) -> None:
         except InputError as error:
             raise InputError(f"--metric {name}: {error}") from None
     with options.scoring(len(scorers) * sum(map(len, systems.values()))):
-        results = {name: scorer.score_systems(others[scorer.compares], systems) for name, scorer in scorers.items()}
+        results = {
+            name: scorer.score_systems(compared_texts([others[column] for column in scorer.compares]), systems)
+            for name, scorer in scorers.items()
+        }
     comparisons = {}
     for name, of_metric in results.items():
         scores = {system: result.segments for system, result in of_metric.items()}

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.checks import choice, warn
+from mtmetrics.checks import choice, compared_texts, warn
 from mtmetrics.cli import options
 from mtmetrics.cli.output import print_json, print_table
 from mtmetrics.errors import InputError
@@ -97,7 +97,8 @@ def run_score(args: argparse.Namespace) -> None:
     done = []
     for eval_set, references, compared in options.progress(jobs, desc="scoring", unit=" pairs"):
         scorer = load_scorer(pool=pool, **asked | compared | {"lang_pair": eval_set.lang_pair})
-        others = eval_set.sources if scorer.compares == "sources" else eval_set.references[references]
+        texts = {"sources": eval_set.sources, "references": eval_set.references.get(references, [])}
+        others = compared_texts([texts[column] for column in scorer.compares])
         results = scorer.score_systems(others, eval_set.scored_systems(references))
         scores = {system: result.segments.tolist() for system, result in results.items()}
         files = eval_set.write_metric_scores(args.name, references, scores, overwrite=args.overwrite)
@@ -115,8 +116,8 @@ def _compared(named: str | None, asked: dict[str, Any], eval_set: "EvalSet") -> 
     metric = find_metric(asked["metric"])
     reference = eval_set.reference(named)
     given = ["sources", *([] if reference is None else ["references"])]
-    side = metric.side(asked, given)
-    if side == "reference":
+    side = metric.side_of_preset(asked.get("preset"), asked, given)
+    if side != "source":
         return str(reference), {"against": side}
     if named is not None:
         raise InputError(f"--reference {named}: {metric.name} compares with the sources here")

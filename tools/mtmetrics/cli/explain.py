@@ -290,4 +290,4 @@ def _marked(found: Explained) -> str:
 
 
 def _singular(scorer: "Scorer") -> str:
-    return scorer.compares.removesuffix("s")
+    return scorer.compares[0].removesuffix("s")

@@ -10,7 +10,7 @@ from mtmetrics.cli.options import metric_options, pool_options, progress
 from mtmetrics.cli.output import rounded
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks, written
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.registry import COLUMNS, find_metric
+from mtmetrics.scorers.registry import COLUMNS, KEYS, find_metric
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -49,11 +49,12 @@ def score(args: argparse.Namespace) -> int:
         raise InputError("--engine ray scores with one --metric, and prints no --segments")
     asked_for = metric_options(args)
     names = column_names(args.file)
-    side = find_metric(asked_for["metric"]).side(asked_for, [COLUMNS[name] for name in COLUMNS if name in names])
+    given = [column for column in KEYS if KEYS[column] in names]
+    side = find_metric(asked_for["metric"]).side_of_preset(asked_for.get("preset"), asked_for, given)
     options, pool = asked_for | {"against": side}, pool_options(args, dtype="auto")
     settings = options | {"dtype": pool["dtype"]}
     settings = {name: value for name, value in settings.items() if value is not None and name != "workers"}
-    columns = (side, "translation")
+    columns = (*(KEYS[column] for column in COLUMNS[side]), "translation")
     blocks = map_blocks(
         functools.partial(_worker, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker),
         args.file,

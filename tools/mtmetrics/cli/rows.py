@@ -10,9 +10,7 @@ from mtmetrics.cli.options import metric_options
 from mtmetrics.errors import InputError
 from mtmetrics.io import lines as textio
 from mtmetrics.io.languages import language_checked
-from mtmetrics.scorers.registry import COLUMNS, Column, Metric, find_metric
-
-_KEYS: dict[Column, str] = {column: side for side, column in COLUMNS.items()}
+from mtmetrics.scorers.registry import COLUMNS, KEYS, Column, Metric, find_metric
 
 
 class MetricRows(NamedTuple):
@@ -57,7 +55,7 @@ def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> 
     _require_files(args)
     opened = _opened(args)
     sides = [_side(metric, options, opened.columns) for metric, options in zip(known, metrics, strict=True)]
-    columns = list(dict.fromkeys(COLUMNS[side] for side in sides))
+    columns = [column for column in KEYS if any(column in COLUMNS[side] for side in sides)]
     if opened.columns is None and len(columns) > 1:
         both = "some metrics compare with the source and others with a reference; name the columns in a header row"
         raise InputError(f"{args.file}: the first of two columns cannot be both: {both}")
@@ -106,14 +104,11 @@ def _empty(path: str) -> InputError:
 
 def _side(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> str:
     """What a metric compares with; of two columns without names it has to be told."""
-    from mtmetrics.artifacts.presets import load_preset, preset_names
-
     if columns is not None or metric.asked(options) or len(metric.sides) == 1:
-        return metric.side(options, columns)
-    settings = load_preset(metric.name, options["preset"]).settings if preset_names(metric.name) else {}
-    only = metric.only(settings)
-    if only is None:
-        ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in metric.sides)
+        return metric.side_of_preset(options["preset"], options, columns)
+    only = metric.only(metric.made_by().preset_settings(options["preset"], options))
+    if only is None or len(COLUMNS[only]) > 1:
+        ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in metric.sides if side != "both")
         named = "or name the columns in a header row"
         raise InputError(f"two columns can be read in two ways for {metric.name}: pass {ways}, {named}")
     return only
@@ -123,7 +118,7 @@ def _opened(args: argparse.Namespace) -> _Opened:
     if args.file is not None:
         keys = textio.table_keys(args.file)
         return _opened_tsv(args.file) if keys is None else _opened_keys(args.file, keys)
-    given = [column for column in _KEYS if getattr(args, column)]
+    given = [column for column in KEYS if getattr(args, column)]
     paths: dict[Column, list[str]] = {"sources": [args.sources], "references": args.references}
 
     def read(columns: Sequence[Column]) -> Iterator[list[Any]]:
@@ -156,14 +151,14 @@ def _opened_keys(path: str, keys: Sequence[str]) -> _Opened:
     if not keys:
         raise _empty(path)
     found = textio.column_names(path, keys)
-    columns: list[Column] = [column for column, key in _KEYS.items() if key in found]
+    columns: list[Column] = [column for column, key in KEYS.items() if key in found]
     if "translation" not in found or not columns:
         lacks = "translation" if columns else "source or reference"
         known = "; ".join(f"{column} ({', '.join(names)})" for column, names in textio.COLUMN_NAMES.items())
         raise InputError(f"{path}: no {lacks}; the first row has {', '.join(keys)}; what is read is {known}")
 
     def read(wanted: Sequence[Column]) -> Iterator[list[Any]]:
-        return textio.iter_table(path, [*(found[_KEYS[column]] for column in wanted), found["translation"]])
+        return textio.iter_table(path, [*(found[KEYS[column]] for column in wanted), found["translation"]])
 
     return _Opened([path], columns, read, textio.count_rows(path))
 
@@ -183,10 +178,10 @@ def _opened_tsv(path: str) -> _Opened:
         # Two columns hold what the metric compares with and the translation.
         places = {"source": 0, "translation": 1, "reference": 2 if len(first) == 3 else 0}
         lines = itertools.chain([first], lines)
-    columns: list[Column] = [column for column, key in _KEYS.items() if key in places]
+    columns: list[Column] = [column for column, key in KEYS.items() if key in places]
 
     def read(asked: Sequence[Column]) -> Iterator[list[Any]]:
-        picked = [places[key] for key in (*(_KEYS[column] for column in asked), "translation")]
+        picked = [places[key] for key in (*(KEYS[column] for column in asked), "translation")]
         for number, cells in enumerate(lines, 2 if headed else 1):
             if len(cells) != len(first):
                 raise InputError(f"{path}, line {number}: {len(cells)} column(s), but line 1 has {len(first)}")
@@ -198,7 +193,7 @@ def _opened_tsv(path: str) -> _Opened:
 
 def _systems_of_file(path: str) -> Systems:
     keys = textio.table_keys(path) or []
-    given = [column for column, key in _KEYS.items() if key in keys]
+    given = [column for column, key in KEYS.items() if key in keys]
     if "outputs" not in keys or not given:
         what = "several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each"
         what += f" system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}"
@@ -210,7 +205,7 @@ def _systems_of_file(path: str) -> Systems:
     for row in jsonl_rows(path):
         outputs = row.outputs(predictions)
         for column in given:
-            others[column].append(row.text(row.required(_KEYS[column])))
+            others[column].append(row.text(row.required(KEYS[column])))
         for name in outputs.fields:
             predictions.setdefault(name, []).append(outputs.text(name))
     return others, predictions

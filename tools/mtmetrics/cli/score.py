@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.checks import compared_texts
 from mtmetrics.cli import options
 from mtmetrics.cli.output import FORMATS, check_folders, opened, pick_format, rounded
 from mtmetrics.cli.ray import add_engine_options
@@ -81,12 +82,13 @@ def run(args: argparse.Namespace) -> None:
         ]
         for scorer in scorers:
             scorer.system_names = names
-        places = [columns.index(COLUMNS[side]) for side in sides]
+        places = [[columns.index(column) for column in COLUMNS[side]] for side in sides]
         kept: list[Results] = []
         with options.scoring(count * len(names) * len(specs)):
             for chunk, results in _scored(scorers, places, len(columns), len(names), rows):
                 if args.segments:
-                    lowest.add(specs, names, [chunk[place] for place in places], chunk[len(columns) :], results)
+                    others = [_compared(chunk, there) for there in places]
+                    lowest.add(specs, names, others, chunk[len(columns) :], results)
                 writer.add(results)
                 kept.append([[one if with_parts else one.without_parts() for one in systems] for systems in results])
         of_metrics = zip(specs, zip(*kept, strict=True), strict=True)
@@ -106,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _scored(
-    scorers: "list[Scorer]", places: list[int], others: int, systems: int, rows: Iterator[list[Any]]
+    scorers: "list[Scorer]", places: list[list[int]], others: int, systems: int, rows: Iterator[list[Any]]
 ) -> "Iterator[tuple[list[list[Any]], Results]]":
     """Chunks, as columns, and their results; all metrics score a chunk before the next is read, which is all where one
     of them needs its whole input first. `places` are those of what each compares with, among the `others` columns,
@@ -118,10 +120,14 @@ def _scored(
     chunks = chunked(rows, chunk_lines(len(scorers), others + systems))
     for together in ([chunk] for chunk in chunks) if independent else [list(chunks)]:
         results = []
-        for scorer, place in zip(scorers, places, strict=True):
-            given = ([chunk[place], *chunk[others:]] for chunk in together)
+        for scorer, there in zip(scorers, places, strict=True):
+            given = ([_compared(chunk, there), *chunk[others:]] for chunk in together)
             results.append([joined(system) for system in zip(*scorer.score_chunks(given), strict=True)])
         yield [list(itertools.chain(*parts)) for parts in zip(*together, strict=True)], results
+
+
+def _compared(chunk: list[list[Any]], places: Sequence[int]) -> list[Any]:
+    return compared_texts([chunk[place] for place in places])
 
 
 def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str, Any]:
@@ -162,6 +168,11 @@ def _number(value: float, full: bool) -> str:
     return repr(value) if full else decimals(value, 4)
 
 
+def _in_one_line(other: Any) -> str:
+    """What a segment was compared with: a text, several references, or source and reference."""
+    return other if isinstance(other, str) else " / ".join(map(_in_one_line, other))
+
+
 class _Lowest:
     """The segments with the lowest scores of each metric and system, with their texts."""
 
@@ -180,7 +191,7 @@ class _Lowest:
         """Takes a chunk: what each metric compared with, the translations of each system, and the results."""
         numbers = range(self._before + 1, self._before + len(systems[0]) + 1)
         for metric, compared, of_metric in zip(metrics, others, results, strict=True):
-            shown = [other if isinstance(other, str) else " / ".join(other) for other in compared]
+            shown = [_in_one_line(other) for other in compared]
             for name, texts, result in zip(names, systems, of_metric, strict=True):
                 rows = zip(result.segments.tolist(), numbers, shown, texts, strict=True)
                 kept = self._kept.get((metric, name), [])

@@ -47,7 +47,7 @@ def _translated(message: str) -> str:
     assigned, _ = _patterns()
     message = assigned.sub(lambda found: f"{flag(found[1])} {(found[2] or '').strip(chr(39))}".rstrip(), message)
     return re.sub(
-        "; pass (sources|references)( or references)?$",
-        lambda found: f"; pass {_COLUMNS[found[1]]}{' or -r REFERENCES' if found[2] else ''}",
+        "; pass (sources|references)( or references| and references)?$",
+        lambda found: f"; pass {_COLUMNS[found[1]]}{(found[2] or '').replace('references', _COLUMNS['references'])}",
         message,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.checks import InputReport
+from mtmetrics.checks import InputReport, compared_texts
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import chunked
@@ -33,7 +33,7 @@ class ScoringWorker:
     """
 
     def __init__(
-        self, columns: tuple[str, str], options: Mapping[str, Any], pool: Mapping[str, Any], *, workers: int
+        self, columns: Sequence[str], options: Mapping[str, Any], pool: Mapping[str, Any], *, workers: int
     ) -> None:
         options = dict(options)
         if "workers" in find_metric(options["metric"]).keywords() and options.get("workers") is None:
@@ -46,7 +46,8 @@ class ScoringWorker:
 
     def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
         """The table with its scores; the summary holds `count`, `total`, `signature` and `report`."""
-        rows = zip(*(table[name].to_pylist() for name in self.columns), strict=True)
+        *others, predictions = (table[name].to_pylist() for name in self.columns)
+        rows = zip(compared_texts(others), predictions, strict=True)
         results = [result for (result,) in self.scorer.score_chunks(chunked(rows))]
         nothing = np.zeros(0)
         scores = {SCORE: nothing} | dict.fromkeys(self.scorer._floor()[1], nothing)

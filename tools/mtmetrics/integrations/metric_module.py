@@ -11,7 +11,7 @@ import datasets
 import evaluate
 
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
-from mtmetrics.checks import check
+from mtmetrics.checks import check, compared_texts
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.registry import COLUMNS, METRICS, load_scorer
@@ -108,10 +108,15 @@ class MetricModule(evaluate.Metric):
         """What `evaluate` shows of the metric."""
         metric = METRICS[self.metric_name]
         text = datasets.Value("string")
-        kinds = {"source": [text], "reference": [text, datasets.List(text)]}
+        several = datasets.List(text)
+        kinds: dict[str, list[tuple[Any, ...]]] = {
+            "source": [(text,)],
+            "reference": [(text,), (several,)],
+            "both": [(text, text), (text, several)],
+        }
         usual_first = sorted(metric.sides, key=lambda side: side != metric.usual)
         either = [
-            datasets.Features({"predictions": text, COLUMNS[side]: kind})
+            datasets.Features({"predictions": text, **dict(zip(COLUMNS[side], kind, strict=True))})
             for side in usual_first
             for kind in kinds[side]
         ]
@@ -154,16 +159,16 @@ class MetricModule(evaluate.Metric):
         columns = {name: texts for name, texts in columns.items() if texts is not None}
         wanted = {name: arguments.pop(name, default) for name, (default, _) in RETURNS.items()}
         side = METRICS[self.metric_name].side(arguments, columns, self.preset.settings)
-        column = COLUMNS[side]
+        others = compared_texts([columns[name] for name in COLUMNS[side]])
         scorer = self.scorer(**arguments | {"against": side})
-        scored = scorer.score(columns[column], columns["predictions"])
+        scored = scorer.score(others, columns["predictions"])
         result = scored.as_dict(scores=wanted["return_scores"], parts=wanted["return_parts"])
         if wanted["return_ci"]:
             from mtmetrics.statistics.significance import bootstrap_interval
 
             result["ci"] = bootstrap_interval(scored.segments)._asdict()
         if wanted["return_alignments"]:
-            alignments = scorer.align(columns[column], columns["predictions"])
+            alignments = scorer.align(others, columns["predictions"])
             result["alignments"] = [alignment.as_dict() for alignment in alignments]
         return result
 
@@ -235,7 +240,7 @@ class MetricModule(evaluate.Metric):
         metric = METRICS[self.metric_name]
         if metric.usual is None and not metric.asked(self.defaults):
             return self._known_columns()
-        return ["predictions", COLUMNS[metric.side(self.defaults)]]
+        return ["predictions", *COLUMNS[metric.side(self.defaults)]]
 
     def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
         """The types of checked columns; that of `evaluate` supposes that the same ones are always there."""

@@ -4,7 +4,7 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.checks import check
+from mtmetrics.checks import check, compared_texts
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +76,10 @@ def _prepared(metric: Any, with_sources: bool, options: dict[str, Any]) -> tuple
         if options:
             why = "options are for evaluate modules; a scorer is given them when it is made"
             raise InputError(f"{', '.join(options)}: {why}")
-        return {metric.compares}, lambda predictions, **texts: _means(metric.score(texts[metric.compares], predictions))
+        columns = metric.compares
+        return {*columns}, lambda predictions, **texts: _means(
+            metric.score(compared_texts([texts[name] for name in columns]), predictions)
+        )
     features = getattr(metric, "features", None)
     if features is None:
         raise InputError(f"metric: a single evaluate module or a scorer is needed, got {type(metric).__name__}")
@@ -89,7 +92,8 @@ def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, Any])
 
     options = module.scorer_options | options
     metric = METRICS[module.metric_name]
-    given = ["sources"] if with_sources and not metric.asked(options) else metric.columns
+    alone = with_sources and "source" in metric.sides and not metric.asked(options)
+    given = ["sources"] if alone else metric.columns
     return module.scorer(**options | {"against": metric.side(options, given)})
 
 

@@ -15,7 +15,7 @@ from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import coloured, heatmap
 from mtmetrics.page.offers import about, chosen, offers
 from mtmetrics.page.texts import TextInput, Texts, example, read
-from mtmetrics.scorers.registry import Column
+from mtmetrics.scorers.registry import COLUMNS, Column
 
 if TYPE_CHECKING:
     import gradio
@@ -49,9 +49,10 @@ _FOOT = (
     '<p class="mt-foot">mtmetrics: evaluation metrics for machine translation. The presets called mini are small '
     "stand-ins that run anywhere; look at the segments before you trust a number.</p>"
 )
-_GROUPS: dict[Column, str] = {
-    "sources": "Against the source, without references",
-    "references": "Against references",
+_GROUPS = {
+    "source": "Against the source, without references",
+    "reference": "Against references",
+    "both": "Against source and reference together",
 }
 _CLICKS = """
 element.addEventListener('click', event => {
@@ -77,9 +78,9 @@ class _Page:
                 raise MTMetricsError(f"{metric}: none of its presets works here; {what}")
             self.title = told["title"]
             self.head = f"{told['about']} Higher is better; a segment's score is {told['range']}."
-        columns = [offer.column for offer in self.offers]
+        sides = [offer.side for offer in self.offers]
         # Shown while nothing is given.
-        self.first: Column = "sources" if "sources" in columns else "references"
+        self.first = COLUMNS[next(side for side in COLUMNS if side in sides)]
         self.comparer = Comparer()
         # Files that were shown lately; gradio makes a copy when it shows them.
         self.folders: collections.deque[tempfile.TemporaryDirectory[str]] = collections.deque(maxlen=4)
@@ -141,8 +142,8 @@ class _Page:
         gr = self.gr
         gr.HTML("<h2><span>2</span>Metrics</h2>", elem_classes="mt-step")
         self.metrics, self.groups = [], []
-        for column, label in _GROUPS.items():
-            choices, ticked = self._choices(column, {self.first}, "de-en", [])
+        for side, label in _GROUPS.items():
+            choices, ticked = self._choices(side, self.first, "de-en", [])
             with gr.Column(visible=bool(choices)) as group:
                 gr.HTML(f'<p class="mt-group">{label}</p>')
                 look = {"show_label": False, "container": False, "elem_classes": "mt-metrics"}
@@ -219,18 +220,18 @@ class _Page:
         except MTMetricsError as error:
             problem = str(error)
         groups, boxes = [], []
-        for column, before in zip(_GROUPS, ticked, strict=True):
-            choices, now = self._choices(column, columns or {self.first}, f"{inputs[0]}-{inputs[1]}", before)
+        for side, before in zip(_GROUPS, ticked, strict=True):
+            choices, now = self._choices(side, columns or self.first, f"{inputs[0]}-{inputs[1]}", before)
             groups.append(self.gr.Column(visible=bool(choices)))
             boxes.append(self.gr.CheckboxGroup(choices=choices, value=now))
         return [views.problem(problem) if problem else _facts_of(texts), *groups, *boxes]
 
     def _choices(
-        self, column: Column, given: Collection[Column], lang_pair: str, ticked: Sequence[str]
+        self, side: str, given: Collection[Column], lang_pair: str, ticked: Sequence[str]
     ) -> tuple[list[tuple[str, str]], list[str]]:
         """What of one group fits, and what of it is ticked: as before, else the usual ones; of a page for one metric
         its first preset."""
-        fitting = [offer for offer in self.offers if offer.column == column and offer.fits(given, lang_pair)]
+        fitting = [offer for offer in self.offers if offer.side == side and offer.fits(given, lang_pair)]
         fitting.sort(key=lambda offer: not offer.default)
         kept = [offer.key for offer in fitting if offer.key in ticked]
         usual = [offer.key for offer in fitting if offer.default] or [offer.key for offer in fitting if self.lone][:1]
@@ -311,7 +312,7 @@ class _Page:
             return None
         scored = compared.metrics[metric]
         names = list(compared.texts.systems)
-        other = compared.texts.others[scored.offer.column][segment]
+        other = compared.texts.compared(scored.offer.columns)[segment]
         result, text = scored.results[names[system]], compared.texts.systems[names[system]][segment]
         return views.Opened(segment, system, heatmap(scored.scorer, other, text, result, segment))
 
@@ -386,7 +387,8 @@ def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[i
     """The coloured texts of all systems in some segments."""
     scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
     places = [(row, place) for row in rows for place in range(len(systems))]
-    others = [compared.texts.others[scored.offer.column][row] for row, _ in places]
+    compared_with = compared.texts.compared(scored.offer.columns)
+    others = [compared_with[row] for row, _ in places]
     texts = coloured(scored.scorer, others, [systems[place][row] for row, place in places])
     return dict(zip(places, texts, strict=False))
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mtmetrics.checks import compared_texts
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.offers import MetricChoice
@@ -127,7 +128,7 @@ class Comparer:
         yield Compared(texts, [self._judged(*it, texts) for it in zip(offers, scorers, collected, strict=True)])
 
     def _load(self, offer: MetricChoice, lang_pair: str) -> Scorer:
-        return offer.spec.load_for([offer.column], self._pool, lang_pair)
+        return offer.spec.load_for(offer.columns, self._pool, lang_pair)
 
     def _judged(
         self, offer: MetricChoice, scorer: Scorer, chunks: list[list[MetricResult]], texts: Texts
@@ -142,9 +143,9 @@ class Comparer:
     def _of_example(self, offer: MetricChoice) -> Anchors:
         known = example()
         scorer = self._scorer(offer, known.lang_pair)
-        others, human = known.sources, known.references
-        if offer.column == "references":
-            others, human = known.references, known.second
+        texts = {"sources": known.sources, "references": known.references}
+        others = compared_texts([texts[column] for column in offer.columns])
+        human = known.second if "references" in offer.columns else known.references
         moved = [*human[_SHIFT:], *human[:_SHIFT]]
         found = scorer.score_systems(others, {"random": moved, "human": human})
         return Anchors(found["random"].system, found["human"].system)
@@ -163,7 +164,7 @@ def _compared(scores: Mapping[str, np.ndarray]) -> SystemComparison:
 
 
 def _chunks(texts: Texts, offer: MetricChoice) -> Iterator[list[list[str]]]:
-    columns = [texts.others[offer.column], *texts.systems.values()]
+    columns = [texts.compared(offer.columns), *texts.systems.values()]
     lines = max(8, _PAIRS_AT_ONCE // len(texts.systems))
     for first in range(0, texts.segments, lines):
         yield [column[first : first + lines] for column in columns]

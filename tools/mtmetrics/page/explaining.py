@@ -32,7 +32,7 @@ def heatmap(scorer: Scorer, other: str, prediction: str, result: MetricResult, n
     parts = {name: float(values[number]) for name, values in result.parts.items()}
     title = segment_title(number + 1, float(result.segments[number]), parts)
     [alignment] = scorer.align([other], [prediction])
-    figure = draw_alignment(alignment, title, names=(scorer.compares.removesuffix("s"), "translation"))
+    figure = draw_alignment(alignment, title, names=(scorer.compares[0].removesuffix("s"), "translation"))
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi="figure")
     width = round(figure.get_size_inches()[0] * figure.dpi / _DENSITY)

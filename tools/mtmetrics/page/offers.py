@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mtmetrics.errors import InputError
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.available import listed
-from mtmetrics.scorers.registry import COLUMNS, METRICS, Column, find_metric, installed_plugins
+from mtmetrics.scorers.registry import COLUMNS, METRICS, SIDES, Column, find_metric, installed_plugins
 
 _ABOUT = Path(__file__).with_name("metrics.toml")
 
@@ -21,7 +21,7 @@ class MetricChoice(NamedTuple):
         spec: the metric, as the command line names it.
         name: metric and preset, such as ``SentSim mini``.
         title: the same, with the side where it may compare with either.
-        column: what it compares with.
+        side: what it compares with, of `mtmetrics.scorers.registry.COLUMNS`.
         range: of the score of a segment.
         about: a sentence on what it measures.
         default: whether it is ticked at first.
@@ -31,7 +31,7 @@ class MetricChoice(NamedTuple):
     spec: MetricSpec
     name: str
     title: str
-    column: Column
+    side: str
     range: str
     about: str
     default: bool
@@ -42,9 +42,9 @@ class MetricChoice(NamedTuple):
         return str(self.spec)
 
     @property
-    def side(self) -> str:
-        """``source`` or ``reference``."""
-        return self.column.removesuffix("s")
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that it compares with."""
+        return COLUMNS[self.side]
 
     @property
     def label(self) -> str:
@@ -53,7 +53,7 @@ class MetricChoice(NamedTuple):
 
     def fits(self, columns: Collection[str], lang_pair: str) -> bool:
         """Whether it can score a language pair where these columns are given."""
-        if self.column not in columns:
+        if not {*self.columns} <= {*columns}:
             return False
         if any("-" in language for language in self.languages):
             return lang_pair in self.languages
@@ -92,11 +92,11 @@ def offers() -> tuple[MetricChoice, ...]:
                 if several:
                     spec = spec.having(against=side)
                 title = f"{told['title']} {preset}".strip()
-                titles = title, title + (f" ({side})" if several else "")
+                titles = title, title + (f" ({SIDES[side]})" if several else "")
                 # Of a metric that may compare with either, the source is ticked alone.
                 default = told.get("default", False) and row.preset in ("", "mini") and side == row.compares_with[0]
                 facts = told["range"], told["about"], default, tuple(row.languages)
-                found.append(MetricChoice(spec, *titles, COLUMNS[side], *facts))
+                found.append(MetricChoice(spec, *titles, side, *facts))
     return tuple(found)
 
 
@@ -111,6 +111,6 @@ def chosen(keys: Collection[str], columns: Collection[str], lang_pair: str) -> l
         raise InputError("no metric is ticked: tick at least one")
     for offer in ticked:
         if not offer.fits(columns, lang_pair):
-            needs = f"it compares with the {offer.side}; languages: {' '.join(offer.languages)}"
+            needs = f"it compares with the {SIDES[offer.side]}; languages: {' '.join(offer.languages)}"
             raise InputError(f"{offer.title}: cannot score these texts in {lang_pair} ({needs}); untick it")
     return ticked

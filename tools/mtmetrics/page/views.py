@@ -7,6 +7,7 @@ from typing import NamedTuple
 from mtmetrics.page.charts import colour, draw_histograms, draw_means, inline, themed
 from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
 from mtmetrics.reports.styles import decimals
+from mtmetrics.scorers.registry import SIDES
 from mtmetrics.statistics.significance import ALPHA
 
 PAGE = 10
@@ -109,7 +110,7 @@ def _listed(names: Sequence[str]) -> str:
 def table(compared: Compared) -> str:
     """Systems in rows, in the order of the first metric; metrics in columns; the anchors below."""
     head = "".join(
-        f'<th scope="col">{html.escape(metric.offer.title)}<small>against the {metric.offer.side}</small></th>'
+        f'<th scope="col">{html.escape(metric.offer.title)}<small>against the {SIDES[metric.offer.side]}</small></th>'
         for metric in compared.metrics
     )
     body = []

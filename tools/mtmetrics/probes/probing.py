@@ -182,7 +182,7 @@ def preferences(
     Returns:
         One preference per modification and measure (the score, then its parts), and the scores of all texts.
     """
-    if scorer.compares != "sources":
+    if "references" in scorer.compares:
         themselves = "the metric compares with references, which would be compared with themselves"
         raise InputError(f"preferences: {themselves}; use a reference-free one")
     columns = check(sources=sources, references=references, **modified)
@@ -260,7 +260,8 @@ def match(
     """Ranks for every source the candidates by the metric's score.
 
     Args:
-        scorer: any metric; one that compares with references is given the source in their place.
+        scorer: any metric but one that reads source and reference; one that compares with references is given the
+            source in their place.
         sources: n sentences.
         targets: their n translations.
         candidates: (n, k) numbers of targets, the right one first.
@@ -274,6 +275,8 @@ def match(
         if positive("cutoff", cutoff) > most:
             found = f"among {most + 1} candidates all translations are found by then"
             raise InputError(f"cutoff {cutoff}: {found}; at most {most}")
+    if len(scorer.compares) > 1:
+        raise InputError(f"{scorer.metric} compares with source and reference, of which there is one only here")
     left, right = check(sources=sources, targets=targets)
     rows = ((left[source], right[target]) for source, row in enumerate(candidates) for target in row)
     [result] = scorer.score_stream(chunked(rows))

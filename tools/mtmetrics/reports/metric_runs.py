@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.checks import check, language_pair
+from mtmetrics.checks import check, compared_texts, language_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
@@ -237,7 +237,7 @@ def run_metrics(
         try:
             by_pair = {pair: spec.load(pool, pair) for pair in dict.fromkeys(file.lang_pair for file in files)}
             for file in files:
-                _compared_texts(by_pair[file.lang_pair], file, str(spec))
+                _compared(by_pair[file.lang_pair], file, str(spec))
             scorers[spec] = by_pair
         except (ArtifactError, InputError) as error:
             if not lenient:
@@ -261,7 +261,9 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     streams = []
     for scorer in scorers:
         scorer.system_names = list(outputs)
-        columns = check(**{scorer.compares: _compared_texts(scorer, file, scorer.signature)}, **named)
+        texts = _compared(scorer, file, scorer.signature)
+        checked = check(**texts, **named)
+        columns = [compared_texts(checked[: len(texts)]), *checked[len(texts) :]]
         streams.append(scorer.score_chunks(_stretches(columns, chunk_lines(len(scorers), len(columns)))))
     collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
     # A metric that needs its whole input first gives everything at once.
@@ -279,16 +281,15 @@ def _signed(result: MetricResult, file: Judged) -> MetricResult:
     return dataclasses.replace(result, signature=extended(result.signature, file.prepared))
 
 
-def _compared_texts(scorer: Scorer, file: Judged, metric: str) -> list[str]:
-    """The sources or references that a metric compares a file with; refused where a segment has no reference."""
+def _compared(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]:
+    """The columns that a metric compares a file with; refused where a segment has no reference."""
     rows = next(iter(file.outputs().values()))
-    if scorer.compares == "sources":
-        return rows["source"].tolist()
-    references = rows["reference"].tolist()
+    columns = {name: rows[name.removesuffix("s")].tolist() for name in scorer.compares}
+    references = columns.get("references", [])
     if None in references:
         number = references.index(None) + 1
         raise InputError(f"{file.file}: segment {number} has no reference, which the metric compares with ({metric})")
-    return references
+    return columns
 
 
 def _stretches(columns: list[list[Any]], lines: int) -> Iterator[list[list[Any]]]:

@@ -9,7 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset, load_preset
-from mtmetrics.checks import InputReport, as_texts, check, language_pair, positive
+from mtmetrics.checks import (
+    InputReport,
+    SourceAndReference,
+    as_texts,
+    check,
+    compared_columns,
+    compared_texts,
+    language_pair,
+    positive,
+)
 from mtmetrics.errors import InputError
 from mtmetrics.matching.pairs import Pending, cosines
 from mtmetrics.matching.plan import Alignment, Cells
@@ -19,7 +28,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import report_progress
 from mtmetrics.scorers.degenerate import degenerate
 from mtmetrics.scorers.preset_tables import dtype_name, signature
-from mtmetrics.scorers.registry import Column, find_metric
+from mtmetrics.scorers.registry import SIDES, Column, find_metric
 from mtmetrics.scorers.results import MetricResult, SystemScores, joined, total_report
 from mtmetrics.scorers.settings import Settings
 
@@ -27,7 +36,8 @@ CHUNK_LINES = 1024
 
 
 class Scorer(abc.ABC):
-    """A metric that compares the translations of one or several systems with their sources, or with references.
+    """A metric that compares the translations of one or several systems with their sources, with references, or with
+    both.
 
     Its models are the first arguments of ``__init__``; its `Settings` follow as keywords. ``from_preset`` loads the
     models that a preset names, takes the same keywords, and those that say what else to load.
@@ -39,8 +49,8 @@ class Scorer(abc.ABC):
         tables: table of a preset -> keys that it may hold, besides those of `Settings`; ``.*`` stands for one table per
             language.
         needs_pair: whether a language pair has to be given.
-        compares: ``"sources"`` or ``"references"``, what the translations are compared with.
-        against: the same for a metric that can compare with either, ``"source"`` or ``"reference"``; else None.
+        compares: what the translations are compared with, ``("sources",)``, ``("references",)`` or both of them.
+        against: the same for a metric that has the choice, ``"source"``, ``"reference"`` or ``"both"``; else None.
         independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems
             be compared.
         depth: number of layers that the encoder of words has; None where the layer cannot be chosen.
@@ -61,7 +71,7 @@ class Scorer(abc.ABC):
     usual_preset: ClassVar[str | None] = "paper"
     tables: ClassVar[dict[str, set[str]]] = {}
     needs_pair: ClassVar[bool] = False
-    compares: Column = "sources"
+    compares: tuple[Column, ...] = ("sources",)
     against: str | None = None
     independent: bool = True
     depth: int | None = None
@@ -97,12 +107,12 @@ class Scorer(abc.ABC):
 
     @property
     def column_languages(self) -> tuple[str | None, str | None]:
-        """The languages of what predictions are compared with, and of predictions; where no pair was given, English
-        for references, and None for sources."""
+        """The languages of what predictions are compared with, the source where that is both, and of predictions;
+        where no pair was given, English for references, and None for sources."""
         if self.lang_pair is None:
-            return ("en", "en") if self.compares == "references" else (None, None)
+            return (None, None) if "sources" in self.compares else ("en", "en")
         source, target = language_pair(self.lang_pair)
-        return (source if self.compares == "sources" else target), target
+        return (source if "sources" in self.compares else target), target
 
     @classmethod
     def open_preset(
@@ -122,9 +132,14 @@ class Scorer(abc.ABC):
         metric = find_metric(cls.metric)
         side, only = metric.side(options, None, bundle.settings), metric.only(bundle.settings)
         if only not in (None, side):
-            there = f"preset {bundle.name} compares with the {only} only"
+            there = f"preset {bundle.name} compares with the {SIDES[only]} only"
             raise InputError(f"against {side!r}: {there}; choose another preset")
         return side
+
+    @classmethod
+    def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a preset says, from which `Metric.only` finds the side that it is made for."""
+        return {} if cls.usual_preset is None else load_preset(cls.metric, preset or cls.usual_preset).settings
 
     @classmethod
     def unpaired(cls, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,8 +162,9 @@ class Scorer(abc.ABC):
         return None if value == self.settings.options()[option].default else "yes" if value is True else value
 
     @abc.abstractmethod
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
-        """The scores of each system in one chunk of checked texts; worker processes may still be computing them while
+    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> SystemScores:
+        """The scores of each system in one chunk of checked texts, which are strings, or pairs of source and a single
+        reference; worker processes may still be computing them while
         the next chunk is encoded."""
 
     @abc.abstractmethod
@@ -159,8 +175,8 @@ class Scorer(abc.ABC):
         """Scores one system.
 
         Args:
-            others: n source segments, or n references, whichever the metric `compares` with; of references a segment
-                may have a list, and the best one counts.
+            others: n source segments, or n references, whichever the metric `compares` with, or n pairs of both; of
+                references a segment may have a list, and the best one counts.
             predictions: n translations.
 
         Returns:
@@ -179,7 +195,9 @@ class Scorer(abc.ABC):
             raise InputError("systems: empty; there is nothing to score")
         self.system_names = list(systems)
         names = {name: f"predictions of {name}" if name else "predictions" for name in systems}
-        columns = check(**{self.compares: others}, **{names[name]: texts for name, texts in systems.items()})
+        checked = check(**compared_columns(self.compares, others), **{names[n]: texts for n, texts in systems.items()})
+        count = len(self.compares)
+        columns = [compared_texts(checked[:count]), *checked[count:]]
         chunks = (
             [column[first : first + CHUNK_LINES] for column in columns]
             for first in range(0, len(columns[0]), CHUNK_LINES)
@@ -192,7 +210,8 @@ class Scorer(abc.ABC):
         """Scores input that arrives in chunks, one result per system; memory grows with the scores alone.
 
         Args:
-            chunks: lists of columns: the sources or references, then one column per system.
+            chunks: lists of columns: the sources or references, or pairs of both
+                (`mtmetrics.checks.compared_texts`), then one column per system.
 
         Raises:
             InputError: there is not a single segment.
@@ -203,7 +222,7 @@ class Scorer(abc.ABC):
             for system, result in zip(collected, results, strict=True):
                 system.append(result)
         if not collected:
-            raise InputError(f"{self.compares}: empty; there is nothing to score")
+            raise InputError(f"{self.compares[0]}: empty; there is nothing to score")
         return [joined(system) for system in collected]
 
     def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
@@ -224,24 +243,26 @@ class Scorer(abc.ABC):
     def _results(
         self,
         given: list[Any],
-        others: list[str],
+        others: list[Any],
         owners: np.ndarray | None,
         systems: list[list[str]],
         computed: SystemScores,
     ) -> list[MetricResult]:
         floor, floor_parts = self._floor()
+        sides = [(other,) if isinstance(other, str) else other for other in others]
+        first, blanks = [side[0] for side in sides], [not all(map(str.strip, side)) for side in sides]
         results = []
         for predictions, scores in zip(systems, computed() if isinstance(computed, Pending) else computed, strict=True):
-            pairs = list(zip(others, predictions, strict=True))
-            scores.empty[:] |= [not other.strip() or not text.strip() for other, text in pairs]
+            scores.empty[:] |= [blank or not text.strip() for blank, text in zip(blanks, predictions, strict=True)]
             scores.segments[scores.empty] = floor
             for name, value in floor_parts.items():
                 scores.parts[name][scores.empty] = value
             # Untranslated, which shows only against the source.
-            equal = [self.compares == "sources" and other == text for other, text in pairs] & ~scores.empty
+            same = [other == text for other, text in zip(first, predictions, strict=True)]
+            equal = ~scores.empty & same if "sources" in self.compares else np.zeros(len(same), dtype=bool)
             best = scores if owners is None else scores.take(_best_of_each(scores.segments, owners))
             counted = {"blank": best.empty, "truncated": best.truncated, "identical": equal}
-            for name, found in degenerate(others, predictions, self.column_languages[1]).items():
+            for name, found in degenerate(first, predictions, self.column_languages[1]).items():
                 counted[name] = found if owners is None else found[np.flatnonzero(np.diff(owners, prepend=-1))]
             report = InputReport.of(len(best.segments), counted)
             results.append(MetricResult(best.segments, best.parts, best.empty, report, self.signature))
@@ -259,8 +280,9 @@ class Scorer(abc.ABC):
             InputError: as `score`; several references per segment; or the metric, as it is set up, matches no words.
         """
         _ = self.cells
-        texts, checked = check(**{self.compares: others}, predictions=predictions)
-        return list(self._align(as_texts(self.compares, texts), checked))
+        [name] = self.compares
+        texts, checked = check(**{name: others}, predictions=predictions)
+        return list(self._align(as_texts(name, texts), checked))
 
     def faults(self, predictions: Sequence[str], alignments: Sequence[Alignment]) -> list[list[Fault]]:
         """Which words of the translations the scores suffer from.
@@ -313,13 +335,21 @@ def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator
         yield [list(column) for column in zip(*block, strict=True)]
 
 
-def _unfolded(others: Sequence[Any]) -> tuple[list[str], np.ndarray | None]:
-    """Lists of references as one list of m texts, and for each (m,) the number of its segment; None where every segment
-    has a string."""
-    if all(isinstance(text, str) for text in others):
-        return list(others), None
-    owners = np.repeat(np.arange(len(others)), [len(texts) for texts in others])
-    return [text for texts in others for text in texts], owners
+def _unfolded(others: Sequence[Any]) -> tuple[list[Any], np.ndarray | None]:
+    """Lists of references as one list of m texts, or pairs of source and text, and for each (m,) the number of its
+    segment; None where every segment has a single one."""
+    several = [_each(other) for other in others]
+    if all(len(texts) == 1 for texts in several) and not any(isinstance(other, list) for other in others):
+        return [text for [text] in several], None
+    owners = np.repeat(np.arange(len(others)), [len(texts) for texts in several])
+    return [text for texts in several for text in texts], owners
+
+
+def _each(other: Any) -> list[Any]:
+    """What a segment is compared with, one reference at a time."""
+    if isinstance(other, SourceAndReference):
+        return [other._replace(reference=text) for text in _each(other.reference)]
+    return [other] if isinstance(other, str) else list(other)
 
 
 def _best_of_each(scores: np.ndarray, owners: np.ndarray) -> np.ndarray:

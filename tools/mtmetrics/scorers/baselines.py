@@ -103,7 +103,7 @@ class Overlap(Baseline):
         MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
     """
 
-    compares = "references"
+    compares = ("references",)
     kind: ClassVar[str]  # of a class of `sacrebleu.metrics`
     options: ClassVar[Mapping[str, Any]] = {}
     factor: ClassVar[float] = 0.01

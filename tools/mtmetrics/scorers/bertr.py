@@ -17,7 +17,7 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, worker_count
 from mtmetrics.scorers.preset_tables import encoder_table, languages, map_name, model_name, preset_map
-from mtmetrics.scorers.registry import COLUMNS
+from mtmetrics.scorers.registry import COLUMNS, find_metric
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 
@@ -75,7 +75,7 @@ class BERTR(Scorer):
     ) -> None:
         super().__init__(lang_pair, **options)
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
-        self.against = choice("against", against, tuple(COLUMNS))
+        self.against = choice("against", against, find_metric(self.metric).sides)
         self.compares = COLUMNS[against]
         if remapping is not None and against == "reference":
             raise InputError("map: maps bring a source language closer, so they need against='source'; leave it out")

@@ -12,7 +12,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_cosines
 from mtmetrics.scorers.preset_tables import encoder_table, languages, model_name
-from mtmetrics.scorers.registry import COLUMNS
+from mtmetrics.scorers.registry import COLUMNS, find_metric
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 
@@ -54,7 +54,7 @@ class DistilScore(Scorer):
     ) -> None:
         super().__init__(lang_pair)
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
-        self.against = choice("against", against, tuple(COLUMNS))
+        self.against = choice("against", against, find_metric(self.metric).sides)
         self.compares = COLUMNS[against]
 
     @classmethod

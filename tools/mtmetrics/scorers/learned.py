@@ -169,7 +169,7 @@ class LearnedScore(Scorer):
         if network.against == "either":
             against = wanted
         elif against not in (None, network.against):
-            column = COLUMNS[network.against]
+            column = " and ".join(COLUMNS[network.against])
             raise InputError(
                 f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor"
             )

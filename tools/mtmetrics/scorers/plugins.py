@@ -15,7 +15,7 @@ import numpy as np
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.preset_tables import extended
-from mtmetrics.scorers.registry import METRICS, Metric
+from mtmetrics.scorers.registry import COLUMNS, METRICS, Metric
 from mtmetrics.scorers.results import ChunkScores
 
 __all__ = ["PluginMetric", "load_plugin", "plugin_metrics"]
@@ -30,7 +30,7 @@ class PluginMetric(Scorer):
     are fields of its `Settings`, see `mtmetrics.option`; those that name a key of the signature stand in it.
 
     Attributes:
-        sides: what it can compare with, of ``"source"`` and ``"reference"``.
+        sides: what it can compare with, of ``"source"``, ``"reference"`` and ``"both"``.
         usual: the side where texts of both are given and `against` says nothing; None if that is an error.
         lower_is_better: its scores are turned round (multiplied by -1), and the signature says so.
         floor: score of a segment of which a side is blank, on its own scale; the metric itself does not see it.
@@ -47,16 +47,16 @@ class PluginMetric(Scorer):
     def __init__(self, lang_pair: str | None = None, *, against: str | None = None, **options: Any) -> None:
         super().__init__(lang_pair, **options)
         side = Metric(self.metric, type(self), self.sides, self.usual or self.sides[0]).side({"against": against})
-        self.compares = "references" if side == "reference" else "sources"
+        self.compares = COLUMNS[side]
         self.against = side if len(self.sides) > 1 else None
         self.open()
 
     def open(self) -> None:
         """Loads what scoring needs, once; `settings` are known."""
 
-    def segment_scores(self, others: list[str], predictions: list[str]) -> Sequence[float]:
+    def segment_scores(self, others: list[Any], predictions: list[str]) -> Sequence[float]:
         """One finite number for each of n pairs of a source, or a reference, and its translation; none of the texts is
-        blank."""
+        blank. Of a metric that compares with both, each of `others` has a ``source`` and a ``reference``."""
         raise NotImplementedError
 
     @property
@@ -64,11 +64,13 @@ class PluginMetric(Scorer):
         turned = ["sign:turned"] if self.lower_is_better else []
         return extended(super().signature, *turned, f"plugin:{self.version}")
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
         results = []
         for texts in systems:
             values = np.full(len(texts), self.floor, dtype=np.float64)
-            kept = [row for row, pair in enumerate(zip(others, texts, strict=True)) if all(map(str.strip, pair))]
+            sides = [(other,) if isinstance(other, str) else other for other in others]
+            rows = enumerate(zip(sides, texts, strict=True))
+            kept = [row for row, (side, text) in rows if all(map(str.strip, (*side, text)))]
             if kept:
                 found = self.segment_scores([others[row] for row in kept], [texts[row] for row in kept])
                 values[kept] = self._checked(found, len(kept))
@@ -147,8 +149,8 @@ def register(metric: type[PluginMetric], where: str) -> str:
     name = getattr(metric, "metric", None)
     if not isinstance(name, str) or not name.isidentifier():
         raise InputError(f"plugin {where}: the class {metric.__name__} needs a name, such as metric = 'my_metric'")
-    if not metric.sides or not {*metric.sides} <= {"source", "reference"} or not math.isfinite(metric.floor):
-        raise InputError(f"plugin {where}: {name} needs sides of 'source' and 'reference', and a finite floor")
+    if not metric.sides or not {*metric.sides} <= {*COLUMNS} or not math.isfinite(metric.floor):
+        raise InputError(f"plugin {where}: {name} needs sides of {', '.join(COLUMNS)}, and a finite floor")
     known = METRICS.get(name)
     if known is not None and not (isinstance(known.scorer, type) and known.where == where):
         raise InputError(f"plugin {where}: the name {name!r} is taken by another metric")

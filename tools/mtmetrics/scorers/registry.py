@@ -14,9 +14,17 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.settings import Settings
 
 Column = Literal["sources", "references"]
-Side = Literal["source", "reference"]
-# What a metric is told to compare with -> the column of the input.
-COLUMNS: dict[str, Column] = {"source": "sources", "reference": "references"}
+Side = Literal["source", "reference", "both"]
+# What a metric is told to compare with -> the columns of the input.
+COLUMNS: dict[str, tuple[Column, ...]] = {
+    "source": ("sources",),
+    "reference": ("references",),
+    "both": ("sources", "references"),
+}
+# How a side is called where it is read.
+SIDES = {"source": "source", "reference": "reference", "both": "source and the reference"}
+# Column -> what a field of rows of text is called that holds it.
+KEYS: dict[Column, str] = {"sources": "source", "references": "reference"}
 # What the paper of SentSim calls the sides.
 SETTINGS: dict[str, str] = {"source": "src-mt", "reference": "mt-ref"}
 # What any metric may be passed, besides its own options.
@@ -64,7 +72,7 @@ class Metric:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns that it can compare with."""
-        return tuple(COLUMNS[side] for side in self.sides)
+        return tuple(dict.fromkeys(column for side in self.sides for column in COLUMNS[side]))
 
     def only(self, settings: Mapping[str, Any]) -> str | None:
         """The one side that a preset with these settings is made for; None where it leaves the choice."""
@@ -91,7 +99,7 @@ class Metric:
         given: Collection[str] | None = None,
         preset: Mapping[str, Any] | None = None,
     ) -> str:
-        """``"source"`` or ``"reference"``, whichever the metric is to compare with.
+        """``"source"``, ``"reference"`` or ``"both"``, whichever the metric is to compare with.
 
         Args:
             options: as `load_scorer` takes them; what they ask for decides.
@@ -103,17 +111,19 @@ class Metric:
             InputError: the metric cannot compare with that side, or it is not given; or nothing says which one counts.
         """
         asked = self.asked(options)
-        there = [side for side in self.sides if given is None or COLUMNS[side] in given]
+        there = [side for side in self.sides if given is None or {*COLUMNS[side]} <= {*given}]
+        known = " or ".join(" and ".join(COLUMNS[side]) for side in self.sides)
         if asked is not None:
             choice("against", asked, tuple(COLUMNS))
             if asked not in self.sides:
-                raise InputError(f"{self.name} compares with {' or '.join(self.columns)} only, not with a {asked}")
+                wrong = "both" if asked == "both" else f"a {asked}"
+                raise InputError(f"{self.name} compares with {known} only, not with {wrong}")
             if asked not in there:
-                raise InputError(f"against={asked!r} compares with {COLUMNS[asked]}; pass {COLUMNS[asked]}")
+                needed = " and ".join(COLUMNS[asked])
+                raise InputError(f"against={asked!r} compares with {needed}; pass {needed}")
             return asked
         if not there:
-            columns = " or ".join(self.columns)
-            raise InputError(f"{self.name} compares predictions with {columns}; pass {columns}")
+            raise InputError(f"{self.name} compares predictions with {known}; pass {known}")
         only = None if preset is None else self.only(preset)
         if only in there:
             return str(only)
@@ -123,6 +133,13 @@ class Metric:
             )
             raise InputError(f"{both}: pass against='source' or against='reference'")
         return there[0] if len(there) == 1 else str(self.usual)
+
+    def side_of_preset(
+        self, preset: str | None, options: Mapping[str, Any], given: Collection[str] | None = None
+    ) -> str:
+        """As `side`, of a preset by its name, which is opened where it decides."""
+        decides = len(self.sides) > 1 and not self.asked(options)
+        return self.side(options, given, self.made_by().preset_settings(preset, options) if decides else None)
 
 
 _EITHER, _REFERENCE = ("source", "reference"), ("reference",)

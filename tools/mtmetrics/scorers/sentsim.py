@@ -139,7 +139,7 @@ class SentSim(Scorer):
         if not set(self.parts) <= set(PARTS) or len(set(self.parts)) != len(self.parts):
             raise InputError(f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'")
         self.weights = self._checked_weights(chosen.w1, chosen.w2)
-        self.compares = COLUMNS[choice("against", against, tuple(COLUMNS))]
+        self.compares = COLUMNS[choice("against", against, tuple(SETTINGS))]
         self.setting = SETTINGS[against]
         self.normalize, self.normalize_vectors = chosen.normalize, chosen.normalize_vectors
         self.independent = self.normalize == "fixed"

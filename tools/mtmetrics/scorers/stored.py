@@ -18,6 +18,7 @@ from mtmetrics.models.runner import report_progress
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.degenerate import degenerate
+from mtmetrics.scorers.registry import COLUMNS
 from mtmetrics.scorers.results import MetricResult, SystemScores
 from mtmetrics.scorers.settings import option
 
@@ -65,7 +66,7 @@ class StoredScores(Scorer):
         super().__init__(lang_pair, **options)
         self.scores = {system: np.array(values, dtype=np.float64) for system, values in scores.items()}
         self.name, self.fingerprint = name, fingerprint
-        self.compares = "references" if against == "reference" else "sources"
+        self.compares = COLUMNS[against]
 
     @classmethod
     def from_preset(
@@ -87,6 +88,11 @@ class StoredScores(Scorer):
             raise InputError(f"metric scores: {path}: no such file; write scores:FILE")
         scores = _systems(path, list(_rows(path, chosen.key)))
         return cls(scores, path.name, sha256_file(path)[:8], against=against, lang_pair=lang_pair, **chosen.of_class())
+
+    @classmethod
+    def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Nothing: a file of scores leaves the choice."""
+        return {}
 
     @property
     def signature(self) -> str:

@@ -1,0 +1,149 @@
+"""Metrics that compare with source and reference together: wherever texts come from, both arrive."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import mtmetrics as package
+from mtmetrics.checks import SourceAndReference
+from mtmetrics.errors import InputError
+from mtmetrics.scorers.plugins import load_plugin
+
+# Counts the words that a translation shares with its reference, less those that it shares with its source.
+PLUGIN = '''
+import mtmetrics
+
+
+class Shared(mtmetrics.PluginMetric):
+    """Words of the reference, less those of the source."""
+
+    metric = "shared"
+    sides = ("both",)
+    floor = -10.0
+
+    def segment_scores(self, others, predictions):
+        def common(one, other):
+            return len(set(one.split()) & set(other.split()))
+
+        return [common(t, other.reference) - common(t, other.source) for other, t in zip(others, predictions)]
+'''
+ROWS = [
+    {"source": "ein Haus", "reference": "a house", "translation": "a Haus"},
+    {"source": "zwei Wege", "reference": "two ways", "translation": "two ways"},
+    {"source": "", "reference": "nothing", "translation": "nothing"},
+]
+SCORES = [0.0, 2.0, -10.0]
+
+
+@pytest.fixture
+def plugin(no_plugins: None, tmp_path: Path) -> Path:
+    (tmp_path / "shared.py").write_text(PLUGIN)
+    load_plugin(tmp_path / "shared.py")
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    for key in ROWS[0]:
+        Path(key).write_text("".join(row[key] + "\n" for row in ROWS))
+    return tmp_path / "shared.py"
+
+
+def columns() -> tuple[list[tuple[str, str]], list[str]]:
+    return [(row["source"], row["reference"]) for row in ROWS], [row["translation"] for row in ROWS]
+
+
+def test_pairs_of_source_and_reference(plugin: Path) -> None:
+    scorer = package.load("shared", lang_pair="de-en")
+    assert scorer.compares == ("sources", "references")
+    result = scorer.score(*columns())
+    assert result.segments.tolist() == SCORES
+    assert (result.report.blank, result.report.identical) == (1, 0)
+    assert "against" not in result.signature
+    several = scorer.score([("ein Haus", ["the house", "a Haus"])], ["a Haus"])
+    assert several.segments.tolist() == [1.0]  # the best reference counts
+    assert scorer.score([("ein Haus", "a house")], ["ein Haus"]).report.identical == 1
+    systems = scorer.score_systems([SourceAndReference("ein Haus", "a house")], {"a": ["a house"], "b": ["ein Haus"]})
+    assert [found.system for found in systems.values()] == [2.0, -2.0]
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        (["ein Haus"], r"segment 0: a pair \(source, reference\) is needed, got 'ein Haus'"),
+        ("ein Haus", r"a list of pairs \(source, reference\) is needed, got 'ein Haus'"),
+        (None, r"a list of pairs \(source, reference\) is needed, got None"),
+        ([("ein Haus", None)], "references"),
+        ([(1, "a house")], r"sources\[0\]: a string is needed, got 1"),
+        ([], "sources: empty; there is nothing to score"),
+        ([("a", "b"), ("c", "d")], "predictions has 1 segments but sources has 2"),
+    ],
+)
+def test_what_are_no_pairs(plugin: Path, others: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        package.load("shared").score(others, ["x"])
+
+
+def test_only_one_of_both_is_refused(plugin: Path, mtmetrics) -> None:
+    code, _, err = mtmetrics("score", "--metric", "shared", "-s", "source", "-t", "translation")
+    needed = "mtmetrics: shared compares predictions with sources and references; pass -s SOURCES and -r REFERENCES\n"
+    assert (code, err) == (2, needed)
+    code, _, err = mtmetrics("score", "--metric", "shared", "--against", "source", "rows.jsonl")
+    assert (code, "shared compares with sources and references only, not with a source" in err) == (2, True)
+    Path("two.tsv").write_text("ein Haus\ta house\n")
+    code, _, err = mtmetrics("score", "--metric", "shared", "two.tsv")
+    assert (code, "two.tsv: the first of two columns cannot be both" in err) == (2, True)
+
+
+@pytest.mark.parametrize("given", [["rows.jsonl"], ["-s", "source", "-r", "reference", "-t", "translation"]])
+def test_on_the_command_line_beside_metrics_of_one_side(plugin: Path, mtmetrics, given: list[str]) -> None:
+    metrics = ["--metric", "shared", "--metric", "chrf", "--metric", "prediction_length"]
+    code, out, _ = mtmetrics("score", *metrics, "--format", "jsonl", "--lp", "de-en", *given)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert (code, [row["shared"] for row in rows if row["kind"] == "segment"]) == (0, SCORES)
+
+
+def test_lowest_segments_show_both(plugin: Path, mtmetrics) -> None:
+    code, out, _ = mtmetrics("score", "--metric", "shared", "--segments", "--format", "markdown", "rows.jsonl")
+    assert (code, "| ein Haus / a house |" in out) == (0, True)
+
+
+def test_compare_and_evaluate(plugin: Path, mtmetrics) -> None:
+    rows = [{**{k: row[k] for k in ("source", "reference")}, "outputs": {"a": "a", "b": "two"}} for row in ROWS]
+    Path("systems.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, _ = mtmetrics("compare", "--metric", "shared", "--metric", "chrf", "--format", "json", "systems.jsonl")
+    assert (code, '"shared|plugin:1|v:' in out) == (0, True)
+    judged = [{**row, "human": number, "lp": "de-en"} for number, row in enumerate(ROWS[:2] * 4)]
+    Path("judged.jsonl").write_text("".join(json.dumps(row) + "\n" for row in judged))
+    code, out, _ = mtmetrics("evaluate", "--data", "judged.jsonl", "--metric", "shared", "--format", "json")
+    assert (code, '"pearson"' in out) == (0, True)
+
+
+def test_reranking(plugin: Path) -> None:
+    lists, sources = [["ein Haus", "a house", "a Haus"]], ["ein Haus"]
+    [best] = package.rerank(lists, sources, references=[["a house"]], metric="shared")
+    assert best.text == "a house"
+    [utility] = package.rerank(lists, sources, metric="shared", mbr=True)
+    # Words shared with each candidate as reference, less those shared with the source.
+    assert utility.scores == pytest.approx([3 / 3 - 2, 3 / 3 - 0, 4 / 3 - 1])
+    with pytest.raises(InputError, match="metric shared: shared compares predictions with sources and references"):
+        package.rerank(lists, metric="shared", mbr=True)
+    with pytest.raises(InputError, match="metric shared: shared compares predictions with sources and references"):
+        package.rerank(lists, sources, metric="shared")
+
+
+def test_on_a_page(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mtmetrics.page.comparing import Compared, Comparer
+    from mtmetrics.page.offers import offers
+    from mtmetrics.page.texts import Texts
+
+    offers.cache_clear()
+    try:
+        [offer] = [offer for offer in offers() if offer.spec.metric == "shared"]
+    finally:
+        offers.cache_clear()
+    assert offer.fits({"sources", "references"}, "de-en")
+    assert not offer.fits({"sources"}, "de-en")
+    others, predictions = columns()
+    sources, references = map(list, zip(*others, strict=True))
+    texts = Texts("de-en", {"sources": sources, "references": references}, {"a": predictions, "b": references})
+    *_, compared = Comparer().compare(texts, [offer])
+    assert isinstance(compared, Compared)
+    assert compared.scores(0).tolist() == [SCORES, [2.0, 2.0, -10.0]]
