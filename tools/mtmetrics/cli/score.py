@@ -117,7 +117,7 @@ def _scored(
     from mtmetrics.scorers.results import joined
 
     independent = all(scorer.independent for scorer in scorers)
-    chunks = chunked(rows, chunk_lines(len(scorers), others + systems))
+    chunks = chunked(rows, chunk_lines(scorers, others + systems))
     for together in ([chunk] for chunk in chunks) if independent else [list(chunks)]:
         results = []
         for scorer, there in zip(scorers, places, strict=True):

@@ -264,7 +264,7 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
         texts = _compared(scorer, file, scorer.signature)
         checked = check(**texts, **named)
         columns = [compared_texts(checked[: len(texts)]), *checked[len(texts) :]]
-        streams.append(scorer.score_chunks(_stretches(columns, chunk_lines(len(scorers), len(columns)))))
+        streams.append(scorer.score_chunks(_stretches(columns, chunk_lines(scorers, len(columns)))))
     collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
     # A metric that needs its whole input first gives everything at once.
     for turn in itertools.zip_longest(*streams):

@@ -30,8 +30,8 @@ class Listed(NamedTuple):
 
 def listed(metric: Metric) -> Iterator[Listed]:
     """A metric with each of its presets; loads nothing but what says that an extra is missing."""
-    if metric.name == "scores":  # of a file that the user names
-        yield Listed(metric.name, "FILE", [*metric.sides], ["any"], "yes")
+    if metric.name in ("scores", "cmd"):  # of a file, or a command, that the user names
+        yield Listed(metric.name, str(metric.usual_preset()), [*metric.sides], ["any"], "yes")
         return
     if metric.usual_preset() is None:
         offline = "yes"

@@ -53,6 +53,7 @@ class Scorer(abc.ABC):
         against: the same for a metric that has the choice, ``"source"``, ``"reference"`` or ``"both"``; else None.
         independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems
             be compared.
+        lines: segments that are best scored together.
         depth: number of layers that the encoder of words has; None where the layer cannot be chosen.
         dtype: number format of the encoder, None where there is none.
         lang_pair: such as ``"de-en"``, where it was given.
@@ -74,6 +75,7 @@ class Scorer(abc.ABC):
     compares: tuple[Column, ...] = ("sources",)
     against: str | None = None
     independent: bool = True
+    lines: int = CHUNK_LINES
     depth: int | None = None
     dtype: str | None = None
     lang_pair: str | None = None
@@ -199,8 +201,8 @@ class Scorer(abc.ABC):
         count = len(self.compares)
         columns = [compared_texts(checked[:count]), *checked[count:]]
         chunks = (
-            [column[first : first + CHUNK_LINES] for column in columns]
-            for first in range(0, len(columns[0]), CHUNK_LINES)
+            [column[first : first + self.lines] for column in columns]
+            for first in range(0, len(columns[0]), self.lines)
         )
         results = dict(zip(systems, self.score_stream(chunks), strict=True))
         total_report(results.values()).warn()
@@ -322,10 +324,11 @@ class Scorer(abc.ABC):
         return [[match_evidence(alignment)] for alignment in alignments]
 
 
-def chunk_lines(scorers: int, columns: int) -> int:
+def chunk_lines(scorers: Sequence[Scorer], columns: int) -> int:
     """How many lines of so many columns are a chunk. Several metrics take turns after fewer: then the cache of an
-    encoder still holds what the metric before encoded."""
-    return CHUNK_LINES if scorers == 1 else max(64, CHUNK_LINES // columns)
+    encoder still holds what the metric before encoded; unless one of them is better off with more."""
+    most = max(scorer.lines for scorer in scorers)
+    return most if len(scorers) == 1 or most > CHUNK_LINES else max(64, CHUNK_LINES // columns)
 
 
 def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator[list[list[str]]]:

@@ -163,6 +163,7 @@ METRICS: dict[str, Metric] = {
         Metric("chrfpp", "baselines.ChrFPlusPlus", _REFERENCE),
         Metric("ter", "baselines.TER", _REFERENCE),
         Metric("scores", "stored.StoredScores", _EITHER, "source"),
+        Metric("cmd", "commands.CommandMetric", tuple(COLUMNS), "both"),
     )
 }
 

@@ -86,7 +86,7 @@ class StoredScores(Scorer):
         path = Path(str(preset))
         if preset in (None, cls.usual_preset) or not path.is_file():
             raise InputError(f"metric scores: {path}: no such file; write scores:FILE")
-        scores = _systems(path, list(_rows(path, chosen.key)))
+        scores = read_scores(path, chosen.key)
         return cls(scores, path.name, sha256_file(path)[:8], against=against, lang_pair=lang_pair, **chosen.of_class())
 
     @classmethod
@@ -144,8 +144,17 @@ class StoredScores(Scorer):
         raise NotImplementedError
 
 
-def _systems(path: Path, rows: Sequence[_Row]) -> dict[str, list[float]]:
-    """The finite numbers of each system in the order of its segments; all systems have equally many."""
+def read_scores(path: Path, key: str | None = None) -> dict[str, list[float]]:
+    """The finite numbers of each system in the order of its segments; all systems have equally many.
+
+    Args:
+        path: as `StoredScores.from_preset` says.
+        key: the column or key of the score.
+
+    Raises:
+        InputError: it holds anything else; the message names the line.
+    """
+    rows = list(_rows(path, key))
     if not rows:
         raise InputError(f"{path}: empty; there are no scores")
     found: dict[str, dict[int, float]] = {}

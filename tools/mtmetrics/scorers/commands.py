@@ -1,0 +1,331 @@
+"""Scores that another program computes: a metric that needs an environment of its own, a language model that judges."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mtmetrics.checks import SourceAndReference, choice, number, positive
+from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.atomic import make_folder, write_atomic
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.registry import COLUMNS, KEYS
+from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.stored import read_scores
+
+_FILE = "commands.toml"
+_INPUTS = ("jsonl", "tsv")
+_OUTPUTS = ("txt", "tsv", "csv", "json", "jsonl")
+_PLACES = re.compile(r"\{(source|translation|reference|rows|scores)\}")
+_SHOWN = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """What a table of a file of commands says.
+
+    Attributes:
+        command: the program and its arguments; ``{source}``, ``{translation}`` and ``{reference}`` stand for files with
+            a text per line, ``{rows}`` for one of all rows, ``{scores}`` for the file that it writes. Where it names no
+            file to read, rows come on its standard input.
+        columns: what it reads of each row, ``translation`` and one or both of ``source`` and ``reference``; or a table
+            of these names and of those that the program knows them by.
+        input: how rows are written: ``jsonl`` or ``tsv``, without a header.
+        output: what its output is: ``txt`` (a number per line), ``tsv``, ``csv``, ``json`` or ``jsonl``, each as
+            `mtmetrics.scorers.stored.StoredScores` reads it.
+        key: the column or key of its output that is the score.
+        lower_is_better: its scores are turned round (multiplied by -1).
+        floor: score of a segment of which a side is blank, on its own scale; the program does not see it.
+        environment: variables, besides those that are set already.
+        folder: where it is started; that of the file of commands by default.
+        timeout: seconds that a call may take.
+        lines: rows that one call is given at most.
+        keep: a folder where the scores of finished calls are kept, so that a later run goes on from there.
+        version: stands in the signature.
+    """
+
+    command: list[str] | str
+    columns: list[str] | dict[str, str] = dataclasses.field(default_factory=lambda: ["source", "translation"])
+    input: str = "jsonl"
+    output: str = "txt"
+    key: str | None = None
+    lower_is_better: bool = False
+    floor: float = 0.0
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+    folder: str = "."
+    timeout: float = 86_400.0
+    lines: int = 20_000
+    keep: str | None = None
+    version: str = "1"
+
+    @classmethod
+    def read(cls, path: str | Path, name: str | None) -> "Command":
+        """The command of a name.
+
+        Raises:
+            InputError: there is no such file or table, or the table says something that cannot be.
+        """
+        path = Path(path)
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            needed = f"a table for each command is needed, such as [{name or 'NAME'}]"
+            raise InputError(f"commands {path}: no such file; {needed}") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"commands {path}: cannot be read as TOML ({error})") from error
+        table = tables.get(str(name))
+        if not isinstance(table, dict):
+            there = ", ".join(key for key, value in tables.items() if isinstance(value, dict)) or "none"
+            raise InputError(f"metric cmd:{name or ''}: {path} has no such table; there are: {there}; write cmd:NAME")
+        known = {field.name: field for field in dataclasses.fields(cls)}
+        try:
+            for key, value in table.items():
+                if key not in known:
+                    raise InputError(f"unknown key {key!r}; there are: {', '.join(known)}")
+                _check_type(key, value, known[key].default)
+            if not table.get("command"):
+                raise InputError("no command")
+            found = cls(**table)
+            found._check()
+        except InputError as error:
+            raise InputError(f"commands {path}, [{name}]: {error}") from None
+        return dataclasses.replace(found, folder=str(path.resolve().parent / found.folder))
+
+    def _check(self) -> None:
+        choice("input", self.input, _INPUTS)
+        choice("output", self.output, _OUTPUTS)
+        positive("lines", self.lines)
+        if self.timeout <= 0:
+            raise InputError(f"timeout {self.timeout:g}: must be more than 0 seconds")
+        read = set(self.columns) - {"translation"}
+        if len(self.columns) != len(read) + 1 or not read or not read <= {*KEYS.values()}:
+            raise InputError(
+                f"columns {[*self.columns]}: translation and one or both of source and reference are needed"
+            )
+        unread = self.places - {*self.columns, "rows", "scores"}
+        if unread:
+            raise InputError(f"command: names {{{unread.pop()}}}, which columns does not")
+
+    @property
+    def arguments(self) -> list[str]:
+        return shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
+
+    @property
+    def places(self) -> set[str]:
+        """The files that the command line names."""
+        return {place for argument in self.arguments for place in _PLACES.findall(argument)}
+
+    @property
+    def side(self) -> str:
+        """What it compares with."""
+        return "both" if len(self.columns) > 2 else next(key for key in self.columns if key != "translation")
+
+    @property
+    def fingerprint(self) -> str:
+        """8 hexadecimal digits that pin what decides the scores."""
+        decides = [self.arguments, self.columns, self.input, self.output, self.key, self.environment, self.version]
+        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _check_type(key: str, value: Any, default: Any) -> None:
+    if key == "command":
+        fits = isinstance(value, str) or _is_texts(value)
+    elif key == "columns":
+        fits = _is_texts(list(value.values()) if isinstance(value, dict) else value)
+    elif key == "environment":
+        fits = isinstance(value, dict) and _is_texts(list(value.values()))
+    elif isinstance(default, float):
+        number(key, value)
+        fits = True
+    else:
+        fits = isinstance(value, str if default is None else type(default))
+    if not fits:
+        raise InputError(f"{key} {value!r}: not of the kind that is needed")
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+class CommandMetric(Scorer):
+    """A metric that a program computes, which gets rows of texts and gives a number for each.
+
+    Equal rows are sent once. Line breaks and tabs within a text become spaces, except in JSON Lines.
+
+    Args:
+        command: how it is run.
+        name: of the command, for messages and the signature.
+        lang_pair: recorded in the signature; the program gets it as ``MTMETRICS_LANG_PAIR``.
+        against: what it compares with; `command` says the same.
+    """
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of a command."""
+
+        commands: str | None = option(
+            None, f"the file that says how commands are run (default: {_FILE})", usage="FILE", opens=True
+        )
+
+    metric = "cmd"
+    usual_preset: ClassVar = "NAME"
+
+    def __init__(
+        self, command: Command, name: str, *, lang_pair: str | None = None, against: str | None = None, **options: Any
+    ) -> None:
+        super().__init__(lang_pair, **options)
+        if against not in (None, command.side):
+            reads = ", ".join(command.columns)
+            raise InputError(f"against {against!r}: the columns of cmd:{name} are {reads}; leave it out")
+        self.command, self.name = command, name
+        self.compares = COLUMNS[command.side]
+        self.lines = command.lines
+
+    @classmethod
+    def from_preset(
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
+    ) -> "CommandMetric":
+        """The command of a table, whose name stands where other metrics have a preset: ``cmd:NAME``.
+
+        Raises:
+            InputError: as `Command.read`.
+        """
+        against = options.pop("against", None)
+        chosen = cls.Settings.of(options)
+        command = Command.read(chosen.commands or _FILE, preset)
+        return cls(command, str(preset), lang_pair=lang_pair, against=against)
+
+    @classmethod
+    def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What its columns say."""
+        return {"score": {"against": Command.read(options.get("commands") or _FILE, preset).side}}
+
+    @property
+    def signature(self) -> str:
+        metric, _, rest = super().signature.partition("|")
+        turned = "sign:turned|" if self.command.lower_is_better else ""
+        return f"{metric}|name:{self.name}#{self.command.fingerprint}|{turned}{rest}"
+
+    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
+        rows = [self._row(other, text) for texts in systems for other, text in zip(others, texts, strict=True)]
+        known = dict.fromkeys(row for row in rows if all(map(str.strip, row)))
+        distinct = list(known)
+        for first in range(0, len(distinct), self.command.lines):
+            together = distinct[first : first + self.command.lines]
+            known |= zip(together, self._scores(together), strict=True)
+        sign = -1.0 if self.command.lower_is_better else 1.0
+        found = np.array([known.get(row, self.command.floor) for row in rows], dtype=np.float64)
+        values = (0.0 + sign * found).reshape(len(systems), len(others))
+        return [ChunkScores(scores, {}, *np.zeros((2, len(others)), dtype=bool)) for scores in values]
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        return (-1.0 if self.command.lower_is_better else 1.0) * self.command.floor, {}
+
+    def _row(self, other: Any, translation: str) -> tuple[str, ...]:
+        """The texts in the order of the command's columns."""
+        texts = {"translation": translation}
+        if isinstance(other, SourceAndReference):
+            texts |= other._asdict()
+        else:
+            texts[self.command.side] = other
+        return tuple(texts[column] for column in self.command.columns)
+
+    def _scores(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
+        """Those of one call, or as a call before left them."""
+        if self.command.keep is None:
+            return self._run(rows)
+        folder = Path(self.command.folder, self.command.keep)
+        told = json.dumps([self.name, self.command.fingerprint, self.lang_pair, rows])
+        path = folder / f"{hashlib.sha256(told.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+        if path.is_file():
+            return json.loads(path.read_text(encoding="utf-8"))
+        found = self._run(rows)
+        make_folder(folder)
+        write_atomic(path, json.dumps(found))
+        return found
+
+    def _run(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
+        command = self.command
+        with tempfile.TemporaryDirectory(prefix="mtmetrics-") as made:
+            files = {name: str(Path(made, f"{name}.txt")) for name in command.columns}
+            files["scores"] = str(Path(made, f"scores.{command.output}"))
+            for column, texts in zip(command.columns, zip(*rows, strict=True), strict=True):
+                Path(files[column]).write_text("".join(_line(text) + "\n" for text in texts), encoding="utf-8")
+            whole = "".join(_as_input(command, row) for row in rows)
+            files["rows"] = str(Path(made, f"rows.{command.input}"))
+            Path(files["rows"]).write_text(whole, encoding="utf-8")
+            arguments = [_PLACES.sub(lambda place: files[place[1]], argument) for argument in command.arguments]
+            said = self._call(arguments, "" if command.places - {"scores"} else whole)
+            output = Path(files["scores"])
+            if "scores" not in command.places:
+                output.write_text(said, encoding="utf-8")
+            elif not output.is_file():
+                raise MTMetricsError(f"metric cmd:{self.name}: it ended well, but wrote no {{scores}}")
+            try:
+                systems = read_scores(output, command.key)
+            except InputError as error:
+                what = str(error).replace(str(output), "its output")
+                raise MTMetricsError(f"metric cmd:{self.name}: {what}") from error
+        found = next(iter(systems.values())) if len(systems) == 1 else []
+        if len(found) != len(rows):
+            what = f"{len(rows)} numbers are needed, one for each row; its output has {len(found)}"
+            raise MTMetricsError(f"metric cmd:{self.name}: {what}")
+        return found
+
+    def _call(self, arguments: list[str], rest: str) -> str:
+        """What a call prints on standard output."""
+        pair = {} if self.lang_pair is None else {"MTMETRICS_LANG_PAIR": self.lang_pair}
+        try:
+            started = subprocess.Popen(
+                arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self.command.folder,
+                env=os.environ | pair | self.command.environment,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,  # so that what it starts itself can be ended with it
+            )
+        except OSError as error:
+            what = f"{arguments[0]}: {error.strerror or error}"
+            raise MTMetricsError(f"metric cmd:{self.name}: cannot be started ({what})") from error
+        try:
+            printed, complaints = started.communicate(rest, timeout=self.command.timeout)
+        except subprocess.TimeoutExpired:
+            what = f"not done after {self.command.timeout:g} seconds; raise timeout, or lower lines"
+            raise MTMetricsError(f"metric cmd:{self.name}: {what}") from None
+        finally:
+            if started.poll() is None:
+                os.killpg(started.pid, signal.SIGKILL)
+                started.wait()
+        if started.returncode:
+            last = next((line for line in reversed(complaints.splitlines()) if line.strip()), "it said nothing")
+            raise MTMetricsError(f"metric cmd:{self.name}: ended with {started.returncode} ({last.strip()[:_SHOWN]})")
+        return printed
+
+
+def _as_input(command: Command, row: tuple[str, ...]) -> str:
+    if command.input == "tsv":
+        return "\t".join(map(_line, row)) + "\n"
+    names = command.columns.values() if isinstance(command.columns, dict) else command.columns
+    return json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n"
+
+
+def _line(text: str) -> str:
+    return re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)
