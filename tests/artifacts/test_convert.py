@@ -34,7 +34,7 @@ def pickled(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, tiny_l
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are converted in this process; those of the first and the last conversion here are in others."""
-    monkeypatch.setattr(convert, "_converted", convert._convert_file)
+    monkeypatch.setattr(convert, "converted_apart", lambda _, path, target: convert._convert_file(path, target))
 
 
 def test_gamma_and_beta_load_as_they_were_meant(pickled: Path, tmp_path: Path, mtmetrics: Callable) -> None:

@@ -1,21 +1,20 @@
 """Converts weights that exist only as pickles of PyTorch (``pytorch_model.bin``) to safetensors.
 
-A pickle may run code, so it is read by ``torch.load(weights_only=True)`` alone, in a process of its own that gives
-nothing back but a line of JSON. That process is this module run as a program.
+A pickle may run code, so it is read by ``torch.load(weights_only=True)`` alone, in a process of its own
+(`mtmetrics.artifacts.pickles`). That process is this module run as a program.
 """
 
 import json
-import pickle
 import shutil
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder
+from mtmetrics.artifacts.comet_checkpoints import CHECKPOINT, HPARAMS, convert_comet
 from mtmetrics.artifacts.models import MODEL_FILES, model_label
-from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
+from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import new_folder, sha256_file
 
 if TYPE_CHECKING:
@@ -31,17 +30,21 @@ def convert_model(
     out: str | Path,
     *,
     revision: str | None = None,
+    encoder: str | Path | None = None,
     local_files_only: bool = False,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Makes a folder that holds a model with its weights as safetensors, each tensor as it was, bit by bit.
+    """Makes a folder that holds a model with its weights as safetensors, each tensor as it was, bit by bit; of a
+    checkpoint of COMET as `mtmetrics.artifacts.comet_checkpoints.convert_comet`.
 
     Where `transformers` ties two names to one tensor, and the pickle holds one tensor for both, it is written once.
 
     Args:
-        name: a folder with config.json and pytorch_model.bin (or its parts), or a Hub repository.
+        name: a folder with config.json and pytorch_model.bin (or its parts), or one with hparams.yaml and
+            checkpoints/model.ckpt, or a Hub repository.
         out: the folder to make; ``conversion.json`` in it says what was converted.
         revision: Hub branch, tag or commit; None for the main branch.
+        encoder: of a checkpoint of COMET, where configuration and tokenizer of its encoder lie.
         local_files_only: never ask the Hub.
         overwrite: replace an existing folder.
 
@@ -53,11 +56,19 @@ def convert_model(
         ArtifactError: the model cannot be found, or a pickle is damaged or holds other things than tensors.
         MTMetricsError: `out` cannot be written.
     """
-    folder = local_folder(name, "config.json", "modules.json")
+    folder = local_folder(name, "config.json", "modules.json", HPARAMS)
     if folder is None:
         wanted = [pattern for pattern in _COPIED if ".safetensors" not in pattern]
         source = hub_source(name, revision)
-        folder = download(source, [*wanted, *_PICKLES, _INDEX], local_files_only=local_files_only)
+        folder = download(
+            source,
+            [*wanted, *_PICKLES, _INDEX, HPARAMS, CHECKPOINT, Path(CHECKPOINT).name],
+            local_files_only=local_files_only,
+        )
+    if (folder / HPARAMS).is_file():
+        return convert_comet(folder, out, encoder=encoder, local_files_only=local_files_only, overwrite=overwrite)
+    if encoder is not None:
+        raise InputError(f"--encoder {encoder}: {name} is no checkpoint of COMET, which alone needs one")
     pickles = [path for pattern in _PICKLES for path in sorted(folder.glob(pattern))]
     pickles = [path for path in pickles if not any(path.parent.glob("*.safetensors"))]
     if not pickles:
@@ -75,7 +86,7 @@ def convert_model(
             target.parent.mkdir(exist_ok=True)
             record["files"][path.relative_to(folder).as_posix()] = {
                 "sha256": sha256_file(path),
-                **_converted(path, target),
+                **converted_apart(__name__, path, target),
             }
         if (folder / _INDEX).is_file():
             _write_index(folder / _INDEX, made, record["files"])
@@ -92,17 +103,6 @@ def _write_index(index: Path, made: Path, files: dict[str, Any]) -> None:
     tied = {name for file in files.values() for name in file["tied"]}
     whole["weight_map"] = {name: _renamed(file) for name, file in whole["weight_map"].items() if name not in tied}
     (made / _renamed(index.name)).write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
-
-
-def _converted(path: Path, target: Path) -> dict[str, Any]:
-    """Has another process convert one file; it prints what it wrote, or one line that says what is wrong."""
-    command = [sys.executable, "-m", __name__, str(path), str(target)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"its process ended with {done.returncode}"])[-1]
-        killed = "; was there enough memory?" if done.returncode < 0 else ""
-        raise ArtifactError(f"{path}: cannot be converted ({said}){killed}; nothing was kept")
-    return json.loads(done.stdout)
 
 
 def _convert_file(path: Path, target: Path) -> dict[str, Any]:
@@ -123,21 +123,6 @@ def _convert_file(path: Path, target: Path) -> dict[str, Any]:
             if not _equal_bits(tensor, written.get_tensor(tied.get(name, name))):
                 raise ValueError(f"{name} was not written as it was read")
     return {"tensors": len(found), "tied": tied}
-
-
-def save_tensors(tensors: "dict[str, torch.Tensor]", target: Path) -> None:
-    """Writes tensors as safetensors, which share no memory there; of those that do, copies."""
-    import torch
-    from safetensors.torch import save_file
-
-    storages, own = set(), {}
-    for name, tensor in tensors.items():
-        storage = tensor.untyped_storage()
-        alone = storage.nbytes() == tensor.nbytes and storage.data_ptr() not in storages
-        storages.add(storage.data_ptr())
-        own[name] = tensor.contiguous() if alone else tensor.clone(memory_format=torch.contiguous_format)
-    save_file(own, target, {"format": "pt"})
-    target.chmod(0o644)
 
 
 def _tied(folder: Path, tensors: "dict[str, torch.Tensor]") -> dict[str, str]:
@@ -165,15 +150,5 @@ def _equal_bits(one: "torch.Tensor", other: "torch.Tensor") -> bool:
     return torch.equal(*(tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (one, other)))
 
 
-def _in_one_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    if isinstance(error, pickle.UnpicklingError):
-        # The other lines of PyTorch's message advise to run the code.
-        found = [line.strip() for line in lines if "GLOBAL" in line or "Unpickler error" in line]
-        return f"it holds more than tensors, which might run code: {' '.join(found)}"
-    return lines[0]
-
-
 if __name__ == "__main__":
-    sys.excepthook = lambda _, error, __: print(_in_one_line(error), file=sys.stderr)
-    print(json.dumps(_convert_file(*map(Path, sys.argv[1:]))))
+    answer(_convert_file)

@@ -13,13 +13,28 @@ from mtmetrics.io.atomic import sha256_unchanged
 if TYPE_CHECKING:
     import torch
 
-_TOKENIZER = ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model"]
+TOKENIZER_FILES = [
+    "tokenizer*.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+]
 # What a sentence-transformers folder holds besides a transformer.
 _PIPELINE = ["modules.json", "config_sentence_transformers.json", "sentence_*_config.json", "?_*/*.json"]
 _WEIGHTS = ["*.safetensors", "*.safetensors.index.json", "?_*/*.safetensors"]
 # Tokenizers of single languages, see `TokenEncoder`.
 _LANGUAGES = "languages/*/tokenizer*.json"
-MODEL_FILES = ["config.json", "generation_config.json", *_WEIGHTS, *_TOKENIZER, *_PIPELINE, _LANGUAGES]
+MODEL_FILES = [
+    "config.json",
+    "comet.json",
+    "generation_config.json",
+    *_WEIGHTS,
+    *TOKENIZER_FILES,
+    *_PIPELINE,
+    _LANGUAGES,
+]
 
 
 def model_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
@@ -59,13 +74,15 @@ def _elsewhere(name: str | Path, revision: str | None, local_files_only: bool) -
         ) from error
 
 
-def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any, Any]:
+def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype", *, as_stored: bool = False) -> tuple[Any, Any]:
     """Loads tokenizer and weights of a folder, safetensors only.
 
     Args:
         auto_class: name of an Auto class of `transformers`, such as ``"AutoModel"``.
         folder: holds config.json, weights and tokenizer files.
         dtype: number format to load into; without it `transformers` would take the stored one.
+        as_stored: read tokenizer.json, where there is one, to the letter; `transformers` 5 takes the vocabulary alone
+            from it, for classes that it knows, and makes the rest anew.
 
     Raises:
         ArtifactError: a file is missing, damaged, or not of the kind.
@@ -74,7 +91,9 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any
 
     options: dict[str, Any] = {"local_files_only": True, "dtype": dtype, "use_safetensors": True}
     with loading(folder, auto_class):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        stored = as_stored and (folder / "tokenizer.json").is_file()
+        kind = transformers.PreTrainedTokenizerFast if stored else transformers.AutoTokenizer
+        tokenizer = kind.from_pretrained(folder, local_files_only=True)
         return tokenizer, getattr(transformers, auto_class).from_pretrained(folder, **options)
 
 
@@ -145,7 +164,7 @@ def model_label(name: str | Path) -> str:
 def model_fingerprint(folder: Path) -> str:
     """The `fingerprint` of the files of a model folder that decide its numbers."""
     modules = ("modules.json", "sentence_*_config.json", "[0-9]*/config.json", "[0-9]*/*.safetensors")
-    patterns = ("config.json", "*.safetensors", *_TOKENIZER, _LANGUAGES, *modules)
+    patterns = ("config.json", "comet.json", "*.safetensors", *TOKENIZER_FILES, _LANGUAGES, *modules)
     return fingerprint(sorted({path for pattern in patterns for path in folder.glob(pattern)}))
 
 

@@ -185,7 +185,7 @@ def run_import(args: argparse.Namespace) -> None:
 def run_convert(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.convert import convert_model
 
-    how = {name: getattr(args, name) for name in ("revision", "local_files_only", "overwrite")}
+    how = {name: getattr(args, name) for name in ("revision", "encoder", "local_files_only", "overwrite")}
     print_json({"folder": args.out, **convert_model(args.model, args.out, **how)})
 
 
@@ -265,13 +265,16 @@ _ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
         "convert a model's pytorch_model.bin to safetensors",
         "Converts the weights of a model that exist only as pytorch_model.bin to safetensors, which run no code when "
         "they are loaded, and copies its other files. Reads tensors alone, in a process of its own, and compares each "
-        "with what was written. Pass DIR in place of the model then, or make it NAME in the folder of "
+        "with what was written. A checkpoint of COMET (hparams.yaml, checkpoints/model.ckpt) becomes a preset: "
+        "--metric comet:DIR. Pass DIR in place of the model then, or make it NAME in the folder of "
         "MTMETRICS_ARTIFACTS, and presets that name the model find it.",
         {
             "model REPO|FOLDER": "Hub repository, or a folder that holds the model",
             "--out DIR!": "the folder to make",
             "--overwrite": "replace an existing one",
             "--revision NAME": "branch, tag or commit of the repository (default: main)",
+            "--encoder MODEL": "of a checkpoint of COMET, where configuration and tokenizer of its encoder lie "
+            "(default: as it says)",
             "--local-files-only": "never ask the Hub",
         },
     ),

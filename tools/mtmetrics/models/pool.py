@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtmetrics.artifacts.comet_checkpoints import comet_folder
 from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.encoder_network import EncoderNetwork
@@ -16,6 +17,7 @@ from mtmetrics.models.runner import pick_dtype
 from mtmetrics.models.token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
+    from mtmetrics.models.comet import Comet
     from mtmetrics.models.regressor import Regressor
     from mtmetrics.models.runner import Devices
     from mtmetrics.models.static_vectors import StaticVectors
@@ -128,6 +130,14 @@ class ModelPool:
                 return Regressor.read(folder), model_fingerprint(folder)
             except TypeError as error:
                 raise ArtifactError(f"{folder}: its config.json is not that of a regressor ({error})") from error
+
+    def comet(self, model: str, *, revision: str | None = None) -> "Comet":
+        """A converted checkpoint of COMET."""
+        folder = comet_folder(model, revision=revision, local_files_only=self.local_files_only)
+        from mtmetrics.models.comet import Comet
+
+        options: dict[str, Any] = {"device": self.device, "dtype": self.dtype, "batch_tokens": self.batch_tokens}
+        return self._once(("comet", model, revision), lambda: Comet(folder, **options))
 
     def _options(self, revision: str | None) -> dict[str, Any]:
         return {"revision": revision, "device": self.device, "local_files_only": self.local_files_only}

@@ -162,6 +162,7 @@ METRICS: dict[str, Metric] = {
         Metric("chrf", "baselines.ChrF", _REFERENCE),
         Metric("chrfpp", "baselines.ChrFPlusPlus", _REFERENCE),
         Metric("ter", "baselines.TER", _REFERENCE),
+        Metric("comet", "comet.CometScore", tuple(COLUMNS), "both"),
         Metric("scores", "stored.StoredScores", _EITHER, "source"),
         Metric("cmd", "commands.CommandMetric", tuple(COLUMNS), "both"),
     )

@@ -1,0 +1,175 @@
+"""COMET as a metric: what it compares with, what changes no score, and what is said where it cannot score."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mtmetrics.artifacts import comet_checkpoints
+from mtmetrics.artifacts.convert import convert_model
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.layout import source_tree
+from mtmetrics.models.comet import CometNetwork, error_spans, sparsemax
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.registry import load_scorer
+
+GOLDENS = source_tree() / "tests" / "parity" / "comet"
+DATA = json.loads((GOLDENS / "goldens.json").read_text(encoding="utf-8"))["data"]
+SOURCES, TEXTS, REFERENCES = ([row[key] for row in DATA] for key in ("src", "mt", "ref"))
+BOTH = list(zip(SOURCES, REFERENCES, strict=True))
+pytestmark = pytest.mark.filterwarnings("ignore:of .* segments")
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Some converted checkpoints, in the folder of artifacts."""
+    root = tmp_path_factory.mktemp("artifacts")
+    with pytest.MonkeyPatch.context() as patch:
+        here = comet_checkpoints._convert_file
+        patch.setattr(comet_checkpoints, "converted_apart", lambda _, path, made: here(path, made))
+        for model, kind in (
+            ("regression", "XLM-RoBERTa"),
+            ("unified-source", "XLM-RoBERTa"),
+            ("xcomet", "XLM-RoBERTa-XL"),
+            ("unified-bert", "BERT"),
+        ):
+            convert_model(GOLDENS / "models" / model, root / model, encoder=GOLDENS / "encoders" / kind)
+        (root / "Unbabel").mkdir()
+        (root / "Unbabel" / "wmt22-comet-da").symlink_to(root / "regression")
+        patch.setenv("MTMETRICS_ARTIFACTS", str(root))
+        yield root
+
+
+@pytest.mark.parametrize(("model", "side"), [("regression", "both"), ("xcomet", "both"), ("unified-bert", "source")])
+def test_neither_order_nor_neighbours_nor_batches_change_a_score(checkpoints: Path, model: str, side: str) -> None:
+    others = BOTH if side == "both" else SOURCES
+    whole = load_scorer("comet", model, against=side).score(others, TEXTS)
+    turned = load_scorer("comet", model, against=side).score(others[::-1], TEXTS[::-1])
+    np.testing.assert_allclose(turned.segments[::-1], whole.segments, atol=2e-6)
+    small = load_scorer("comet", model, against=side, pool=ModelPool(batch_tokens=64))
+    alone = [small.score([other], [text]).system for other, text in zip(others, TEXTS, strict=True)]
+    np.testing.assert_allclose(alone, whole.segments, atol=2e-6)
+
+
+def test_no_text_is_encoded_twice(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    vectors = CometNetwork.vectors
+
+    def counted(self: CometNetwork, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        read.append(len(ids))
+        return vectors(self, ids, mask)
+
+    monkeypatch.setattr(CometNetwork, "vectors", counted)
+    scorer = load_scorer("comet", "regression")
+    scorer.score_systems(BOTH, {"a": TEXTS, "b": TEXTS[::-1], "c": REFERENCES})
+    assert sum(read) == len({*SOURCES, *REFERENCES, *TEXTS})
+
+
+def test_a_preset_of_a_usual_name(checkpoints: Path) -> None:
+    scorer = load_scorer("comet", "wmt22-comet-da", lang_pair="de-en")
+    assert scorer.compares == ("sources", "references")
+    assert scorer.signature.startswith("comet|lp:de-en|model:regression#")
+    assert load_scorer("comet").signature == load_scorer("comet", model=str(checkpoints / "regression")).signature
+    with pytest.raises(InputError, match="preset wmt22-comet-da compares with the source and the reference only"):
+        load_scorer("comet", "wmt22-comet-da", against="source")
+    with pytest.raises(InputError, match="COMET unified-source compares with the source$"):
+        load_scorer("comet", model=str(checkpoints / "unified-source"), against="both")
+
+
+def test_blank_sides_get_the_floor_and_cut_texts_are_counted(checkpoints: Path) -> None:
+    result = load_scorer("comet", "xcomet").score([("a", ""), (" ", "b"), BOTH[0]], ["x", "y", ""])
+    assert (result.segments.tolist(), result.report.blank) == ([0.0] * 3, 3)
+    assert all(values.tolist() == [0.0] * 3 for values in result.parts.values())
+    assert set(result.parts) == {"src", "ref", "unified", "mqm"}
+    long = " ".join(["haus"] * 60)
+    report = load_scorer("comet", "regression").score([*BOTH[:2], ("a", long)], [*TEXTS[:2], "b"]).report
+    assert (report.truncated, report.places["truncated"]) == (1, [3])
+    # Each is short enough, but not all of them together.
+    third = " ".join(["der"] * 5)
+    joint = load_scorer("comet", "xcomet", against="both").score([(third, third)], [third])
+    assert (joint.report.truncated, load_scorer("comet", "xcomet").score([("a", "b")], ["c"]).report.truncated) == (
+        1,
+        0,
+    )
+
+
+def test_several_references_and_number_formats(checkpoints: Path) -> None:
+    scorer = load_scorer("comet", "regression")
+    one, other = scorer.score(BOTH[:1], TEXTS[:1]).system, scorer.score([(SOURCES[0], REFERENCES[1])], TEXTS[:1]).system
+    several = scorer.score([(SOURCES[0], [REFERENCES[0], REFERENCES[1]])], TEXTS[:1])
+    assert several.system == pytest.approx(max(one, other), abs=1e-6)
+    half = load_scorer("comet", "regression", pool=ModelPool(dtype="bfloat16"))
+    assert "|dtype:bf16|" in half.signature
+    assert half.score(BOTH[:1], TEXTS[:1]).system == pytest.approx(one, abs=0.1)
+
+
+def test_errors_are_those_of_networks_that_look_for_them(checkpoints: Path) -> None:
+    scorer = load_scorer("comet", "xcomet", against="source")
+    found = scorer.errors(SOURCES, TEXTS)
+    assert any(found)
+    assert all(
+        0 <= span.start <= span.end <= len(text) for text, spans in zip(TEXTS, found, strict=True) for span in spans
+    )
+    with pytest.raises(InputError, match="errors: COMET regression gives scores alone; XCOMET finds errors"):
+        load_scorer("comet", "regression").errors(BOTH, TEXTS)
+    with pytest.raises(InputError, match="alignments: this metric compares whole texts"):
+        scorer.align(SOURCES, TEXTS)
+
+
+def test_spans_end_where_no_error_follows() -> None:
+    likely = np.eye(3)[[0, 2, 1, 0, 1, 0, 2]] * 0.8
+    offsets = [(0, 0), (0, 3), (4, 7), (8, 9), (10, 12), (13, 14), (15, 16)]
+    found = error_spans(likely, offsets, ["minor", "major"])
+    # The second is of the severity that it begins with; what reaches the end does not count.
+    assert [(span.start, span.end, span.severity) for span in found] == [(0, 7, "major"), (10, 12, "minor")]
+    assert [span.confidence for span in found] == pytest.approx([0.8, 0.8])
+
+
+def test_sparsemax_is_the_nearest_point_of_the_simplex() -> None:
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(20):
+        scores = torch.randn(5, generator=generator) * 2
+        found = sparsemax(scores)
+        assert found.sum().item() == pytest.approx(1, abs=1e-6)
+        corners = torch.eye(5)
+        # Its distance to the scores grows towards every corner.
+        for corner in corners:
+            assert torch.dot(scores - found, corner - found).item() <= 1e-5
+
+
+def test_on_the_command_line(checkpoints: Path, mtmetrics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys = {"src": "source", "mt": "translation", "ref": "reference"}
+    rows = [{keys[key]: text for key, text in row.items()} for row in DATA[:4]]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    metrics = [f"comet:{checkpoints / 'xcomet'}", "comet:unified-source", "comet:wmt22-comet-da", "chrf"]
+    argv = [part for metric in metrics for part in ("--metric", metric)]
+    code, out, err = mtmetrics("score", *argv, "--format", "jsonl", "rows.jsonl")
+    assert (code, out.count('"kind": "system"')) == (0, 4), err
+    code, out, _ = mtmetrics("score", "--metric", "comet:xcomet", "--parts", "--format", "json", "rows.jsonl")
+    assert (code, [*json.loads(out)["parts"]]) == (0, ["src", "ref", "unified", "mqm"])
+    Path("sources.tsv").write_text("source\ttranslation\na\tb\n")
+    code, _, err = mtmetrics("score", "--metric", "comet:wmt22-comet-da", "sources.tsv")
+    needed = "mtmetrics: --against 'source': preset wmt22-comet-da compares with the source and the reference only"
+    assert (code, err.startswith(needed)) == (2, True), err
+    code, _, err = mtmetrics("score", "--metric", "comet:xcomet-xl", "--local-files-only", "rows.jsonl")
+    assert code == 1
+    assert "make one by 'mtmetrics artifacts convert Unbabel/XCOMET-XL --out DIR', and score with --metric" in err
+
+
+def test_what_is_no_converted_checkpoint(checkpoints: Path, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"no comet.json, so it is no converted checkpoint of COMET; make one by"):
+        load_scorer("comet", model=str(GOLDENS))
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for file in (checkpoints / "regression").iterdir():
+        (broken / file.name).write_bytes(file.read_bytes())
+    (broken / "comet.json").write_text("{}")
+    with pytest.raises(ArtifactError, match=r"broken: comet.json cannot be read"):
+        load_scorer("comet", str(broken))
+    (broken / "comet.json").write_text((checkpoints / "xcomet" / "comet.json").read_text())
+    with pytest.raises(ArtifactError, match=r"cannot be loaded as COMET"):
+        load_scorer("comet", str(broken))

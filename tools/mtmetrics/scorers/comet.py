@@ -1,0 +1,124 @@
+"""COMET (Rei et al., 2020): the scores of checkpoints that others have published."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mtmetrics.checks import check, choice, compared_columns
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.comet import Comet, CometScores, ErrorSpan
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.preset_tables import model_name
+from mtmetrics.scorers.registry import COLUMNS, SIDES
+from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.settings import option
+
+_INPUTS = {"source": "src", "reference": "ref"}
+
+
+class CometScore(Scorer):
+    """The score of a converted checkpoint of COMET, see `mtmetrics.models.comet`.
+
+    A segment with a blank side gets the floor that the conversion recorded: 0, or -2 for checkpoints of 2020 and 2021,
+    whose scores are standardised. Parts, where texts are read as one sequence: ``src``, ``ref`` and ``unified``, the
+    scores of the inputs; of XCOMET also ``mqm``, that of the errors that it found.
+
+    Args:
+        model: the checkpoint.
+        against: what to compare with, where it has the choice; by default source and reference.
+        lang_pair: recorded in the signature.
+        **options: of `CometScore.Settings`.
+
+    Raises:
+        InputError: it cannot compare with that.
+    """
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options of COMET."""
+
+        model: str | None = option(
+            None, "another converted checkpoint: a folder or Hub repository", usage="MODEL", signed="model", opens=True
+        )
+
+    metric = "comet"
+    usual_preset: ClassVar = "wmt22-comet-da"
+    tables: ClassVar = {"comet": {"model", "revision"}, "score": {"against"}}
+    scale = "about 0 to 1 for checkpoints since 2022"
+    told_parts = "src, ref, unified and mqm, of checkpoints that read one sequence"
+
+    def __init__(
+        self, model: Comet, *, against: str | None = None, lang_pair: str | None = None, **options: Any
+    ) -> None:
+        super().__init__(lang_pair, **options)
+        self.model, self.dtype = model, model.dtype
+        sides = model.settings.sides
+        if against not in (None, *sides):
+            able = " or the ".join(SIDES[side] for side in sides)
+            raise InputError(f"against {against!r}: COMET {model.label} compares with the {able}")
+        side = choice("against", against or sides[0], sides)
+        self.against = side if len(sides) > 1 else None
+        self.compares = COLUMNS[side]
+
+    @classmethod
+    def from_preset(
+        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
+    ) -> "CometScore":
+        """See `Scorer`."""
+        against = options.pop("against", None)
+        bundle, pool, chosen = cls.open_preset(preset, pool, options)
+        table = {"model": chosen.model} if chosen.model else bundle.settings.get("comet", {})
+        if "model" not in table:
+            raise ArtifactError(f"preset {bundle.name}: names no model in its [comet] table")
+        if not chosen.model and against is not None:
+            cls.side(bundle, {"against": against})
+        model = pool.comet(bundle.path(table["model"]), revision=table.get("revision"))
+        return cls(model, against=against, lang_pair=lang_pair)
+
+    def pinned(self, option: str) -> Any:
+        return model_name(self.model)
+
+    def errors(self, others: Sequence[Any], predictions: Sequence[str]) -> list[list[ErrorSpan]]:
+        """The errors that the network found in n translations, of one that looks for them.
+
+        Raises:
+            InputError: it does not look for errors; or as `score`.
+        """
+        if not self.model.settings.error_labels:
+            raise InputError(f"errors: COMET {self.model.label} gives scores alone; XCOMET finds errors")
+        *columns, texts = check(**compared_columns(self.compares, others), predictions=predictions)
+        return self._scores(dict(zip(self.compares, columns, strict=True)), texts).errors
+
+    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
+        columns = compared_columns(self.compares, others)
+        repeated = {name: list(texts) * len(systems) for name, texts in columns.items()}
+        found = self._scores(repeated, [text for texts in systems for text in texts])
+        count = len(others)
+        results = []
+        for place in range(len(systems)):
+            own = slice(place * count, (place + 1) * count)
+            parts = {name: values[own].copy() for name, values in found.parts.items()}
+            nothing = np.zeros(count, dtype=bool)
+            results.append(ChunkScores(found.scores[own].copy(), parts, found.truncated[own], nothing))
+        return results
+
+    def _scores(self, columns: dict[Any, list[str]], texts: list[str]) -> CometScores:
+        names = {"sources": "src", "references": "ref"}
+        return self.model.score(texts, {names[name]: column for name, column in columns.items()})
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        return self.model.settings.floor, dict.fromkeys(self.parts, self.model.settings.floor)
+
+    @property
+    def parts(self) -> list[str]:
+        """Names of the parts of its scores."""
+        told = self.model.settings
+        if not told.joint:
+            return []
+        inputs = [{"sources": "src", "references": "ref"}[name] for name in self.compares]
+        errors = ["mqm"] if told.class_identifier == "xcomet_metric" else []
+        return [*inputs, *(["unified"] if len(inputs) > 1 else []), *errors]
