@@ -73,6 +73,27 @@ def test_code_does_not_run(checkpoint: Path, here: None, tmp_path: Path, monkeyp
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('pool: "max"\n', {"pool": "avg", "layer_transformation": "softmax"}),  # its own settings decide
+        ('layer_transformation: "sparsemax_patch"\n', {"layer_transformation": "softmax"}),
+    ],
+)
+def test_whose_settings_decide(checkpoint: Path, here: None, tmp_path: Path, line: str, expected: dict) -> None:
+    path = checkpoint / "checkpoints" / "model.ckpt"
+    whole = torch.load(path, weights_only=False)
+    if "patch" in line:
+        whole["hyper_parameters"]["layer_transformation"] = "sparsemax"
+        torch.save(whole, path)
+    with open(checkpoint / "hparams.yaml", "a") as stream:
+        stream.write(line)  # the last of two counts
+    convert_model(checkpoint, tmp_path / "out", encoder=ENCODER)
+    settings = json.loads((tmp_path / "out" / "comet.json").read_text())
+    assert {name: settings[name] for name in expected} == expected
+    assert settings["model"] == "wmt20-comet-da"
+
+
 def test_a_checkpoint_may_lie_in_the_folder_itself(checkpoint: Path, here: None, tmp_path: Path) -> None:
     (checkpoint / "checkpoints" / "model.ckpt").rename(checkpoint / "model.ckpt")
     convert_model(checkpoint, tmp_path / "out", encoder=ENCODER)

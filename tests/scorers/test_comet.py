@@ -119,6 +119,28 @@ def test_errors_are_those_of_networks_that_look_for_them(checkpoints: Path) -> N
         scorer.align(SOURCES, TEXTS)
 
 
+def test_words_of_errors_are_at_fault(checkpoints: Path, mtmetrics, tmp_path: Path) -> None:
+    scorer = load_scorer("comet", "xcomet")
+    assert (scorer.aligns, scorer.blames, load_scorer("comet", "regression").blames) == (False, True, False)
+    row = next(row for row, spans in enumerate(scorer.errors(BOTH, TEXTS)) if spans and not TEXTS[row].isspace())
+    [faults] = scorer.blame(BOTH[row : row + 1], TEXTS[row : row + 1])
+    assert sum(fault.share for fault in faults) == pytest.approx(1.0)
+    assert {fault.severity for fault in faults} <= {0.0, 0.6, 0.85, 1.0}
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"source": SOURCES[row], "reference": REFERENCES[row], "translation": TEXTS[row]}))
+    code, out, _ = mtmetrics("explain", "--metric", "comet:xcomet", "--format", "json", "--full-precision", rows)
+    [segment] = json.loads(out)["segments"]
+    assert (code, segment["source"], segment["reference"]) == (0, SOURCES[row], REFERENCES[row])
+    assert [fault["share"] for fault in segment["faults"]] == [fault.share for fault in faults]
+    assert "alignment" not in segment
+    code, out, _ = mtmetrics("explain", "--metric", "comet:xcomet", "--format", "text", rows)
+    assert (code, f"reference      {REFERENCES[row]}" in out, "most at fault" in out) == (0, True, True)
+    code, _, err = mtmetrics("explain", "--metric", "comet:xcomet", "--plot", tmp_path / "plots", rows)
+    assert (code, "alignments: this metric compares whole texts" in err) == (2, True)
+    code, _, err = mtmetrics("explain", "--metric", "comet:regression", rows)
+    assert (code, "alignments: this metric compares whole texts" in err) == (2, True)
+
+
 def test_spans_end_where_no_error_follows() -> None:
     likely = np.eye(3)[[0, 2, 1, 0, 1, 0, 2]] * 0.8
     offsets = [(0, 0), (0, 3), (4, 7), (8, 9), (10, 12), (13, 14), (15, 16)]

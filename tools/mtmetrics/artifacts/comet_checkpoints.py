@@ -45,11 +45,13 @@ _COPIED = ["README.md", "LICENSE*"]
 # Scores of these were trained on z-scores, of which the worst are below -2; those of others lie between 0 and 1.
 _STANDARDISED = ("wmt20-", "wmt21-", "eamt22-")
 _LOWEST = -2.0
+# How hparams.yaml says that a checkpoint was trained with softmax, although it names sparsemax itself.
+_CORRECTED = "sparsemax_patch"
 
 
 @dataclasses.dataclass(frozen=True)
 class CometSettings:
-    """What a checkpoint's ``hparams.yaml`` says of its network; the defaults are those of the published package.
+    """What a checkpoint says of its network; the defaults are those of the published package.
 
     Attributes:
         class_identifier: its family, one of `FAMILIES`.
@@ -65,6 +67,7 @@ class CometSettings:
         error_labels: severities of errors in words, of a network that finds them; else empty.
         word_layer: hidden state from which words are labelled.
         floor: score of a segment of which a side is blank.
+        model: what the checkpoint is called where it is published.
     """
 
     class_identifier: str
@@ -80,6 +83,7 @@ class CometSettings:
     error_labels: list[str]
     word_layer: int
     floor: float = 0.0
+    model: str = "unnamed"
 
     @classmethod
     def of(cls, hparams: Mapping[str, Any]) -> "CometSettings":
@@ -90,7 +94,7 @@ class CometSettings:
         joint = family in ("unified_metric", "xcomet_metric")
         found = dict(hparams)
         found["layer"] = hparams.get("sent_layer" if joint else "layer", "mix")
-        # The name by which later checkpoints say that an earlier version had read softmax where it was told sparsemax.
+        # Anything but sparsemax, such as `_CORRECTED`, is softmax.
         usual = "sparsemax" if joint else "softmax"
         mixed = found.get("layer_transformation", usual)
         found["layer_transformation"] = "sparsemax" if mixed == "sparsemax" else "softmax"
@@ -182,19 +186,18 @@ def convert_comet(
 
     try:
         hparams = yaml.safe_load((folder / HPARAMS).read_text(encoding="utf-8"))
-        settings = CometSettings.of(hparams)
+        CometSettings.of(hparams)  # so that a class that is not read is said before gigabytes are
     except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError, ArtifactError) as error:
         raise ArtifactError(f"{folder / HPARAMS}: no checkpoint of COMET that can be read ({error})") from error
     label = model_label(folder)
     if licence := _licence(folder / "README.md"):
         print(f"mtmetrics: {label}: its licence is {licence}", file=sys.stderr)
-    if label.rpartition("/")[2].startswith(_STANDARDISED):
-        settings = dataclasses.replace(settings, floor=_LOWEST)
     named = encoder or hparams.get("pretrained_model")
     about = _files_of(named, ["config.json"], local_files_only)
     vocabulary = about
-    if encoder is None and settings.encoder_model in _TOKENIZERS:
-        vocabulary = _files_of(_TOKENIZERS[settings.encoder_model], TOKENIZER_FILES, local_files_only)
+    kind = hparams.get("encoder_model")
+    if encoder is None and kind in _TOKENIZERS:
+        vocabulary = _files_of(_TOKENIZERS[kind], TOKENIZER_FILES, local_files_only)
     elif local_folder(named, "config.json") is None:
         vocabulary = _files_of(named, TOKENIZER_FILES, local_files_only)
     snapshot = hub_snapshot(folder)
@@ -208,7 +211,15 @@ def convert_comet(
         copied |= {file: made / file.name for pattern in _COPIED for file in folder.glob(pattern)}
         for file, target in copied.items():
             shutil.copyfile(file, target)
-        record["files"][CHECKPOINT] = {"sha256": sha256_file(path), **converted_apart(__name__, path, made)}
+        done = converted_apart(__name__, path, made)
+        # As the published package does, which asks hparams.yaml for the class alone, and for one correction.
+        own = done.pop("hyper_parameters")
+        if hparams.get("layer_transformation") == _CORRECTED:
+            own["layer_transformation"] = _CORRECTED
+        settings = CometSettings.of(hparams | own | {"class_identifier": hparams["class_identifier"]})
+        floor = _LOWEST if label.rpartition("/")[2].startswith(_STANDARDISED) else 0.0
+        settings = dataclasses.replace(settings, floor=floor, model=label)
+        record["files"][CHECKPOINT] = {"sha256": sha256_file(path), **done}
         write_atomic(made / SETTINGS_FILE, json.dumps(dataclasses.asdict(settings), indent=1) + "\n")
         write_atomic(made / "conversion.json", json.dumps(record, indent=1) + "\n")
         write_atomic(made / "preset.toml", _preset(label, settings.sides))
@@ -283,12 +294,18 @@ def _convert_file(path: Path, made: Path) -> dict[str, Any]:
         raise TypeError("it holds no encoder with an estimator")
     save_tensors(_kept(encoder), made / "model.safetensors")
     save_tensors(heads, made / HEADS_FILE)
-    return {"tensors": len(encoder) + len(heads)}
+    told = whole.get("hyper_parameters")
+    plain = {name: value for name, value in told.items() if _is_plain(value)} if isinstance(told, dict) else {}
+    return {"tensors": len(encoder) + len(heads), "hyper_parameters": plain}
 
 
 def _kept(tensors: "dict[str, torch.Tensor]") -> "dict[str, torch.Tensor]":
     """Without tables that are none of training: numbers of positions, and what drops layers while a mix is learned."""
     return {name: value for name, value in tensors.items() if not name.endswith(_TABLES)}
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str | list)
 
 
 class _Nothing:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.checks import positive
+from mtmetrics.checks import compared_texts, positive
 from mtmetrics.cli.options import (
     add_metric_options,
     add_output_options,
@@ -23,6 +23,7 @@ from mtmetrics.cli.options import (
 from mtmetrics.cli.output import rounded
 from mtmetrics.cli.rows import input_rows
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.scorers.registry import KEYS
 
 if TYPE_CHECKING:
     from mtmetrics.matching.plan import Alignment
@@ -41,30 +42,32 @@ _WORST_WORDS = 5
 
 
 class Segment(NamedTuple):
-    """A row of the input with its number, counted from 1; `other` is the source or the reference."""
+    """A row of the input with its number, counted from 1; `other` is the source, the reference, or a pair of both."""
 
     number: int
-    other: str
+    other: Any
     prediction: str
 
 
 class Explained(NamedTuple):
-    """A segment, what it scored, what was matched, and its words at fault, None where the metric blames none."""
+    """A segment, what it scored, what was matched, and its words at fault; None where the metric matches or blames
+    none."""
 
     segment: Segment
     score: float
     parts: dict[str, float]
-    alignment: "Alignment"
+    alignment: "Alignment | None"
     faults: "list[Fault] | None"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command to the parser."""
     parser.description = (
-        "Shows, for every segment, its score, the parts of the score, the words of the translation that it "
-        "suffers from, and the alignment behind it: what was matched with what, at which cost, cosine or attention, "
-        "and with how much of the mass. Words at fault have a severity from 0 to 1 and their share of all that the "
-        "words take away from the score. Only the chosen segments are scored, with --worst all."
+        "Shows, for every segment, its score, the parts of the score, the words of the translation that it suffers "
+        "from, and the alignment behind it: what was matched with what, at which cost, cosine or attention, and with "
+        "how much of the mass. Metrics that look for errors themselves give those alone. Words at fault have a "
+        "severity from 0 to 1 and their share of all that the words take away from the score. Only the chosen "
+        "segments are scored, with --worst all."
     )
     add_row_options(parser)
     add_metric_options(parser)
@@ -103,7 +106,8 @@ def run(args: argparse.Namespace) -> int:
     from mtmetrics.scorers.registry import load_scorer
 
     scorer = load_scorer(options.pop("metric"), pool=model_pool(args), **options)
-    _ = scorer.cells  # says that nothing is aligned, before anything is scored or made
+    if not scorer.blames or plots:
+        _ = scorer.cells  # says that nothing is aligned, before anything is scored or made
     _make_folder(plots)
     with scoring(len(segments)):
         result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
@@ -135,8 +139,9 @@ def _choose(rows: Iterator[list[str]], ranges: Sequence[range], name: str) -> It
     """Reads as far as the last segment that is wanted."""
     last = max(wanted.stop for wanted in ranges) - 1
     number = 0
-    for number, (other, prediction) in enumerate(itertools.islice(rows, last), 1):
+    for number, (*others, prediction) in enumerate(itertools.islice(rows, last), 1):
         if any(number in wanted for wanted in ranges):
+            [other] = compared_texts([[text] for text in others])
             yield Segment(number, other, prediction)
     if number < last != _ALL.stop - 1:
         raise InputError(f"--segments: there is no segment {last}; {name} ends after {number}")
@@ -180,10 +185,11 @@ def _explain(
     """Those of the segments that stand at some places, a block at a time."""
     for block in (places[first : first + _ALIGNED_AT_ONCE] for first in range(0, len(places), _ALIGNED_AT_ONCE)):
         others, predictions = zip(*(segments[place][1:] for place in block), strict=True)
-        alignments = scorer.align(others, predictions)
+        alignments: Sequence[Any] = scorer.align(others, predictions) if scorer.aligns else [None] * len(block)
         faults: Sequence[Any] = [None] * len(block)
-        if scorer.cells != "attention":
-            faults = scorer.faults(predictions, alignments)
+        if scorer.blames:
+            aligned = scorer.aligns
+            faults = scorer.faults(predictions, alignments) if aligned else scorer.blame(others, predictions)
         for place, alignment, words in zip(block, alignments, faults, strict=True):
             parts = {name: values[place].item() for name, values in result.parts.items()}
             yield Explained(segments[place], result.segments[place].item(), parts, alignment, words)
@@ -196,10 +202,11 @@ def _drawn(
     from mtmetrics.reports.figures import save_figure
     from mtmetrics.reports.heatmap import draw_alignment, segment_title
 
-    names = _singular(scorer), "translation"
+    names = KEYS[scorer.compares[0]], "translation"
     for found, path in zip(explained, plots, strict=True):
         title = segment_title(found.segment.number, found.score, found.parts)
-        save_figure(draw_alignment(found.alignment, title, names=names, special_tokens=special_tokens), path)
+        if found.alignment is not None:
+            save_figure(draw_alignment(found.alignment, title, names=names, special_tokens=special_tokens), path)
         yield found
 
 
@@ -207,12 +214,12 @@ def _print(explained: Iterator[Explained], scorer: "Scorer", result: "MetricResu
     form = args.format or ("text" if sys.stdout.isatty() else "json")
     if form == "text":
         for found in explained:
-            print(_text(found, _singular(scorer)) + "\n")
-        if scorer.cells != "attention":
+            print(_text(found, scorer) + "\n")
+        if scorer.blames:
             print(_legend())
         print(result.signature)
         return
-    documents = (rounded(_document(found, _singular(scorer)), full=args.full_precision) for found in explained)
+    documents = (rounded(_document(found, scorer), full=args.full_precision) for found in explained)
     lines = (json.dumps(document, ensure_ascii=False) for document in documents)
     about = {"signature": result.signature, "report": result.report.as_dict()}
     if form == "jsonl":
@@ -225,35 +232,37 @@ def _print(explained: Iterator[Explained], scorer: "Scorer", result: "MetricResu
         print(f'{head},\n "segments": [\n  ' + ",\n  ".join(lines) + "\n ]\n}")
 
 
-def _document(found: Explained, other: str) -> dict[str, Any]:
+def _document(found: Explained, scorer: "Scorer") -> dict[str, Any]:
     from mtmetrics.matching.word_errors import faults_as_dicts
 
     document = {
         "segment": found.segment.number,
-        other: found.segment.other,
+        **_compared(found, scorer),
         "prediction": found.segment.prediction,
         "score": found.score,
         "parts": found.parts,
-        "alignment": found.alignment.as_dict(),
     }
+    if found.alignment is not None:
+        document["alignment"] = found.alignment.as_dict()
     if found.faults is not None:
         document["faults"] = faults_as_dicts(found.segment.prediction, found.faults)
     return document
 
 
-def _text(found: Explained, other: str) -> str:
+def _text(found: Explained, scorer: "Scorer") -> str:
     """For a terminal: both texts, the words at fault marked, what they were matched with, and the worst of them."""
     from mtmetrics.reports.heatmap import segment_title
     from mtmetrics.reports.styles import decimals
 
     lines = [segment_title(found.segment.number, found.score, found.parts)]
     indent = " " * 15
-    matches = ", ".join(
-        f"{word} ← {f'{partner} {decimals(value, 2)}' if partner else '–'}"
-        for word, partner, value in found.alignment.without_special_tokens().partners()
-    )
-    named = (other, found.segment.other), ("translation", _marked(found)), (found.alignment.cells, matches)
-    for name, text in named:
+    named = _compared(found, scorer) | {"translation": _marked(found)}
+    if found.alignment is not None:
+        named[found.alignment.cells] = ", ".join(
+            f"{word} ← {f'{partner} {decimals(value, 2)}' if partner else '–'}"
+            for word, partner, value in found.alignment.without_special_tokens().partners()
+        )
+    for name, text in named.items():
         lines += textwrap.wrap(text, 100, initial_indent=f"{name:<15}", subsequent_indent=indent) or [name]
     worst = sorted(found.faults or (), key=lambda fault: -fault.share)[:_WORST_WORDS]
     if worst:
@@ -289,5 +298,7 @@ def _marked(found: Explained) -> str:
     return "".join(parts) + text[end:]
 
 
-def _singular(scorer: "Scorer") -> str:
-    return scorer.compares[0].removesuffix("s")
+def _compared(found: Explained, scorer: "Scorer") -> dict[str, str]:
+    """What the translation was compared with, by name."""
+    texts = (found.segment.other,) if len(scorer.compares) == 1 else found.segment.other
+    return {KEYS[column]: text for column, text in zip(scorer.compares, texts, strict=True)}

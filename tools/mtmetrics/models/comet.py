@@ -16,13 +16,13 @@ from safetensors.torch import load_file
 from torch import nn
 
 from mtmetrics.artifacts.comet_checkpoints import HEADS_FILE, SEPARATORS, CometSettings
-from mtmetrics.artifacts.models import loading, model_fingerprint, model_label, pretrained
+from mtmetrics.artifacts.models import loading, model_fingerprint, pretrained
 from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, pick_dtype, replicate, torch_dtype
 
 # Of an input with the source, with the reference, and with both: shares in the score and in the labels of words; the
 # rest of the score is that of the errors found.
 _SCORE_SHARES, _WORD_SHARES, _ERROR_SHARE = (0.12, 0.33, 0.33), (0.1667, 0.3333, 0.5), 0.22
-_PENALTIES, _WORST = {"minor": 1, "major": 5, "critical": 10}, 25
+PENALTIES, _WORST = {"minor": 1, "major": 5, "critical": 10}, 25
 _INPUTS = {"source": ("src",), "reference": ("ref",), "both": ("src", "ref", "unified")}
 _REMEMBERED = 2**26  # bytes of sentence vectors
 
@@ -187,7 +187,7 @@ class Comet:
         self, folder: Path, *, device: Devices = "auto", dtype: str = "float32", batch_tokens: int = 4096
     ) -> None:
         self.settings = CometSettings.read(folder)
-        self.label, self.fingerprint = model_label(folder), model_fingerprint(folder)
+        self.label, self.fingerprint = self.settings.model, model_fingerprint(folder)
         self.dtype = pick_dtype(dtype, device)
         devices = pick_devices(device)
         self.tokenizer, encoder = pretrained("AutoModel", folder, torch_dtype(self.dtype), as_stored=True)
@@ -331,4 +331,4 @@ def error_spans(
 
 def _of_errors(spans: Sequence[ErrorSpan]) -> float:
     """Score of a translation by its errors, as in MQM, from 0 (as bad as can be told) to 1 (none)."""
-    return 1 - min(sum(_PENALTIES[span.severity] for span in spans), _WORST) / _WORST
+    return 1 - min(sum(PENALTIES[span.severity] for span in spans), _WORST) / _WORST

@@ -4,8 +4,8 @@ import base64
 import html
 import io
 from collections.abc import Sequence
+from typing import Any
 
-from mtmetrics.errors import InputError
 from mtmetrics.matching.word_errors import Fault, level
 from mtmetrics.reports.figures import label_fonts
 from mtmetrics.reports.heatmap import draw_alignment, segment_title
@@ -17,17 +17,17 @@ _DENSITY = 1.5
 _SEEMS = ("right", "doubtful", "wrong")
 
 
-def heatmap(scorer: Scorer, other: str, prediction: str, result: MetricResult, number: int) -> str:
+def heatmap(scorer: Scorer, other: Any, prediction: str, result: MetricResult, number: int) -> str:
     """The alignment of a segment as a picture in HTML; a sentence where the metric, as it is set up, matches no words.
 
     Args:
         scorer: of the metric.
-        other: source or reference.
+        other: source or reference, or both.
         prediction: the translation.
         result: of the system.
         number: of the segment, from 0 up.
     """
-    if cells(scorer) is None:
+    if not scorer.aligns:
         return '<div class="mt-picture"><p>This metric compares whole texts, so no words are matched.</p></div>'
     parts = {name: float(values[number]) for name, values in result.parts.items()}
     title = segment_title(number + 1, float(result.segments[number]), parts)
@@ -45,19 +45,11 @@ def heatmap(scorer: Scorer, other: str, prediction: str, result: MetricResult, n
     )
 
 
-def cells(scorer: Scorer) -> str | None:
-    """What the cells of its alignments hold; None where it matches no words."""
-    try:
-        return scorer.cells
-    except InputError:
-        return None
-
-
-def coloured(scorer: Scorer, others: Sequence[str], predictions: Sequence[str]) -> list[str]:
+def coloured(scorer: Scorer, others: Sequence[Any], predictions: Sequence[str]) -> list[str]:
     """The translations in HTML, with their doubtful and wrong words marked; none where the metric blames no words."""
-    if cells(scorer) not in ("cost", "cosine"):
+    if not scorer.blames:
         return []
-    found = scorer.faults(predictions, scorer.align(others, predictions))
+    found = scorer.blame(others, predictions)
     return [_marked(text, faults) for text, faults in zip(predictions, found, strict=True)]
 
 

@@ -315,6 +315,31 @@ class Scorer(abc.ABC):
         words."""
         raise InputError("alignments: this metric compares whole texts, so there is nothing to align")
 
+    @property
+    def aligns(self) -> bool:
+        """Whether it matches words, as it is set up."""
+        try:
+            return bool(self.cells)
+        except InputError:
+            return False
+
+    @property
+    def blames(self) -> bool:
+        """Whether it says which words of a translation are at fault."""
+        return self.aligns and self.cells != "attention"
+
+    def blame(self, others: Sequence[Any], predictions: Sequence[str]) -> list[list[Fault]]:
+        """Which words of n translations the scores suffer from, as `faults` says.
+
+        Args:
+            others: as `align`.
+            predictions: n translations.
+
+        Raises:
+            InputError: as `align` and `faults`.
+        """
+        return self.faults(predictions, self.align(others, predictions))
+
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
         """The alignments of checked texts; called only where there are `cells`."""
         raise NotImplementedError

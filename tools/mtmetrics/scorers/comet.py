@@ -8,8 +8,10 @@ import numpy as np
 
 from mtmetrics.checks import check, choice, compared_columns
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.comet import Comet, CometScores, ErrorSpan
+from mtmetrics.matching.word_errors import Evidence, Fault, word_faults
+from mtmetrics.models.comet import PENALTIES, Comet, CometScores, ErrorSpan
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.models.text_units import spans_of
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.preset_tables import model_name
@@ -17,7 +19,9 @@ from mtmetrics.scorers.registry import COLUMNS, SIDES
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 
-_INPUTS = {"source": "src", "reference": "ref"}
+_NAMES = {"sources": "src", "references": "ref"}
+# Of words at fault: in the middle of the levels that are shown as doubtful and as wrong, and the highest.
+_SEVERITIES = {"minor": 0.6, "major": 0.85, "critical": 1.0}
 
 
 class CometScore(Scorer):
@@ -93,6 +97,16 @@ class CometScore(Scorer):
         *columns, texts = check(**compared_columns(self.compares, others), predictions=predictions)
         return self._scores(dict(zip(self.compares, columns, strict=True)), texts).errors
 
+    @property
+    def blames(self) -> bool:
+        return bool(self.model.settings.error_labels)
+
+    def blame(self, others: Sequence[Any], predictions: Sequence[str]) -> list[list[Fault]]:
+        """The words of the errors that the network found; the share of each follows from what the error costs in
+        MQM."""
+        found = self.errors(others, predictions)
+        return [word_faults(text, [_evidence(spans)]) for text, spans in zip(predictions, found, strict=True)]
+
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
         columns = compared_columns(self.compares, others)
         repeated = {name: list(texts) * len(systems) for name, texts in columns.items()}
@@ -107,8 +121,7 @@ class CometScore(Scorer):
         return results
 
     def _scores(self, columns: dict[Any, list[str]], texts: list[str]) -> CometScores:
-        names = {"sources": "src", "references": "ref"}
-        return self.model.score(texts, {names[name]: column for name, column in columns.items()})
+        return self.model.score(texts, {_NAMES[name]: column for name, column in columns.items()})
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return self.model.settings.floor, dict.fromkeys(self.parts, self.model.settings.floor)
@@ -119,6 +132,12 @@ class CometScore(Scorer):
         told = self.model.settings
         if not told.joint:
             return []
-        inputs = [{"sources": "src", "references": "ref"}[name] for name in self.compares]
+        inputs = [_NAMES[name] for name in self.compares]
         errors = ["mqm"] if told.class_identifier == "xcomet_metric" else []
         return [*inputs, *(["unified"] if len(inputs) > 1 else []), *errors]
+
+
+def _evidence(spans: Sequence[ErrorSpan]) -> Evidence:
+    places = spans_of([(span.start, span.end) for span in spans])
+    costs = np.array([PENALTIES[span.severity] for span in spans], dtype=np.float64)
+    return Evidence(places, costs, np.array([_SEVERITIES[span.severity] for span in spans], dtype=np.float64))
