@@ -123,8 +123,11 @@ def test_the_user_may_name_the_preset_of_a_metric() -> None:
     assert metric == MetricSpec.parse("uscore:made/{lp}:combine=wrd,weights=+,lm=none")
     recipe = load_recipe("belouadi2023-table5")
     presets = {entry.metric.preset for entry in recipe.entries("paper", asked) if entry.metric}
-    assert presets == {None, "paper", "made/{lp}"}
-    with pytest.raises(InputError, match="--metric bertr: recipe belouadi2023-table5 has rows of sentbleu, xmover"):
+    assert presets == {None, "paper", "made/{lp}", "wmt20-comet-qe-da"}
+    comet = rows("belouadi2023-table5")["COMET-QE"]
+    assert comet.entry("mini").metric == MetricSpec("comet", "wmt20-comet-qe-da")
+    assert comet.entry("mini", {"comet": MetricSpec("comet", "made")}).metric == MetricSpec("comet", "made")
+    with pytest.raises(InputError, match="--metric bertr: recipe belouadi2023-table5 has rows of comet, sentbleu, xmover"):
         recipe.entries("paper", {"bertr": MetricSpec("bertr")})
 
 

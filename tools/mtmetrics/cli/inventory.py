@@ -177,7 +177,7 @@ def _presets() -> Iterator[_Finding]:
     for metric in METRICS:
         for name in preset_names(metric):
             for (state, text), columns in _tried(metric, name).items():
-                yield state, f"preset {metric}/{name}, against {' and '.join(columns)}: {text}"
+                yield state, f"preset {metric}/{name}, against {' or '.join(columns)}: {text}"
 
 
 def _tried(metric: str, name: str) -> dict[_Finding, list[str]]:

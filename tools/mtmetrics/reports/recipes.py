@@ -24,7 +24,8 @@ class RecipeRow:
     Attributes:
         published: language pair -> the paper's number, in [-1, 1], as far as it has one.
         average: as the paper prints it, if it does.
-        preset: a folder beside the recipes with the models of this row, where they are not those of ``paper``.
+        preset: a folder beside the recipes with the models of this row, where they are not those of ``paper``; or a
+            preset of a metric that has none of the usual ones.
         falls: whether lower is better; the sign of our values is turned.
         lm: whether the published number had a language model.
     """
@@ -46,13 +47,20 @@ class RecipeRow:
         values = [self.published[pair] for pair in pairs if pair in self.published]
         return sum(values) / len(values) if values and len(values) == len(pairs) else None
 
+    @property
+    def _has_folder(self) -> bool:
+        return self.preset is not None and (_FOLDER / self.preset).is_dir()
+
     def entry(self, preset: str, asked: Mapping[str, MetricSpec] | None = None) -> Entry:
         """The row as it is run: with a preset, unless the user asks for another one or options of the metric."""
         spec = None
         if self.metric is not None:
-            spec = (asked or {}).get(self.metric, MetricSpec(self.metric)).filled(preset, self.options)
-            own = self.preset is not None and spec.preset == _PAPER
-            spec = dataclasses.replace(spec, preset=str(_FOLDER / self.preset)) if own else spec
+            spec = (asked or {}).get(self.metric, MetricSpec(self.metric))
+            if self._has_folder:
+                spec = spec.filled(preset, self.options)
+                spec = dataclasses.replace(spec, preset=str(_FOLDER / self.preset)) if spec.preset == _PAPER else spec
+            else:
+                spec = spec.filled(self.preset or preset, self.options)
         return Entry(self.title, spec, self.column, self.part, self.falls, self.why_not)
 
     def marked(self, scored: RowScores, pairs: Sequence[str]) -> RowScores:
@@ -65,7 +73,7 @@ class RecipeRow:
         spec = scored.entry.metric
         if spec is None or not scored.scores:
             return scored
-        published = {None, _PAPER, self.preset and str(_FOLDER / self.preset)}
+        published = {None, _PAPER, str(_FOLDER / self.preset) if self._has_folder else self.preset}
         differs = [] if spec.preset in published else [str(spec.preset)]
         differs += [f"{name}={value}" for name, value in spec.options if self.options.get(name) != value]
         models = (re.search(r"\|lm:(?!none(?:\||$))", signature) for signature in scored.signatures)
