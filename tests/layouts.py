@@ -3,15 +3,31 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
 from conftest import WORDS
+from tokenizers import Tokenizer
+from tokenizers.decoders import Metaspace as MetaspaceDecoder
+from tokenizers.models import Unigram
+from tokenizers.pre_tokenizers import Metaspace, Sequence, WhitespaceSplit
 
 _SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 _PIECES = [(piece, 0.0) for piece in _SPECIAL] + [(f"▁{word}", -1.0) for word in dict.fromkeys(WORDS)]
 _PIECES += [(letter, -6.0) for letter in ["▁", *"abcdefghijklmnopqrstuvwxyzäöüß"] if (letter, -1.0) not in _PIECES]
 _SMALL = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16}
+
+
+def mbart_tokenizer(kind: str, pieces: list[tuple[str, float]]) -> Any:
+    """A tokenizer of MBart, such as ``"MBart50Tokenizer"``, with these pieces."""
+    languages = {"src_lang": "en_XX", "tgt_lang": "ro_RO"}
+    if int(transformers.__version__.partition(".")[0]) > 4:
+        return getattr(transformers, kind)(vocab=pieces, **languages)
+    whole = Tokenizer(Unigram(pieces, unk_id=3))
+    whole.pre_tokenizer = Sequence([WhitespaceSplit(), Metaspace()])
+    whole.decoder = MetaspaceDecoder()
+    return getattr(transformers, f"{kind}Fast")(tokenizer_object=whole, **languages)
 
 
 def _configured(folder: Path, config: transformers.PretrainedConfig, tokenizer: object, **more: object) -> Path:
@@ -25,7 +41,7 @@ def _configured(folder: Path, config: transformers.PretrainedConfig, tokenizer: 
 def mbart_cc25(folder: Path) -> Path:
     """facebook/mbart-large-cc25: a pickle whose word vectors are shared under three names, beams in config.json, and
     neither tokenizer_config.json nor generation_config.json."""
-    tokenizer = transformers.MBartTokenizer(vocab=_PIECES, src_lang="en_XX", tgt_lang="ro_RO")
+    tokenizer = mbart_tokenizer("MBartTokenizer", _PIECES)
     sides = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in _SIDE.items()}
     config = transformers.MBartConfig(
         vocab_size=len(tokenizer), d_model=8, max_position_embeddings=64, init_std=0.5, **sides

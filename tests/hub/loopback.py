@@ -179,7 +179,8 @@ class LoopbackHub:
         url = f"{self.url}/{_KINDS[kind]}{name}"
         if (kind, name) in self.repositories:
             return JSONResponse({"error": "You already created this repo", "url": url}, 409)
-        private = asked.get("visibility") == "private"
+        # The second is what clients before 1 say.
+        private = asked.get("visibility") == "private" or bool(asked.get("private"))
         repository = self.repositories[kind, name] = Repository(kind, name, private)
         repository.commit("main", {".gitattributes": Content(b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n")})
         return JSONResponse({"url": url})

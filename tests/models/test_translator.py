@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from layouts import mbart_tokenizer
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.translator import Frame, Translator, require_mbart, target_frame, use_languages
@@ -28,9 +29,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             folder = tmp_path_factory.mktemp("models") / tokenizer_class
             special = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
             vocabulary = [*special, *((f"▁{word}", -1.0) for word in WORDS), ("▁", -5.0)]
-            tokenizer = getattr(transformers, tokenizer_class)(vocab=vocabulary, src_lang="en_XX", tgt_lang="ro_RO")
+            tokenizer = mbart_tokenizer(tokenizer_class, vocabulary)
             tokenizer.model_max_length = 16
-            torch.manual_seed(0)
+            torch.manual_seed(1)
             sizes = {f"{side}_layers": 1 for side in ("encoder", "decoder")}
             heads = {f"{side}_attention_heads": 2 for side in ("encoder", "decoder")}
             fixed = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 32}

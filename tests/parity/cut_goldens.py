@@ -75,6 +75,8 @@ def cut_encoder(goldens: Path, texts: list[str]) -> None:
     own.model_max_length = PLACES
     folder = OUT / ENCODER
     own.save_pretrained(folder)
+    about = folder / "tokenizer_config.json"  # under the name that transformers 4 knows, too
+    about.write_text(about.read_text().replace('"TokenizersBackend"', '"PreTrainedTokenizerFast"'))
     if [own.convert_ids_to_tokens(row) for row in own(texts)["input_ids"]] != [
         tokenizer.convert_ids_to_tokens(row) for row in ids
     ]:

@@ -127,7 +127,9 @@ def test_the_user_may_name_the_preset_of_a_metric() -> None:
     comet = rows("belouadi2023-table5")["COMET-QE"]
     assert comet.entry("mini").metric == MetricSpec("comet", "wmt20-comet-qe-da")
     assert comet.entry("mini", {"comet": MetricSpec("comet", "made")}).metric == MetricSpec("comet", "made")
-    with pytest.raises(InputError, match="--metric bertr: recipe belouadi2023-table5 has rows of comet, sentbleu, xmover"):
+    with pytest.raises(
+        InputError, match="--metric bertr: recipe belouadi2023-table5 has rows of comet, sentbleu, xmover"
+    ):
         recipe.entries("paper", {"bertr": MetricSpec("bertr")})
 
 

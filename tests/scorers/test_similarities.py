@@ -92,7 +92,11 @@ def test_a_preset_chooses_the_maps_of_the_level(preset: Path) -> None:
 
 def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encoder: TokenEncoder) -> None:
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
+
+    try:
+        from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
+    except ImportError:  # before sentence-transformers 6
+        from sentence_transformers.models import Dense, Pooling, Transformer
 
     body = Transformer(str(tiny_encoder), max_seq_length=8)
     model = SentenceTransformer(modules=[body, Pooling(16, "mean"), Dense(16, 5)], device="cpu")

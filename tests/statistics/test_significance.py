@@ -35,7 +35,7 @@ def _all_signs(monkeypatch: pytest.MonkeyPatch, n: int) -> np.ndarray:
 def test_intervals_of_means(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(0).exponential(size=300)
     ours = bootstrap_interval(values, resamples=5000)
-    theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=5000, rng=np.random.default_rng(1))
+    theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=5000, random_state=1)
     assert ours[:2] == pytest.approx(tuple(theirs.confidence_interval), abs=0.01)
     assert bootstrap_interval(values, resamples=5000) == ours != bootstrap_interval(values, resamples=5000, seed=2)
     monkeypatch.setattr(correlation, "_DRAWN_AT_ONCE", 64)
@@ -141,7 +141,7 @@ def test_intervals_of_correlations_agree_with_scipy(name: str) -> None:
     scores, _, human = _metrics(40)
     coefficient = COEFFICIENTS[name]
     ours = bootstrap_correlation(scores, human, coefficient=name, resamples=2000)
-    settings = {"paired": True, "vectorized": False, "method": "percentile", "rng": np.random.default_rng(5)}
+    settings = {"paired": True, "vectorized": False, "method": "percentile", "random_state": 5}
     theirs = stats.bootstrap((scores, human), lambda x, y: coefficient(x, y).value, n_resamples=300, **settings)
     assert ours[:2] == pytest.approx(tuple(theirs.confidence_interval), abs=0.06)
     assert ours.low < coefficient(scores, human).value < ours.high

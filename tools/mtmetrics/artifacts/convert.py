@@ -137,7 +137,14 @@ def _tied(folder: Path, tensors: "dict[str, torch.Tensor]") -> dict[str, str]:
     if architecture is None:
         return {}
     with torch.device("meta"):
-        ties = architecture(config).all_tied_weights_keys
+        network = architecture(config)
+        network.tie_weights()
+    ties: dict[str, str] = {}
+    first: dict[int, str] = {}
+    for name, parameter in network.named_parameters(remove_duplicate=False):
+        if id(parameter) in first:
+            ties[name] = first[id(parameter)]
+        first.setdefault(id(parameter), name)
     held = {name: other for name, other in ties.items() if name in tensors and other in tensors}
     return {name: other for name, other in held.items() if tensors[name].is_set_to(tensors[other])}
 

@@ -94,7 +94,16 @@ def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype", *, as_stored
         stored = as_stored and (folder / "tokenizer.json").is_file()
         kind = transformers.PreTrainedTokenizerFast if stored else transformers.AutoTokenizer
         tokenizer = kind.from_pretrained(folder, local_files_only=True)
+        if type(tokenizer) is transformers.PreTrainedTokenizerFast:
+            # Of this class, `transformers` 4 forgets whether a space is put before the first word.
+            tokenizer.backend_tokenizer.pre_tokenizer = _stored(folder).pre_tokenizer
         return tokenizer, getattr(transformers, auto_class).from_pretrained(folder, **options)
+
+
+def _stored(folder: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
 def own_tokenizers(folder: Path) -> dict[str, Any]:
@@ -133,7 +142,7 @@ def loading(folder: Path, kind: str) -> Iterator[None]:
     logging.set_verbosity_error()
     try:
         yield
-    except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, safetensors.SafetensorError) as error:
         raise ArtifactError(f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_said(error)})") from error
     finally:
         logging.set_verbosity(level)

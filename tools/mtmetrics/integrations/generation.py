@@ -56,7 +56,9 @@ def generate(
     chosen: list[str] = []
     for first in range(0, len(texts), positive("batch", batch)):
         block = texts[first : first + batch]
-        inputs = tokenizer(block, return_tensors="pt", padding=True, truncation=True).to(model.device)
+        padded = {"return_tensors": "pt", "padding": True, "truncation": True}
+        # Which decoders do not know, and transformers 4 refuses.
+        inputs = tokenizer(block, return_token_type_ids=False, **padded).to(model.device)
         with torch.inference_mode():
             made = model.generate(**inputs, **options, return_dict_in_generate=True, output_scores=True)
         prompt = 0 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1]

@@ -77,7 +77,9 @@ class SentenceTransformerEncoder:
         self.fingerprint = model_fingerprint(folder)
         self._model = sentence_model(folder, str(pick_devices(device)[0]), self.dtype)
         self._model.eval()
-        self.dim: int = self._model.get_embedding_dimension()
+        # The second name is that of sentence-transformers 5.
+        known = getattr(self._model, "get_embedding_dimension", self._model.get_sentence_embedding_dimension)
+        self.dim: int = known()
         self._recent = TextCache(_CACHE_BYTES, lambda encoded: encoded[0].nbytes)
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:

@@ -236,7 +236,11 @@ def _teacher_vectors(run: Run, folder: Path, texts: list[str]) -> np.ndarray:
 def _fit_width(student: Any, run: Run, train: Sequence[corpus.Pair], taught: Callable[..., np.ndarray]) -> None:
     """Adds a linear projection to a student whose vectors have another width than the teacher's."""
     import torch
-    from sentence_transformers.base.modules import Dense
+
+    try:
+        from sentence_transformers.base.modules import Dense
+    except ImportError:  # before sentence-transformers 6
+        from sentence_transformers.models import Dense
 
     own, width = _width(student), taught(train[:1]).shape[1]
     if own == width:
