@@ -40,6 +40,7 @@ _COMMANDS = {
     "space": "publish metrics as Spaces",
     "install": "register the metrics with evaluate",
     "demo": "compare systems in the browser, or try a metric there",
+    "serve": "score what programs send by HTTP",
     "doctor": "check the installation",
 }
 # Commands that share a module, whose functions are called by them.
@@ -111,6 +112,9 @@ mtmetrics install sentsim bertr
 mtmetrics demo
 mtmetrics demo --port 8000
 mtmetrics demo xmoverscore
+mtmetrics serve --preset mini --lp de-en
+mtmetrics serve --metric esim:mini:against=source --lp de-en --threshold 0.2 --port 9000
+mtmetrics serve --metric bertr:mini --most-segments 64 --most-waiting 16
 mtmetrics doctor
 """
 

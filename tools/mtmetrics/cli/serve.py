@@ -1,0 +1,52 @@
+"""``mtmetrics serve``: a metric behind HTTP."""
+
+import argparse
+
+from mtmetrics.cli import options
+from mtmetrics.errors import MTMetricsError
+
+_HOST = "127.0.0.1"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command to the parser."""
+    parser.description = (
+        "Scores what programs send by HTTP until Ctrl-C: POST /score with a segment or many as JSON, GET /health. "
+        "With --threshold it says of each translation whether it is good enough. Listens on this machine alone, "
+        "unless --host says otherwise; it knows no passwords."
+    )
+    options.add_metric_options(parser)
+    limits: options.Options = {
+        **options.LANG_PAIR,
+        "--threshold X": ("scores from X up are accepted; a request may set another", float),
+        "--port N": ("TCP port", 8765),
+        "--host ADDRESS": ("address to listen on", _HOST),
+        "--most-segments N": ("segments that a request may have", 1024),
+        "--most-waiting N": ("requests that may wait; further ones are refused", 64),
+    }
+    options.add_options(parser.add_argument_group("service"), limits)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Loads the metric, and serves."""
+    from mtmetrics.errors import require_extra
+
+    require_extra("app", "serve")
+    import uvicorn
+
+    from mtmetrics.integrations.service import Service
+    from mtmetrics.scorers.registry import load_scorer
+
+    scorer = load_scorer(pool=options.model_pool(args), **options.metric_options(args))
+    service = Service(
+        scorer, threshold=args.threshold, most_segments=args.most_segments, most_waiting=args.most_waiting
+    )
+    settings = uvicorn.Config(service.app(), args.host, args.port, log_level="warning", timeout_graceful_shutdown=3)
+    server = uvicorn.Server(settings)
+    try:
+        listening = settings.bind_socket()
+    except SystemExit:  # which uvicorn raises, after it logged why
+        raise MTMetricsError(f"{args.host}:{args.port}: cannot be listened on; choose another --port") from None
+    print(f"http://{args.host}:{args.port}/score  {scorer.signature}", flush=True)
+    server.run(sockets=[listening])
