@@ -5,7 +5,7 @@ import urllib.request
 
 # Extra -> the modules that its packages bring.
 _MODULES = {
-    "app": ("gradio",),
+    "app": ("gradio", "starlette", "uvicorn"),
     "baselines": ("sacrebleu",),
     "completion": ("argcomplete",),
     "filter": ("py3langid",),

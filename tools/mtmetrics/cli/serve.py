@@ -48,5 +48,6 @@ def run(args: argparse.Namespace) -> None:
         listening = settings.bind_socket()
     except SystemExit:  # which uvicorn raises, after it logged why
         raise MTMetricsError(f"{args.host}:{args.port}: cannot be listened on; choose another --port") from None
-    print(f"http://{args.host}:{args.port}/score  {scorer.signature}", flush=True)
+    listening.listen()  # so that whoever reads the address may ask at once
+    print(f"http://{args.host}:{listening.getsockname()[1]}/score  {scorer.signature}", flush=True)
     server.run(sockets=[listening])

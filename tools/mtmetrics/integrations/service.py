@@ -75,6 +75,7 @@ class Service:
 
     async def _answer(self, request: "Request") -> "JSONResponse":
         import anyio
+        from starlette.requests import ClientDisconnect
         from starlette.responses import JSONResponse
 
         if self._waiting >= self.most_waiting:
@@ -85,6 +86,8 @@ class Service:
             body = await self._body(request)
             columns, threshold = self._read(body)
             found = await anyio.to_thread.run_sync(self._score, columns, limiter=self._one_at_a_time)
+        except ClientDisconnect:
+            return JSONResponse({"error": "the client went away"}, 400)  # which nobody reads
         except _TooMuchError as error:
             return JSONResponse({"error": str(error)}, 413)
         except InputError as error:
