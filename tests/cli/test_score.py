@@ -16,7 +16,8 @@ from pyarrow import parquet
 from mtmetrics.cli import options
 from mtmetrics.cli.output import FORMATS
 from mtmetrics.models.runner import BatchRunner, report_progress
-from mtmetrics.scorers.base import CHUNK_LINES, Scorer
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.chunks import CHUNK_LINES
 from mtmetrics.scorers.results import ChunkScores, MetricResult
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.statistics.significance import bootstrap_interval

@@ -18,7 +18,7 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.token_weights import TokenWeights
-from mtmetrics.scorers.base import CHUNK_LINES
+from mtmetrics.scorers.chunks import CHUNK_LINES
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 

@@ -113,7 +113,7 @@ def _scored(
     """Chunks, as columns, and their results; all metrics score a chunk before the next is read, which is all where one
     of them needs its whole input first. `places` are those of what each compares with, among the `others` columns,
     which stand before those of the systems."""
-    from mtmetrics.scorers.base import chunk_lines, chunked
+    from mtmetrics.scorers.chunks import chunk_lines, chunked
     from mtmetrics.scorers.results import joined
 
     independent = all(scorer.independent for scorer in scorers)

@@ -10,6 +10,7 @@ from mtmetrics.matching.word_errors import Fault, level
 from mtmetrics.reports.figures import label_fonts
 from mtmetrics.reports.heatmap import draw_alignment, segment_title
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.registry import KEYS
 from mtmetrics.scorers.results import MetricResult
 
 # Pixels of the picture for one of the page.
@@ -32,7 +33,7 @@ def heatmap(scorer: Scorer, other: Any, prediction: str, result: MetricResult, n
     parts = {name: float(values[number]) for name, values in result.parts.items()}
     title = segment_title(number + 1, float(result.segments[number]), parts)
     [alignment] = scorer.align([other], [prediction])
-    figure = draw_alignment(alignment, title, names=(scorer.compares[0].removesuffix("s"), "translation"))
+    figure = draw_alignment(alignment, title, names=(KEYS[scorer.compares[0]], "translation"))
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi="figure")
     width = round(figure.get_size_inches()[0] * figure.dpi / _DENSITY)

@@ -19,7 +19,8 @@ from mtmetrics.io.languages import is_unspaced
 from mtmetrics.io.lines import iter_table
 from mtmetrics.reports.metric_runs import measures
 from mtmetrics.reports.styles import STYLES, decimals
-from mtmetrics.scorers.base import Scorer, chunked
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.chunks import chunked
 from mtmetrics.scorers.results import MetricResult
 
 _PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"

@@ -12,7 +12,8 @@ from mtmetrics.checks import check, compared_texts, language_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers.base import Scorer, chunk_lines
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.chunks import chunk_lines
 from mtmetrics.scorers.preset_tables import extended
 from mtmetrics.scorers.registry import find_metric, known_metric, load_scorer
 from mtmetrics.scorers.results import MetricResult, joined

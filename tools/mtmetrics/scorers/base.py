@@ -1,7 +1,6 @@
 """What every scorer shares: checked input, chunks, floor scores, reports and results; and how it reads a preset."""
 
 import abc
-import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -11,7 +10,6 @@ import numpy as np
 from mtmetrics.artifacts.presets import Preset, load_preset
 from mtmetrics.checks import (
     InputReport,
-    SourceAndReference,
     as_texts,
     check,
     compared_columns,
@@ -26,13 +24,12 @@ from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import report_progress
+from mtmetrics.scorers.chunks import CHUNK_LINES, best_of_each, unfolded
 from mtmetrics.scorers.degenerate import degenerate
 from mtmetrics.scorers.preset_tables import dtype_name, signature
 from mtmetrics.scorers.registry import SIDES, Column, find_metric
 from mtmetrics.scorers.results import MetricResult, SystemScores, joined, total_report
 from mtmetrics.scorers.settings import Settings
-
-CHUNK_LINES = 1024
 
 
 class Scorer(abc.ABC):
@@ -231,7 +228,7 @@ class Scorer(abc.ABC):
         """As `score_stream`, but yields the results of each chunk; nothing is kept."""
         waiting: list[tuple[Any, ...]] = []
         for given, *systems in chunks:
-            others, owners = _unfolded(given)
+            others, owners = unfolded(given)
             repeated = systems if owners is None else [[texts[owner] for owner in owners] for texts in systems]
             scores = self._score_chunk(others, repeated)
             if waiting:
@@ -262,7 +259,7 @@ class Scorer(abc.ABC):
             # Untranslated, which shows only against the source.
             same = [other == text for other, text in zip(first, predictions, strict=True)]
             equal = ~scores.empty & same if "sources" in self.compares else np.zeros(len(same), dtype=bool)
-            best = scores if owners is None else scores.take(_best_of_each(scores.segments, owners))
+            best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
             counted = {"blank": best.empty, "truncated": best.truncated, "identical": equal}
             for name, found in degenerate(first, predictions, self.column_languages[1]).items():
                 counted[name] = found if owners is None else found[np.flatnonzero(np.diff(owners, prepend=-1))]
@@ -347,43 +344,6 @@ class Scorer(abc.ABC):
     def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
         """What speaks against the words of each translation."""
         return [[match_evidence(alignment)] for alignment in alignments]
-
-
-def chunk_lines(scorers: Sequence[Scorer], columns: int) -> int:
-    """How many lines of so many columns are a chunk. Several metrics take turns after fewer: then the cache of an
-    encoder still holds what the metric before encoded; unless one of them is better off with more."""
-    most = max(scorer.lines for scorer in scorers)
-    return most if len(scorers) == 1 or most > CHUNK_LINES else max(64, CHUNK_LINES // columns)
-
-
-def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator[list[list[str]]]:
-    """Turns rows of columns into the chunks of columns that `Scorer.score_stream` takes."""
-    rows = iter(rows)
-    while block := list(itertools.islice(rows, lines)):
-        yield [list(column) for column in zip(*block, strict=True)]
-
-
-def _unfolded(others: Sequence[Any]) -> tuple[list[Any], np.ndarray | None]:
-    """Lists of references as one list of m texts, or pairs of source and text, and for each (m,) the number of its
-    segment; None where every segment has a single one."""
-    several = [_each(other) for other in others]
-    if all(len(texts) == 1 for texts in several) and not any(isinstance(other, list) for other in others):
-        return [text for [text] in several], None
-    owners = np.repeat(np.arange(len(others)), [len(texts) for texts in several])
-    return [text for texts in several for text in texts], owners
-
-
-def _each(other: Any) -> list[Any]:
-    """What a segment is compared with, one reference at a time."""
-    if isinstance(other, SourceAndReference):
-        return [other._replace(reference=text) for text in _each(other.reference)]
-    return [other] if isinstance(other, str) else list(other)
-
-
-def _best_of_each(scores: np.ndarray, owners: np.ndarray) -> np.ndarray:
-    """(n,) row of the highest of the (m,) scores of each segment, the first of equal ones; owners ascend."""
-    order = np.lexsort((-scores, owners))
-    return order[np.flatnonzero(np.diff(owners[order], prepend=-1))]
 
 
 def encoded_together(
