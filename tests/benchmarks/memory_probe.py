@@ -11,7 +11,7 @@ from workload import made_pairs
 
 from mtmetrics.cli.main import return_large_blocks
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.chunks import chunked
+from mtmetrics.scorers.results import chunked
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 _BLOCK = 500

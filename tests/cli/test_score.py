@@ -17,8 +17,7 @@ from mtmetrics.cli import options
 from mtmetrics.cli.output import FORMATS
 from mtmetrics.models.runner import BatchRunner, report_progress
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.chunks import CHUNK_LINES
-from mtmetrics.scorers.results import ChunkScores, MetricResult
+from mtmetrics.scorers.results import CHUNK_LINES, ChunkScores, MetricResult
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.statistics.significance import bootstrap_interval
 

@@ -18,8 +18,8 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.token_weights import TokenWeights
-from mtmetrics.scorers.chunks import CHUNK_LINES
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.results import CHUNK_LINES
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!", "das Haus ist klein."]

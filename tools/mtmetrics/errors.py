@@ -5,13 +5,14 @@ import urllib.request
 
 # Extra -> the modules that its packages bring.
 _MODULES = {
-    "app": ("gradio", "starlette", "uvicorn"),
+    "app": ("gradio",),
     "baselines": ("sacrebleu",),
     "completion": ("argcomplete",),
     "filter": ("py3langid",),
     "mining": ("faiss", "jieba", "py3langid", "rapidfuzz", "sacremoses"),
     "plot": ("matplotlib",),
     "ray": ("ray",),
+    "serve": ("starlette", "uvicorn"),
     "train": ("accelerate",),
 }
 

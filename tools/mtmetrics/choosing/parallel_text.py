@@ -13,7 +13,7 @@ from mtmetrics.checks import choice, number, positive
 from mtmetrics.choosing.mixture import Mixture
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.languages import is_unspaced, words_and_marks
-from mtmetrics.scorers.chunks import chunked
+from mtmetrics.scorers.results import chunked
 
 CHECKS = ("blank", "length", "copy", "language", "numbers", "repeated")
 EXAMPLES = 3

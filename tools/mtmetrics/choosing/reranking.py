@@ -16,7 +16,7 @@ from mtmetrics.models.packed import distinct
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.chunks import CHUNK_LINES
+from mtmetrics.scorers.results import CHUNK_LINES
 
 # Weights that are tried, in units of the spread of a score within the lists of candidates.
 _STEPS = np.concatenate([[0.0], np.geomspace(0.02, 50.0, 35)])

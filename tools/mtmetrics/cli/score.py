@@ -113,11 +113,10 @@ def _scored(
     """Chunks, as columns, and their results; all metrics score a chunk before the next is read, which is all where one
     of them needs its whole input first. `places` are those of what each compares with, among the `others` columns,
     which stand before those of the systems."""
-    from mtmetrics.scorers.chunks import chunk_lines, chunked
-    from mtmetrics.scorers.results import joined
+    from mtmetrics.scorers.results import chunk_lines, chunked, joined
 
     independent = all(scorer.independent for scorer in scorers)
-    chunks = chunked(rows, chunk_lines(scorers, others + systems))
+    chunks = chunked(rows, chunk_lines([scorer.lines for scorer in scorers], others + systems))
     for together in ([chunk] for chunk in chunks) if independent else [list(chunks)]:
         results = []
         for scorer, there in zip(scorers, places, strict=True):

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     """Loads the metric, and serves."""
     from mtmetrics.errors import require_extra
 
-    require_extra("app", "serve")
+    require_extra("serve", "serve")
     import uvicorn
 
     from mtmetrics.integrations.service import Service

@@ -9,9 +9,8 @@ import numpy as np
 from mtmetrics.checks import InputReport, compared_texts
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers.chunks import chunked
 from mtmetrics.scorers.registry import find_metric, load_scorer
-from mtmetrics.scorers.results import joined
+from mtmetrics.scorers.results import chunked, joined
 
 if TYPE_CHECKING:
     import pyarrow

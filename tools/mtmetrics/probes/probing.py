@@ -20,8 +20,7 @@ from mtmetrics.io.lines import iter_table
 from mtmetrics.reports.metric_runs import measures
 from mtmetrics.reports.styles import STYLES, decimals
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.chunks import chunked
-from mtmetrics.scorers.results import MetricResult
+from mtmetrics.scorers.results import MetricResult, chunked
 
 _PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"
 # What batching changes in a float32 score is no preference.

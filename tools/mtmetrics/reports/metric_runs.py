@@ -13,10 +13,9 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.chunks import chunk_lines
 from mtmetrics.scorers.preset_tables import extended
 from mtmetrics.scorers.registry import find_metric, known_metric, load_scorer
-from mtmetrics.scorers.results import MetricResult, joined
+from mtmetrics.scorers.results import MetricResult, chunk_lines, joined
 from mtmetrics.scorers.settings import kinds
 
 SCORE = "score"
@@ -265,7 +264,8 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
         texts = _compared(scorer, file, scorer.signature)
         checked = check(**texts, **named)
         columns = [compared_texts(checked[: len(texts)]), *checked[len(texts) :]]
-        streams.append(scorer.score_chunks(_stretches(columns, chunk_lines(scorers, len(columns)))))
+        lines = chunk_lines([scorer.lines for scorer in scorers], len(columns))
+        streams.append(scorer.score_chunks(_stretches(columns, lines)))
     collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
     # A metric that needs its whole input first gives everything at once.
     for turn in itertools.zip_longest(*streams):

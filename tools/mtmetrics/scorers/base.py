@@ -24,11 +24,18 @@ from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import report_progress
-from mtmetrics.scorers.chunks import CHUNK_LINES, best_of_each, unfolded
 from mtmetrics.scorers.degenerate import degenerate
 from mtmetrics.scorers.preset_tables import dtype_name, signature
 from mtmetrics.scorers.registry import SIDES, Column, find_metric
-from mtmetrics.scorers.results import MetricResult, SystemScores, joined, total_report
+from mtmetrics.scorers.results import (
+    CHUNK_LINES,
+    MetricResult,
+    SystemScores,
+    best_of_each,
+    joined,
+    total_report,
+    unfolded,
+)
 from mtmetrics.scorers.settings import Settings
 
 

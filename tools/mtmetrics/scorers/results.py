@@ -1,13 +1,16 @@
-"""What scoring returns: the scores of a chunk, and those of a system with their report and signature."""
+"""Rows of text as scorers take them, chunk by chunk, and what scoring returns: scores, their report, the signature."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from mtmetrics.checks import InputReport
+from mtmetrics.checks import InputReport, SourceAndReference
 from mtmetrics.matching.pairs import Pending
+
+CHUNK_LINES = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,3 +90,40 @@ def total_report(results: Iterable[MetricResult]) -> InputReport:
     for result in results:
         report.add(result.report, same_segments=True)
     return report
+
+
+def chunk_lines(lines: Sequence[int], columns: int) -> int:
+    """How many lines of so many columns are a chunk, for scorers that are best given so many each. Several take turns
+    after fewer: then the cache of an encoder still holds what the one before encoded; unless one needs more."""
+    most = max(lines)
+    return most if len(lines) == 1 or most > CHUNK_LINES else max(64, CHUNK_LINES // columns)
+
+
+def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator[list[list[str]]]:
+    """Turns rows of columns into the chunks of columns that `Scorer.score_stream` takes."""
+    rows = iter(rows)
+    while block := list(itertools.islice(rows, lines)):
+        yield [list(column) for column in zip(*block, strict=True)]
+
+
+def unfolded(others: Sequence[Any]) -> tuple[list[Any], np.ndarray | None]:
+    """Lists of references as one list of m texts, or pairs of source and text, and for each (m,) the number of its
+    segment; None where every segment has a single one."""
+    several = [_each(other) for other in others]
+    if all(len(texts) == 1 for texts in several) and not any(isinstance(other, list) for other in others):
+        return [text for [text] in several], None
+    owners = np.repeat(np.arange(len(others)), [len(texts) for texts in several])
+    return [text for texts in several for text in texts], owners
+
+
+def _each(other: Any) -> list[Any]:
+    """What a segment is compared with, one reference at a time."""
+    if isinstance(other, SourceAndReference):
+        return [other._replace(reference=text) for text in _each(other.reference)]
+    return [other] if isinstance(other, str) else list(other)
+
+
+def best_of_each(scores: np.ndarray, owners: np.ndarray) -> np.ndarray:
+    """(n,) row of the highest of the (m,) scores of each segment, the first of equal ones; owners ascend."""
+    order = np.lexsort((-scores, owners))
+    return order[np.flatnonzero(np.diff(owners[order], prepend=-1))]
