@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ import pytest
 import mtmetrics.page.texts as texts_module
 from mtmetrics.errors import InputError
 from mtmetrics.page import views
+from mtmetrics.page.app import build_page
 from mtmetrics.page.comparing import Compared, Comparer, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import coloured, heatmap
-from mtmetrics.page.offers import MetricChoice, chosen, offers
+from mtmetrics.page.offers import MetricChoice, chosen, named, offers
 from mtmetrics.page.texts import TextInput, Texts, example, read
 from mtmetrics.reports.comparison import compare_systems
 from mtmetrics.reports.metric_runs import MetricSpec
@@ -58,8 +60,8 @@ def test_what_is_offered_fits_what_is_given():
 def test_what_cannot_be_scored_is_refused():
     for keys, columns, message in [([], {"sources"}, "no metric is ticked"), (["chrf"], {"sources"}, "chrF: cannot")]:
         with pytest.raises(InputError, match=message):
-            chosen(keys, columns, "de-en")
-    assert chosen(["chrf"], {"references"}, "de-en") == [CHRF]
+            chosen(offers(), keys, columns, "de-en")
+    assert chosen(offers(), ["chrf"], {"references"}, "de-en") == [CHRF]
 
 
 def test_texts_are_read(tmp_path):
@@ -203,3 +205,26 @@ def test_words_and_heatmaps_of_a_metric(tiny_preset):
     whole = load_scorer("chrf")
     assert coloured(whole, ["a"], ["b"]) == []
     assert "no words are matched" in heatmap(whole, "a", "b", result, 0)
+
+
+def test_metrics_that_are_named_are_offered_first(tmp_path, monkeypatch):
+    """Programs, stored scores, checkpoints: whatever the command line can name."""
+    monkeypatch.chdir(tmp_path)
+    program = "import sys; [print(len(line)) for line in sys.stdin]"
+    (tmp_path / "commands.toml").write_text(f"[it]\ncommand = [{json.dumps(sys.executable)}, '-c', '{program}']\n")
+    (tmp_path / "scores.tsv").write_text("a\t1\na\t2\nb\t3\nb\t5\n")
+    found = named(["cmd:it", "scores:scores.tsv", "chrf"])
+    assert [(offer.title, offer.side, offer.default) for offer in found] == [
+        ("cmd:it", "source", True),
+        ("scores:scores.tsv", "source", True),
+        ("chrf", "reference", True),
+    ]
+    texts = Texts("de-en", {"sources": ["x", "y"]}, {"a": ["u", "v"], "b": ["w", "z"]})
+    *_, compared = Comparer().compare(texts, found[:2])
+    assert compared.scores(1).tolist() == [[1.0, 2.0], [3.0, 5.0]]
+    assert (compared.scores(0) > 0).all()
+    groups = [part["props"] for part in build_page(None, ["scores:scores.tsv"]).config["components"]]
+    ticked = [key for group in groups if "choices" in group for key in group.get("value") or ()]
+    assert "scores:scores.tsv:against=source" in ticked
+    with pytest.raises(InputError, match="metric 'nothing': must be one of"):
+        named(["nothing"])

@@ -13,7 +13,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "name of a metric it offers that one alone. The page offers what works here, and asks nothing of the network."
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="metric (default: the page that compares systems)")
-    add_options(parser, PLUGIN)
+    more = "offer this metric, too, such as comet:DIR, cmd:NAME or scores:FILE; repeatable"
+    add_options(parser, {"--metric SPEC": (more, {"action": "append", "default": []}), **PLUGIN})
     parser.add_argument("--port", type=int, help="TCP port (default: the first free one from 7860 up)")
     parser.set_defaults(run=run)
 
@@ -22,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     from mtmetrics.page.app import build_page
     from mtmetrics.page.theme import serve
 
-    app = build_page(args.name)
+    app = build_page(args.name, args.metric)
     serve(app, args.port)
     print(app.local_url, flush=True)
     app.block_thread()

@@ -13,7 +13,7 @@ from mtmetrics.page import views
 from mtmetrics.page.comparing import Compared, Comparer, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import coloured, heatmap
-from mtmetrics.page.offers import about, chosen, offers
+from mtmetrics.page.offers import about, chosen, named, offers
 from mtmetrics.page.texts import TextInput, Texts, example, read
 from mtmetrics.scorers.registry import COLUMNS, Column
 
@@ -65,11 +65,11 @@ element.addEventListener('click', event => {
 class _Page:
     """The parts of the page, and what happens when they are used; `metric` is the only one that it offers."""
 
-    def __init__(self, metric: str | None) -> None:
+    def __init__(self, metric: str | None, added: Sequence[str]) -> None:
         import gradio
 
         self.gr = gradio
-        self.offers = [offer for offer in offers() if metric in (None, offer.spec.metric)]
+        self.offers = [*named(added), *(offer for offer in offers() if metric in (None, offer.spec.metric))]
         self.title, self.head, self.lone = _TITLE, _HEAD, metric is not None
         if metric is not None:
             told = about(metric)
@@ -251,7 +251,7 @@ class _Page:
         hidden, halted = gr.Column(visible=False), []
         try:
             texts = _read(inputs)
-            wanted = chosen(ticked, texts.others, texts.lang_pair)
+            wanted = chosen(self.offers, ticked, texts.others, texts.lang_pair)
             running = [hidden, gr.Button(interactive=False), gr.Button(visible=True), halted]
             for state in self.comparer.compare(texts, wanted):
                 if halted:
@@ -317,12 +317,12 @@ class _Page:
         return views.Opened(segment, system, heatmap(scored.scorer, other, text, result, segment))
 
 
-def build_page(metric: str | None = None) -> "gradio.Blocks":
-    """The page that compares systems; `mtmetrics.page.theme.serve` starts it. It offers what works where it runs, and
-    asks nothing of the network.
+def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.Blocks":
+    """The page that compares systems, for `mtmetrics.page.theme.serve`; it offers what works here, without a network.
 
     Args:
         metric: offer this one alone, one of those of `mtmetrics.layout.metric_names`.
+        added: metrics to offer besides, named as on the command line.
 
     Raises:
         InputError: an unknown metric.
@@ -337,7 +337,7 @@ def build_page(metric: str | None = None) -> "gradio.Blocks":
     import gradio
 
     globals()["gradio"] = gradio
-    return _Page(metric).build()
+    return _Page(metric, added).build()
 
 
 def _others(inputs: Sequence[Any]) -> dict[Column, TextInput]:
@@ -387,9 +387,8 @@ def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[i
     """The coloured texts of all systems in some segments."""
     scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
     places = [(row, place) for row in rows for place in range(len(systems))]
-    compared_with = compared.texts.compared(scored.offer.columns)
-    others = [compared_with[row] for row, _ in places]
-    texts = coloured(scored.scorer, others, [systems[place][row] for row, place in places])
+    others = compared.texts.compared(scored.offer.columns)
+    texts = coloured(scored.scorer, [others[row] for row, _ in places], [systems[place][row] for row, place in places])
     return dict(zip(places, texts, strict=False))
 
 

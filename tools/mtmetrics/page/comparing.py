@@ -115,6 +115,7 @@ class Comparer:
         for offer in offers:
             yield Progress(f"loading {offer.title}", 0, total, None)
             scorers.append(self._scorer(offer, texts.lang_pair))
+            scorers[-1].system_names = list(texts.systems)  # by which stored scores are found
         started, done = time.monotonic(), 0
         collected: list[list[list[MetricResult]]] = [[] for _ in offers]
         streams = [scorer.score_chunks(_chunks(texts, offer)) for scorer, offer in zip(scorers, offers, strict=True)]

@@ -2,7 +2,7 @@
 
 import functools
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,13 +100,35 @@ def offers() -> tuple[MetricChoice, ...]:
     return tuple(found)
 
 
-def chosen(keys: Collection[str], columns: Collection[str], lang_pair: str) -> list[MetricChoice]:
-    """The offers that a visitor ticked.
+def named(metrics: Sequence[str]) -> list[MetricChoice]:
+    """Metrics that the command line names, such as ``comet:DIR``, ``cmd:NAME`` or ``scores:FILE``; they are ticked at
+    first.
+
+    Raises:
+        InputError: there is no such metric, or nothing says what it compares with.
+    """
+    found = []
+    for text in metrics:
+        spec = MetricSpec.parse(text).filled(None, {})
+        metric = find_metric(spec.metric)
+        side = metric.side_of_preset(spec.preset, dict(spec.options))
+        if len(metric.sides) > 1:
+            spec = spec.having(against=side)
+        made = metric.made_by()
+        facts = made.scale or "higher is better", (made.__doc__ or "").split("\n")[0], True, ("any",)
+        found.append(MetricChoice(spec, text, text, side, *facts))
+    return found
+
+
+def chosen(
+    there: Sequence[MetricChoice], keys: Collection[str], columns: Collection[str], lang_pair: str
+) -> list[MetricChoice]:
+    """Those of the offers that a visitor ticked.
 
     Raises:
         InputError: none is ticked, or one does not fit what is given.
     """
-    ticked = [offer for offer in offers() if offer.key in keys]
+    ticked = [offer for offer in there if offer.key in keys]
     if not ticked:
         raise InputError("no metric is ticked: tick at least one")
     for offer in ticked:
