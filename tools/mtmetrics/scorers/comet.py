@@ -25,11 +25,12 @@ _SEVERITIES = {"minor": 0.6, "major": 0.85, "critical": 1.0}
 
 
 class CometScore(Scorer):
-    """The score of a converted checkpoint of COMET, see `mtmetrics.models.comet`.
+    """How a checkpoint of COMET, trained by others on judgements, would have people judge a translation.
 
-    A segment with a blank side gets the floor that the conversion recorded: 0, or -2 for checkpoints of 2020 and 2021,
-    whose scores are standardised. Parts, where texts are read as one sequence: ``src``, ``ref`` and ``unified``, the
-    scores of the inputs; of XCOMET also ``mqm``, that of the errors that it found.
+    What such checkpoints compute is in `mtmetrics.models.comet`. A segment with a blank side gets the floor that the
+    conversion recorded: 0, or -2 for checkpoints of 2020 and 2021, whose scores are standardised. Parts, where texts
+    are read as one sequence: ``src``, ``ref`` and ``unified``, the scores of the inputs; of XCOMET also ``mqm``, that
+    of the errors that it found.
 
     Args:
         model: the checkpoint.
