@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+from helpers import write
 
 from mtmetrics.artifacts import presets
 from mtmetrics.artifacts.catalog import CatalogEntry
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.scorers.registry import load_scorer
 
 
 def test_presets_belong_to_the_metric_that_they_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,3 +20,57 @@ def test_presets_belong_to_the_metric_that_they_name(tmp_path: Path, monkeypatch
     monkeypatch.setattr(presets, "local_folder", lambda name, *_: tmp_path / name)
     assert presets.preset_names("bilstm_attention") == ["bilstm-attention-x", "mini", "paper"]
     assert presets.preset_names("bilstm") == ["mini", "paper"]
+
+
+@pytest.fixture
+def extending(tmp_path: Path):
+    """Writes a preset and returns its folder."""
+
+    def made(text: str, name: str = "mine") -> Path:
+        return write(tmp_path / name / "preset.toml", text).parent
+
+    return made
+
+
+def test_a_preset_may_be_another_one_with_keys_of_its_own(extending) -> None:
+    mini = presets.load_preset("sentsim", "mini")
+    folder = extending(
+        'metric = "sentsim"\nextends = "mini"\n[score]\nvariant = "wmd"\nagainst = "source"\n[options]\nw1 = 0.2\n'
+    )
+    found = presets.load_preset("sentsim", folder)
+    assert found.settings["score"] == {**mini.settings["score"], "variant": "wmd", "against": "source"}
+    assert found.settings["bounds"] == mini.settings["bounds"]
+    assert (found.options, found.folder) == ({"w1": 0.2}, mini.folder)
+
+
+def test_what_it_sets_is_overridden_by_the_user(extending) -> None:
+    folder = str(extending('extends = "mini"\n[score]\nagainst = "source"\n[options]\nw1 = 0.2\n'))
+    assert (
+        load_scorer("sentsim", folder).signature == load_scorer("sentsim", "mini", against="source", w1=0.2).signature
+    )
+    assert load_scorer("sentsim", folder, w1=0.3).weights == [0.3, 0.5]
+    with pytest.raises(InputError, match="against 'reference': preset .* compares with the source only"):
+        load_scorer("sentsim", folder, against="reference")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('extends = "none"\n', "extends 'none': unknown preset 'none' for metric sentsim"),
+        ("extends = 1\n", "extends must name a preset"),
+        ('extends = "mini"\noptions = 2\n', "options must be a table"),
+        ('extends = "mini"\n[optoins]\nw1 = 1\n', "unknown table or key 'optoins'"),
+    ],
+)
+def test_what_cannot_be_extended_is_named(extending, text: str, message: str) -> None:
+    with pytest.raises(ArtifactError, match=message):
+        load_scorer("sentsim", str(extending(text)), against="source")
+
+
+def test_only_one_preset_is_extended(extending) -> None:
+    base = extending('extends = "mini"\n[options]\nw1 = 0.2\n', "base")
+    folder = extending(f'extends = "{base}"\n')
+    with pytest.raises(ArtifactError, match="which extends another preset; extend that one"):
+        presets.load_preset("sentsim", folder)
+    with pytest.raises(InputError, match="sentsim has no option 'layers'|unknown option 'layers'"):
+        load_scorer("sentsim", str(extending('extends = "mini"\n[options]\nlayers = 2\n', "c")), against="source")

@@ -107,9 +107,27 @@ def test_weights_of_what_remains() -> None:
         (("tuned", "wrd+wmd"), "combine 'wrd\\+wmd': must be one of wrd, snt, wrd\\+snt"),
         (("tuned", "wrd", ["wmd"]), "without 'wmd': must be one of translation, language_model, sentences"),
         (("tuned", "snt", ["sentences"]), "combine 'snt': nothing is left without sentences"),
+        (("wmd=1+lm=no", "wrd"), "weights 'wmd=1\\+lm=no': 'lm=no' cannot be used"),
+        (("wmd=-1", "wrd"), "'wmd=-1' cannot be used; PART=NUMBER is needed, at least 0"),
+        (("mover=1", "wrd"), "weights 'mover': must be one of wmd, pseudo, lm, wrd, snt"),
+        (("lm=1+wrd=1", "wrd", ["language_model"]), "weights: none for wmd or pseudo"),
     ]:
         with pytest.raises(InputError, match=message):
             part_weights(*arguments)
+
+
+def test_weights_by_the_names_of_the_parts() -> None:
+    # What is not named has none, and is not computed.
+    assert part_weights("wmd=3+lm=1+wrd=1+snt=1", "wrd+snt") == ({"wmd": 0.75, "lm": 0.25}, {"wrd": 0.5, "snt": 0.5})
+    assert part_weights("wmd=1+snt=2", "wrd+snt") == ({}, {"snt": 1.0})
+
+
+def test_scores_are_what_their_parts_combine_to(words: XMoverScore, encoder: TokenEncoder) -> None:
+    models = {"translator": FixedTranslator(), "sentences": MeanPooledEncoder(encoder)}
+    plain = UScore(words, **models, lang_pair="de-en").score(SOURCES, PREDICTIONS)
+    other = UScore(words, **models, lang_pair="de-en", weights="wmd=0.2+lm=0.3+wrd=0.9+snt=0.1")
+    assert other.combined(plain.parts) == pytest.approx(other.score(SOURCES, PREDICTIONS).segments)
+    assert "|weights:wmd=0.2+lm=0.3+wrd=0.9+snt=0.1|" in other.signature
 
 
 def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:

@@ -1,7 +1,9 @@
 """Presets: named bundles of models, layers, maps and weights, one set per metric."""
 
 import dataclasses
+import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,21 @@ _FOLDER = Path(__file__).parent / "presets"
 
 @dataclasses.dataclass(frozen=True)
 class Preset:
-    """A preset as read from its TOML file: its tables (see the metric's card), and the folder where paths start."""
+    """A preset as read from its TOML file.
+
+    Attributes:
+        name: of it, or its folder.
+        metric: that it is for.
+        folder: where the paths in it start.
+        settings: its tables, see the metric's card; those of a preset that it extends included.
+        options: options of the metric that it sets, as `mtmetrics.load` takes them.
+    """
 
     name: str
     metric: str
     folder: Path
     settings: dict[str, Any]
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def path(self, name: str) -> str:
         """A model or map named in the preset: a path inside its folder where there is one, else the name itself."""
@@ -68,6 +79,9 @@ def _metric_of(artifact: str) -> str | None:
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
     """Reads a preset, or an artifact that holds a ``preset.toml``, found in the order of `mtmetrics.artifacts.catalog`.
 
+    With ``extends = "NAME"`` a preset is another one with some keys of its own; its table ``[options]`` holds options
+    of the metric by their names.
+
     Args:
         metric: name of the metric.
         preset: name of a preset, a folder, the name of an artifact, or a Hub repository ``ORG/NAME``.
@@ -75,7 +89,8 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
 
     Raises:
         InputError: no such preset; the message lists what there is.
-        ArtifactError: the file is no valid TOML or belongs to another metric; or the repository cannot be fetched.
+        ArtifactError: the file is no valid TOML or belongs to another metric; what it extends is missing, or extends
+            another one, too; or the repository cannot be fetched.
     """
     name = str(preset)
     own = _FOLDER / metric / f"{name}.toml"
@@ -91,7 +106,37 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
     settings = _read(path)
     if settings.get("metric", metric) != metric:
         raise ArtifactError(f"{path}: a preset for metric {settings['metric']!r}, not {metric!r}")
-    return Preset(name, metric, path.parent, settings)
+    if "extends" not in settings:
+        return Preset(name, metric, path.parent, settings)
+    return _extended(name, metric, path, settings, local_files_only)
+
+
+def _extended(name: str, metric: str, path: Path, settings: dict[str, Any], local_files_only: bool) -> Preset:
+    named, options = settings.pop("extends"), settings.pop("options", {})
+    if not isinstance(named, str) or not isinstance(options, dict):
+        raise ArtifactError(f"{path}: extends must name a preset, and options must be a table, [options]")
+    inside = path.parent / named
+    try:
+        base = load_preset(metric, inside if inside.is_dir() else named, local_files_only=local_files_only)
+    except InputError as error:
+        raise ArtifactError(f"{path}: extends {named!r}: {error}") from None
+    if base.options:
+        raise ArtifactError(f"{path}: extends {named!r}, which extends another preset; extend that one")
+    merged = dict(base.settings)
+    for key, value in settings.items():
+        under = merged.get(key)
+        merged[key] = under | value if isinstance(value, dict) and isinstance(under, dict) else value
+    return Preset(name, metric, base.folder, merged, options)
+
+
+def preset_toml(head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """A preset as it stands in its file: strings, numbers, truth values and lists of strings, which JSON writes
+    alike."""
+    blocks = []
+    for title, table in {"": head, **tables}.items():
+        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in table.items()]
+        blocks.append((f"[{title}]\n" if title else "") + "".join(lines))
+    return "\n".join(blocks)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -25,6 +25,7 @@ _COMMANDS = {
     "explain": "show which words were matched with which, and which are at fault",
     "evaluate": "correlate metrics with human judgements",
     "plot": "draw how metrics agree with human judgements",
+    "tune": "choose a metric's options by a few human judgements",
     "probe": "test a metric on parallel text, without human judgements",
     "list": "list metrics, presets, languages, and what works offline",
     "data": "list and fetch judged data, or score a test set of mt-metrics-eval",
@@ -65,6 +66,9 @@ mtmetrics evaluate --metric bertr:mini --layers all --plot layers.svg --data jud
 mtmetrics plot scatter --metric xmoverscore:mini --data judged.jsonl --out scatter.png
 mtmetrics plot bars --metric xmoverscore:mini --metric chrf --data judged.jsonl --out bars.svg
 mtmetrics plot weights --metric xmoverscore:mini --data development.jsonl --out weights.pdf
+mtmetrics tune --metric xmoverscore:mini --data development.jsonl --out tuned
+mtmetrics tune --metric uscore:mini --data development.jsonl --try weights=tuned,+,++ --out tuned
+mtmetrics tune --metric bertr:mini:encoder=my-encoder --against reference --data development.jsonl --out tuned
 mtmetrics probe preference pairs.tsv --preset mini --lp de-en --word-pairs words.tsv
 mtmetrics probe matching pairs.tsv --preset mini --lp de-en --candidates 50
 mtmetrics probe matching pairs.tsv --metric sentsim:mini --lp de-en --at 1 --plot matching.png

@@ -122,14 +122,19 @@ class Scorer(abc.ABC):
 
     @classmethod
     def open_preset(
-        cls, preset: str | None, pool: ModelPool | None, options: Mapping[str, Any]
+        cls, preset: str | None, pool: ModelPool | None, options: dict[str, Any]
     ) -> tuple[Preset, ModelPool, Any]:
         """The preset of this metric, the pool that its models come from, and the settings that follow from it and from
-        `options`."""
+        `options`, into which those go that the preset sets and the user does not."""
         pool = pool or ModelPool()
         bundle = load_preset(cls.metric, preset or str(cls.usual_preset), local_files_only=pool.local_files_only)
         score = {*cls.tables.get("score", ()), *cls.Settings.preset_keys()}
+        if len(find_metric(cls.metric).sides) > 1:
+            score.add("against")
         bundle.refuse_unknown({**cls.tables, **({"score": score} if score else {})})
+        for name, value in bundle.options.items():
+            if options.get(name) is None:
+                options[name] = value
         return bundle, pool, cls.Settings.chosen(bundle, options)
 
     @classmethod
@@ -172,6 +177,10 @@ class Scorer(abc.ABC):
         """The scores of each system in one chunk of checked texts, which are strings, or pairs of source and a single
         reference; worker processes may still be computing them while
         the next chunk is encoded."""
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        """(n,) scores of (n,) parts, as the options say that weigh them."""
+        raise NotImplementedError
 
     @abc.abstractmethod
     def _floor(self) -> tuple[float, dict[str, float]]:

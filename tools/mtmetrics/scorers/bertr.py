@@ -60,7 +60,6 @@ class BERTR(Scorer):
     )
     tables: ClassVar = {
         **{name: {"model", "revision", "layer"} for name in ("encoder", "encoders.*")},
-        "score": {"against"},
         "maps": {"artifact", "kind"},
     }
 

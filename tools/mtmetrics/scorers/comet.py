@@ -52,7 +52,7 @@ class CometScore(Scorer):
 
     metric = "comet"
     usual_preset: ClassVar = "wmt22-comet-da"
-    tables: ClassVar = {"comet": {"model", "revision"}, "score": {"against"}}
+    tables: ClassVar = {"comet": {"model", "revision"}}
     scale = "about 0 to 1 for checkpoints since 2022"
     told_parts = "src, ref, unified and mqm, of checkpoints that read one sequence"
 

@@ -47,7 +47,7 @@ class DistilScore(Scorer):
 
     metric = "distilscore"
     scale = "from -1 to 1"
-    tables: ClassVar = {"encoder": {"model", "revision", "layer"}, "score": {"against"}}
+    tables: ClassVar = {"encoder": {"model", "revision", "layer"}}
 
     def __init__(
         self, encoder: Encoder, *, against: Literal["source", "reference"] = "source", lang_pair: str | None = None

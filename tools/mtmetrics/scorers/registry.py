@@ -76,8 +76,9 @@ class Metric:
 
     def only(self, settings: Mapping[str, Any]) -> str | None:
         """The one side that a preset with these settings is made for; None where it leaves the choice."""
-        named = {settings.get("score", {}).get("against"), *settings.get("regressors", {})}
-        named |= {side for side, name in SETTINGS.items() if {name, f"{name}s"} & settings.keys()}
+        said = settings.get("score", {}).get("against")
+        holds = {side for side, name in SETTINGS.items() if {name, f"{name}s"} & settings.keys()}
+        named = {*settings.get("regressors", {}), *holds} if said is None else {said}
         found = [side for side in self.sides if side in named]
         return found[0] if len(found) == 1 and len(self.sides) > 1 else None
 

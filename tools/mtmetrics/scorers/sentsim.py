@@ -89,9 +89,12 @@ class SentSim(Scorer):
         words: str | None = option(None, "another encoder of words", usage="MODEL", signed="enc", opens=True)
         layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
         w1: float = option(
-            _WEIGHT, "weight of the sentence similarity, the first of two parts (default: 0.5)", signed="weights"
+            _WEIGHT,
+            "weight of the sentence similarity, the first of two parts (default: 0.5)",
+            signed="weights",
+            weighs=True,
         )
-        w2: float = option(_WEIGHT, "weight of the word similarity, the second (default: 0.5)")
+        w2: float = option(_WEIGHT, "weight of the word similarity, the second (default: 0.5)", weighs=True)
         normalize: str = option(
             "batch",
             "batch (by the extremes of the call, as published) or fixed (by bounds of the preset)",
@@ -240,6 +243,10 @@ class SentSim(Scorer):
                 values[result.empty] = bounds[name][1]
         segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
         return dataclasses.replace(result, segments=segments, parts=parts)
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        extremes = {name: (float(values.min()), float(values.max())) for name, values in parts.items()}
+        return self._combine(parts, self.bounds if self.normalize == "fixed" else extremes)
 
     def _combine(self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]) -> np.ndarray:
         scaled = {name: min_max(values, *bounds[name]) for name, values in parts.items()}

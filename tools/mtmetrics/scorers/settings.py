@@ -28,6 +28,7 @@ def option(
     preset: str | None = None,
     signed: str | None = None,
     opens: bool = False,
+    weighs: bool = False,
 ) -> Any:
     """A field of `Settings`.
 
@@ -39,8 +40,10 @@ def option(
         preset: key of the table ``[score]`` of a preset that may hold it.
         signed: key of the signature, which names values other than the default; `Scorer.pinned` may say more.
         opens: it chooses what ``from_preset`` loads, so the class itself does not take it.
+        weighs: it changes nothing but how the parts of a score become one, see `Scorer.combined`.
     """
-    told = {"help": text, "usage": usage, "choices": choices, "preset": preset, "signed": signed, "opens": opens}
+    told = {"help": text, "usage": usage, "choices": choices, "preset": preset, "signed": signed}
+    told |= {"opens": opens, "weighs": weighs}
     return dataclasses.field(default=default, metadata=told)
 
 

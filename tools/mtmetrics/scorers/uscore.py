@@ -48,7 +48,8 @@ def part_weights(
     """Weights of what is computed, which sum to 1 on either level.
 
     Args:
-        weights: name of a set of `WEIGHTS`.
+        weights: name of a set of `WEIGHTS`, or weights by the names of the parts, such as ``wmd=0.6+lm=0.1``; a part
+            that is not named there has none.
         combine: `LEVELS` joined by ``+``.
         without: names of `OPTIONAL`; the weights of what remains are scaled up.
 
@@ -58,7 +59,7 @@ def part_weights(
     Raises:
         InputError: an unknown name, or nothing is left.
     """
-    chosen = WEIGHTS[choice("weights", weights, tuple(WEIGHTS))]
+    chosen = _named_weights(str(weights))
     gone = {OPTIONAL[choice("without", name, tuple(OPTIONAL))] for name in without}
     asked = str(combine).split("+")
     if not set(asked) <= set(LEVELS) or len(set(asked)) != len(asked):
@@ -69,9 +70,27 @@ def part_weights(
     return _scaled(chosen, [name for name in WORD_PARTS if name not in gone and "wrd" in levels]), levels
 
 
+def _named_weights(text: str) -> dict[str, float]:
+    if "=" not in text:
+        return WEIGHTS[choice("weights", text, tuple(WEIGHTS))]
+    weights = dict.fromkeys((*WORD_PARTS, *LEVELS), 0.0)
+    for item in text.split("+"):
+        name, _, value = item.partition("=")
+        choice("weights", name, tuple(weights))
+        try:
+            weights[name] = float(value)
+        except ValueError:
+            weights[name] = np.nan
+        if not 0 <= weights[name] < np.inf:
+            raise InputError(f"weights {text!r}: {item!r} cannot be used; PART=NUMBER is needed, at least 0")
+    return weights
+
+
 def _scaled(weights: Mapping[str, float], names: Collection[str]) -> dict[str, float]:
     total = sum(weights[name] for name in names)
-    return {name: weights[name] / total for name in names}
+    if names and not total:
+        raise InputError(f"weights: none for {' or '.join(names)}; one of them needs a weight above 0")
+    return {name: weights[name] / total for name in names if weights[name]}
 
 
 def weighted_sum(parts: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> np.ndarray:
@@ -113,7 +132,12 @@ class UScore(Scorer):
             signed="parts",
         )
         weights: str = option(
-            "tuned", "tuned, + or ++", usage="NAME", choices=tuple(WEIGHTS), preset="weights", signed="weights"
+            "tuned",
+            "tuned, + or ++, or weights of parts, wmd=0.6+lm=0.1+wrd=0.7+snt=0.3",
+            usage="NAME|PART=N+...",
+            preset="weights",
+            signed="weights",
+            weighs=True,
         )
         without: str | Collection[str] | None = option(
             None,
@@ -281,7 +305,7 @@ class UScore(Scorer):
                 parts["wrd"] = weighted_sum(parts, self.word_weights)
             if "snt" in levels:
                 parts["snt"] = text_cosines(levels["snt"][0], levels["snt"][number])
-            segments = weighted_sum(parts, self.level_weights)
+            segments = self.combined(parts)
             results.append(ChunkScores(segments, parts, truncated, np.isnan(segments)))
         return results
 
@@ -321,6 +345,10 @@ class UScore(Scorer):
         weights = self.word_weights["wmd"], self.word_weights.get("lm", 0.0)
         words: Any = self.words
         return words.weighted_evidence(predictions, alignments, *weights)
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        words = {"wrd": weighted_sum(parts, self.word_weights)} if self.word_weights else {}
+        return weighted_sum({**parts, **words}, self.level_weights)
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         floors = {"snt": -1.0}

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -132,7 +132,7 @@ class XMoverScore(Scorer):
             "source", "map the source side or both", choices=("source", "both"), preset="sides", signed="sides"
         )
         lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True)
-        lm_weight: float = option(0.1, "weight of the language model")
+        lm_weight: float = option(0.1, "weight of the language model", weighs=True)
         variant: str = option(
             "acl20",
             "published form: acl20, release or uscore",
@@ -336,7 +336,7 @@ class XMoverScore(Scorer):
     def _chunk_scores(self, similarity: Pending[np.ndarray], lm: np.ndarray, truncated: np.ndarray) -> ChunkScores:
         values = similarity()
         parts = {self.similarity: values, "lm": lm}
-        return ChunkScores(self._combine(values, lm), parts, truncated, np.isnan(values))
+        return ChunkScores(self.combined(parts), parts, truncated, np.isnan(values))
 
     @property
     def cells(self) -> Cells:
@@ -386,8 +386,8 @@ class XMoverScore(Scorer):
                 found.append(loss_evidence(*losses, -self.language_model.floor, lack))
         return evidence
 
-    def _combine(self, similarity: np.ndarray, lm: np.ndarray) -> np.ndarray:
-        return similarity + (self.lm_weight if self.language_model is not None else 0.0) * lm
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        return parts[self.similarity] + (self.lm_weight if self.language_model is not None else 0.0) * parts["lm"]
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         farthest = np.array([-1.0])
@@ -396,4 +396,5 @@ class XMoverScore(Scorer):
         lm = np.zeros(1)
         if self.language_model is not None and not self._form.normalise_lm:
             lm = np.array([self.language_model.floor])
-        return float(self._combine(farthest, lm)[0]), {self.similarity: float(farthest[0]), "lm": float(lm[0])}
+        parts = {self.similarity: farthest, "lm": lm}
+        return float(self.combined(parts)[0]), {name: float(values[0]) for name, values in parts.items()}

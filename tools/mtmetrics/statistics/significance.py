@@ -103,7 +103,7 @@ def _p_value(count: int, resamples: int) -> float:
 
 def _resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     """(resamples,) means of the values, drawn with replacement as often as there are."""
-    return np.concatenate([counts @ values for counts in _resamples(resamples, len(values), seed)]) / len(values)
+    return np.concatenate([counts @ values for counts in resampled_counts(resamples, len(values), seed)]) / len(values)
 
 
 def _differences(a: Numbers, b: Numbers) -> np.ndarray:
@@ -189,7 +189,7 @@ def bootstrap_correlation(
     x, y = columns.values.values()
     values = np.empty(0)
     if reason is None:
-        drawn = _resamples(resamples, len(x), seed)
+        drawn = resampled_counts(resamples, len(x), seed)
         values = np.concatenate([sample_correlations(coefficient, x, y, counts) for counts in drawn])
     defined = values[~np.isnan(values)]
     low, high = np.quantile(defined, _TAILS) if defined.size else (np.nan, np.nan)
@@ -240,7 +240,9 @@ def perm_both(
     return PValue(_p_value(resamples - smaller, resamples), None, columns.left_out)
 
 
-def _resamples(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
+def resampled_counts(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
+    """(k, n) how often each bootstrap resample holds each of n segments, for `sample_correlations`; in portions that
+    fit into memory."""
     generator = np.random.default_rng(seed)
     for count in portions(resamples, n):
         drawn = generator.integers(n, size=(count, n)) + n * np.arange(count)[:, None]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.artifacts.models import loading, model_folder
-from mtmetrics.artifacts.presets import load_preset
+from mtmetrics.artifacts.presets import load_preset, preset_toml
 from mtmetrics.checks import choice, language_pair
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.io.atomic import sha256_file, write_atomic
@@ -123,7 +123,7 @@ def assembled(job: Production, maps: Finished, kind: str, *trained: Finished | N
         tables = _tables(job, folder, kind, list(models))
         description = f"UScore for {job.lang_pair}, made by `mtmetrics uscore` from preset {job.start.preset}."
         head = {"metric": "uscore", "description": description, "lang_pair": job.lang_pair}
-        write_atomic(folder / _PRESET, _toml(head, tables))
+        write_atomic(folder / _PRESET, preset_toml(head, tables))
         record = json.dumps(_record(job, tables), indent=1, sort_keys=True, ensure_ascii=False)
         write_atomic(folder / "config.json", record + "\n")
         return {}
@@ -204,12 +204,3 @@ def _record(job: Production, tables: Mapping[str, Any]) -> dict[str, Any]:
     made = {"kind": "preset", "metric": "uscore", "lang_pair": job.lang_pair, "preset": tables, "text": job.files}
     made |= {"start": job.start.record, "seed": job.seed, "config": dataclasses.asdict(job.config)}
     return made | {"counts": job.stages.counts(), "versions": versions()}
-
-
-def _toml(head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """A TOML document of strings, numbers, truth values and lists of strings, which JSON writes alike."""
-    blocks = []
-    for title, table in {"": head, **tables}.items():
-        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in table.items()]
-        blocks.append((f"[{title}]\n" if title else "") + "".join(lines))
-    return "\n".join(blocks)
