@@ -160,6 +160,12 @@ class _Answer(http.server.BaseHTTPRequestHandler):
     server: Origin
     protocol_version = "HTTP/1.1"
 
+    def do_HEAD(self) -> None:
+        data = self.server.files.get(self.path)
+        self.send_response(404 if data is None else 200)
+        self.send_header("Content-Length", str(len(data or b"")))
+        self.end_headers()
+
     def do_GET(self) -> None:
         self.server.requests.append(self.path)
         data = self.server.files.get(self.path)

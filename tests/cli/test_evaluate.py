@@ -12,6 +12,7 @@ from helpers import note_loads, refused, write, write_jsonl
 
 import mtmetrics.reports.metric_runs
 from mtmetrics.cli.main import main
+from mtmetrics.reports.recipes import Recipe
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
 
@@ -221,9 +222,66 @@ def test_all_tables_of_the_papers_are_listed_without_data(capsys):
         main(["evaluate", "--recipes"])
     assert stopped.value.code in (0, None)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["NAME", "TABLE", "DATA"]
+    assert lines[0].split() == ["NAME", "TABLE", "OR", "FIGURE", "DATA"]
+    assert any(line.startswith("zhao2020-table1 ") and line.endswith("pulled: wmt17-cased") for line in lines)
     assert any(line.startswith("zhao2020-table6 ") and line.endswith("--data WMT18") for line in lines)
     assert any(line.startswith("zhao2020-table4 ") and "not run: the multilingual USE" in line for line in lines)
+
+
+@pytest.fixture
+def public(origin, data, tmp_path, monkeypatch):
+    """A registry whose WMT17 has two language pairs, on loopback, and an empty cache."""
+    pairs = ("de-en", "en-zh")
+    files = "".join(f'"{pair}.jsonl" = {{ url = "{origin.url}/{pair}.jsonl" }}\n' for pair in pairs)
+    origin.files = {f"/{pair}.jsonl": Path(data(f"{pair}.jsonl", pair)).read_bytes() for pair in pairs}
+    text = f'[wmt17-cased]\nwhat = "two pairs"\nlicence = "CC0"\n[wmt17-cased.files]\n{files}'
+    monkeypatch.setattr("mtmetrics.judgements.public_sets.REGISTRY", write(tmp_path / "datasets.toml", text))
+    monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
+
+
+def test_a_recipe_pulls_its_data_and_writes_a_report(mtmetrics, public, tmp_path):
+    report = tmp_path / "report"
+    argv = ("--recipe", "mathur2019-table1", "--preset", "nothing", "--format", "json", "--report", report)
+    code, out, err = mtmetrics("evaluate", *argv)
+    assert code == 0
+    assert [column["lp"] for column in json.loads(out)["columns"]] == ["de-en"]
+    assert "wmt17-cased: fetching 2 files, " in err
+    assert "mtmetrics: left out, since the table has no such column: en-zh" in err
+    written = (report / "mathur2019-table1.md").read_text()
+    assert written.startswith("# Table 1 of Mathur et al. (2019)")
+    assert "| SentBLEU | " in written
+    assert "![published numbers against those measured here](mathur2019-table1.svg)" in written
+    assert (report / "mathur2019-table1.svg").stat().st_size > 1000
+
+
+def test_a_figure_is_drawn_by_the_commands_of_its_recipe(mtmetrics, data, tmp_path):
+    report = tmp_path / "report"
+    argv = ("--recipe", "zhao2020-figure2", "--preset", "none", "--report", report)
+    code, out, err = mtmetrics("evaluate", *argv, "--data", data("de-en.jsonl"))
+    assert code == 1
+    assert "```bash\nmtmetrics evaluate --recipe zhao2020-table8 --preset none --format markdown --data " in out
+    assert "nothing could be run; the lines above say why" in err
+    assert not report.joinpath("zhao2020-figure2.md").exists()
+
+
+def test_pictures_of_a_figure_stand_in_its_report(mtmetrics, data, tmp_path, monkeypatch):
+    recipe = Recipe("f", "Figure", "Someone", runs=["plot bars --metric chrf --data {data} --out {out}/f.svg"])
+    monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
+    code, out, _ = mtmetrics("evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data", data("de-en.jsonl"))
+    written = (tmp_path / "r" / "f.md").read_text()
+    assert (code, "![f](f.svg)" in written, out.strip() in written) == (0, True, True)
+    assert (tmp_path / "r" / "f.svg").stat().st_size > 1000
+
+
+def test_only_rows_of_a_value_are_judged(mtmetrics, data):
+    whole = data("de-en.jsonl")
+    code, out, _ = mtmetrics("evaluate", "--metric", "chrf", "--data", whole, "--where", "item=1")
+    assert (code, json.loads(out)["files"][0]["n"]) == (0, 2)
+    refused(mtmetrics("evaluate", "--metric", "chrf", "--data", whole, "--where", "item=7"), "item=7: holds for no row")
+    refused(
+        mtmetrics("evaluate", "--metric", "chrf", "--data", whole, "--where", "year=1"), "no file has a field 'year'"
+    )
+    refused(mtmetrics("evaluate", "--metric", "chrf", "--data", whole, "--where", "sid"), "FIELD=VALUE is needed")
 
 
 def test_a_recipe_takes_a_preset_for_each_language_pair(mtmetrics, data, preset, tmp_path):
@@ -264,6 +322,9 @@ def test_the_published_sentence_bleu(capsys):
         (["--column", "nothing"], "no column of numbers 'nothing'; there are: sentbleu"),
         (["--recipe", "nothing"], "recipe 'nothing': must be one of"),
         (["--recipe", "zhao2020-table1", "--column", "sentbleu"], "--recipe names its own rows"),
+        (["--recipe", "song2021-figure1"], "draws a picture, or several tables; say with --report DIR where"),
+        (["--recipe", "belouadi2023-table7"], "the data holds de-en fi-en, the table en-de zh-en"),
+        (["--metric", "chrf", "--report", "x"], "--report is written of a table of a paper; pass --recipe too"),
         (["--recipe", "zhao2020-table3"], "recipe zhao2020-table3: cannot be run: its word-by-word translations"),
         (["--column", "sentbleu", "--coefficient", "acc23", "--ci"], "--ci"),
         (["--metric", "chrf", "--group", "item", "--significance", "williams"], "Williams' test is for pearson"),
@@ -273,6 +334,12 @@ def test_the_published_sentence_bleu(capsys):
 )
 def test_tables_that_cannot_be_made(table, arguments, message):
     refused(table(*arguments), message)
+
+
+def test_data_that_cannot_be_pulled_is_asked_for(mtmetrics):
+    refused(mtmetrics("evaluate", "--metric", "chrf"), "--data is missing: which judgements?")
+    needed = "its data cannot be pulled; pass --data: clone AIPHES/ACL20"
+    refused(mtmetrics("evaluate", "--recipe", "zhao2020-table5"), needed)
 
 
 def test_no_significance_is_no_other_layout(table):

@@ -48,7 +48,7 @@ def test_options_of_a_metric_stand_in_its_help_alone(capsys: pytest.CaptureFixtu
     assert "--without" not in own
 
 
-WRONG = ("", "no-such-command", "score --no-such-option", "score --format html", "evaluate", "evaluate --data", "plot")
+WRONG = ("", "no-such-command", "score --no-such-option", "score --format html", "evaluate --data", "plot")
 WRONG += ("plot pie", "plot bars --data x", "probe guess", "probe preference --format tsv", "artifacts", "data", "idf")
 
 

@@ -108,10 +108,11 @@ def test_a_papers_numbers_stand_beside_ours(table) -> None:
     ]
     recipe = Recipe("t", "Table T", "Someone, 2020", "segment", ["cs-en", "de-en", "fi-en"], papers, "A note.")
     head, bertr, given, esim = csv.reader(io.StringIO(render_metrics(table, {}, "csv", recipe=recipe)))
-    published = ["average published", "cs-en published", "average of all published"]
+    published = ["average published", "difference", "cs-en published", "average of all published"]
     assert head[:-2] == ["metric", "de-en", "de-en published", "fi-en", "fi-en published", "average", *published]
-    assert (bertr[2], bertr[4], bertr[6:9]) == ("0.500", "0.700", ["0.600", "0.900", "0.700"])
-    assert (given[2], given[4], given[6:9]) == ("0.400", "", ["", "", ""])
+    assert (bertr[2], bertr[4], bertr[6], bertr[8:10]) == ("0.500", "0.700", "0.600", ["0.900", "0.700"])
+    assert float(bertr[7]) == pytest.approx(float(bertr[5]) - 0.6, abs=0.0011)
+    assert (given[2], given[4], given[6:10]) == ("0.400", "", ["", "", "", ""])
     assert esim[1:9] == [""] * 8
     lines = render_metrics(table, {}, "markdown", recipe=recipe).splitlines()
     assert "Published: Table T. Someone, 2020" in lines

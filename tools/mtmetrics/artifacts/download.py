@@ -103,6 +103,18 @@ def fetch_file(
     return _attempted(client, url, receive, advice)
 
 
+def remote_size(client: "httpx2.Client", url: str) -> int | None:
+    """Bytes of a file, None where its server does not say it."""
+    import httpx2
+
+    try:
+        answer = client.head(url)
+    except httpx2.HTTPError:
+        return None
+    length = answer.headers.get("content-length", "") if answer.is_success else ""
+    return int(length) if length.isdecimal() else None
+
+
 def _attempted(client: "httpx2.Client", url: str, receive: Callable[["httpx2.Response"], T], advice: str) -> T:
     """What `receive` makes of the answer, tried again where the failure may pass."""
     import httpx2

@@ -66,20 +66,24 @@ def run_list(args: argparse.Namespace) -> None:
 
 
 def run_pull(args: argparse.Namespace) -> None:
+    from mtmetrics.judgements.public_sets import datasets
+
+    known = list(datasets())
+    print_json({name: pulled(choice("data", name, known), args.out) for name in args.names})
+
+
+def pulled(name: str, out: str | None = None) -> dict[str, Any]:
+    """Fetches what is missing of a public set, and returns where it lies, what was fetched and what was there."""
     from mtmetrics.judgements.public_sets import SUMS, datasets
 
-    known = datasets()
-    sets = [known[choice("data", name, list(known))] for name in args.names]
-    done = {}
-    for dataset in sets:
-        folder = Path(args.out) / dataset.name if args.out else dataset.cache
-        with options.progress(None, desc=dataset.name, unit="B", unit_scale=True) as bar:
-            pulled = dataset.pull(folder, on_bytes=bar.update)
-        if pulled.recorded:
-            known_none = f"{dataset.name}: no checksum was known for {', '.join(pulled.recorded)}"
-            warn(f"{known_none}; that of what came is recorded in {folder / SUMS}")
-        done[dataset.name] = {"folder": str(folder), "fetched": pulled.fetched, "present": pulled.present}
-    print_json(done)
+    dataset = datasets()[name]
+    folder = Path(out) / name if out else dataset.cache
+    with options.progress(None, desc=name, unit="B", unit_scale=True) as bar:
+        came = dataset.pull(folder, on_bytes=bar.update)
+    if came.recorded:
+        known_none = f"{name}: no checksum was known for {', '.join(came.recorded)}"
+        warn(f"{known_none}; that of what came is recorded in {folder / SUMS}")
+    return {"folder": str(folder), "fetched": came.fetched, "present": came.present}
 
 
 def run_score(args: argparse.Namespace) -> None:

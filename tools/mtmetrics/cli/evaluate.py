@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from mtmetrics.reports.recipes import Recipe
 
 _INPUT: options.Options = {
-    "--data FILE ...!": (
+    "--data FILE ...": (
         "JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables with a header, "
         "MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; for --level system judgements XX-YY.jsonl beside "
-        "XX-YY.outputs.jsonl, DA-syslevel.csv, or a folder of them"
+        "XX-YY.outputs.jsonl, DA-syslevel.csv, or a folder of them; a table of a paper whose data is public needs none"
     ),
     **options.JUDGED,
     "--column NAME": ("judge scores that stand in the data; repeatable", {"action": "append", "default": []}),
@@ -41,10 +41,13 @@ _AGREEMENT: options.Options = {
     "--ci": "95 %% bootstrap intervals (1,000 resamples)",
     "--layers all|N,N,...": "compare layers of the encoder: the correlation at each (a map belongs to one layer)",
 }
-_RECIPE = (
-    "run a table, such as zhao2020-table1, and print its numbers beside ours; --metric NAME:PRESET says what its rows "
-    "of that metric are run with, where {lp} stands for the language pair: --metric uscore:made/{lp}"
-)
+_RECIPES: options.Options = {
+    "--recipe NAME": (
+        "run a table or figure, such as zhao2020-table1, and print its numbers beside ours; --metric NAME:PRESET says "
+        "what its rows of that metric are run with, where {lp} stands for the language pair: --metric uscore:made/{lp}"
+    ),
+    "--report DIR": "with --recipe: also write the report as Markdown there, with the pictures",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,8 +61,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_options(parser.add_argument_group("agreement"), _AGREEMENT)
     options.add_metric_options(parser, several=True)
     group = parser.add_argument_group("tables of the papers")
-    options.add_options(group, {"--recipe NAME": _RECIPE})
-    text = "list all tables, with their data or why they cannot be run, and exit"
+    options.add_options(group, _RECIPES)
+    text = "list all tables and figures, with their data or why they cannot be run, and exit"
     group.add_argument("--recipes", action=_ListRecipes, nargs=0, help=text)
     output: options.Options = {
         "--parts": "correlate each part of the score too",
@@ -81,34 +84,33 @@ class _ListRecipes(argparse.Action):
 
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.agreement import Measure
-    from mtmetrics.reports.recipes import load_recipe
 
     args.format = pick_format(args.format)
+    if args.recipe is not None:
+        from mtmetrics.cli.recipes import run_recipe
+
+        run_recipe(args)
+        return
+    if not args.data:
+        raise InputError("--data is missing: which judgements?")
+    if args.report is not None:
+        raise InputError("--report is written of a table of a paper; pass --recipe too")
     if args.plot is not None and args.layers is None:
         raise InputError("--plot draws the correlation against the layer; pass --layers too")
-    if args.recipe and (args.column or args.parts):
-        raise InputError("--recipe names its own rows; leave out --column and --parts")
-    recipe = None if args.recipe is None else load_recipe(args.recipe)
-    usual, level = ("pearson", "segment") if recipe is None else (recipe.coefficient, recipe.level)
-    measure = Measure(args.coefficient or usual, args.group)
-    if recipe is not None and (measure.label, args.level or level) != (usual, level):
-        what = f"the paper's numbers are {usual} of each {level}"
-        raise InputError(f"--recipe {recipe.name}: {what}; leave out other choices")
-    args.level = args.level or level
-    specs = list(options.metric_specs(args, usual=() if args.column or recipe else (options.USUAL_METRIC,)).values())
+    measure = Measure(args.coefficient or "pearson", args.group)
+    args.level = args.level or "segment"
+    specs = list(options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,)).values())
     tested = args.significance not in (None, "none")
-    several = len(specs) != 1 or args.column or recipe or args.level == "system" or args.ci or tested
+    several = len(specs) != 1 or args.column or args.level == "system" or args.ci or tested
     if args.layers is not None and several:
         raise InputError("--layers compares the layers of one metric; leave out what asks for a table of metrics")
     if args.layers is not None:
         _compare_layers(args, specs[0], measure)
     else:
-        _print_table(args, specs, measure, recipe, one=not several)
+        _print_table(args, specs, measure, one=not several)
 
 
-def _print_table(
-    args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", recipe: "Recipe | None", *, one: bool
-) -> None:
+def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, one: bool) -> None:
     """A row per metric or, of one metric, per file."""
     from mtmetrics.reports.agreement import check_table, remarks, usual_test
     from mtmetrics.reports.agreement_report import render_files, render_metrics
@@ -116,19 +118,16 @@ def _print_table(
 
     test = "none" if one else args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
-    if recipe is not None:
-        entries = recipe.entries(args.preset or "paper", {spec.metric: spec for spec in specs})
-    else:
-        entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
+    entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = judged(args)
-    with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
-        settings = {"parts": args.parts, "recipe": recipe, "one": one, "test": test, "intervals": args.ci}
+    with options.scoring(len(specs) * sum(map(len, files))):
+        settings = {"parts": args.parts, "one": one, "test": test, "intervals": args.ci}
         runs, table = table_of(entries, files, options.model_pool(args), measure, **settings)
     if one:
         results = [systems[0] for systems in runs.results[specs[0]]]
         text = render_files(table, results, _about(args, specs[0]), args.format)
     else:
-        text = render_metrics(table, {"field": args.field}, args.format, recipe=recipe)
+        text = render_metrics(table, {"field": args.field}, args.format)
     print_text(text, args)
     print_warnings([*runs.notes(), *remarks(table)])
 
@@ -212,6 +211,8 @@ def judged(args: argparse.Namespace) -> "list[Judged]":
         # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the judgements.
         paths = [path for path in args.data if ".outputs.jsonl" not in path] or args.data
     files = [part for path in paths for part in read(path, **fields)]
+    if args.where is not None:
+        files = chosen_rows(files, args.where)
     if args.detokenize:
         require_extra("mining", "--detokenize")
         files = [file.detokenised() for file in files]
@@ -219,3 +220,16 @@ def judged(args: argparse.Namespace) -> "list[Judged]":
         for name in args.column:
             file.column(name)
     return files
+
+
+def chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":
+    """The rows whose field has a value, ``FIELD=VALUE``, of files with such a field, and all of the other files."""
+    name, equals, value = where.partition("=")
+    if not (equals and name and value):
+        raise InputError(f"--where {where}: FIELD=VALUE is needed, such as year=2020")
+    if not any(name in file.rows for file in files):
+        raise InputError(f"--where {where}: no file has a field {name!r} of numbers, or one of those that all have")
+    kept = [file.having(name, value) if name in file.rows else file for file in files]
+    if not any(map(len, kept)):
+        raise InputError(f"--where {where}: holds for no row")
+    return [file for file in kept if len(file)]

@@ -63,6 +63,7 @@ mtmetrics explain --metric bertr:mini -r reference.en -t system.en --segments 7 
 mtmetrics evaluate --preset mini --data judged.jsonl
 mtmetrics evaluate --metric sentsim:mini --metric chrf --ci --data judged/de-en.jsonl judged/fi-en.jsonl
 mtmetrics evaluate --metric bertr:mini --layers all --plot layers.svg --data judged.jsonl
+mtmetrics evaluate --recipe zhao2020-table1 --preset mini --report reproduced
 mtmetrics plot scatter --metric xmoverscore:mini --data judged.jsonl --out scatter.png
 mtmetrics plot bars --metric xmoverscore:mini --metric chrf --data judged.jsonl --out bars.svg
 mtmetrics plot weights --metric xmoverscore:mini --data development.jsonl --out weights.pdf

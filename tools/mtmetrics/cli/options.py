@@ -31,6 +31,7 @@ PLUGIN: Options = {"--plugin FILE.py": ("metrics of this file, too; repeatable",
 JUDGED: Options = {
     "--lp XX-YY": ("read this language pair only", {"dest": "pair"}),
     "--field FIELD": ("the field that holds the translation", "translation"),
+    "--where FIELD=VALUE": "only rows whose field has this value, such as year=2020 or system=NAME",
     "--detokenize": "first make running text of texts that Moses tokenised (extra [mining]); the signature says so",
 }
 _AGAINST: Options = {"--against SIDE": "compare with the source or the reference, for metrics that can do both"}

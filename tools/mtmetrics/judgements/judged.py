@@ -112,6 +112,17 @@ class Judged:
             rows[name] = pd.Series(texts, rows.index, dtype=object)  # else None would become NaN
         return dataclasses.replace(self, rows=rows, prepared="detok:moses")
 
+    def having(self, name: str, value: str) -> "Judged":
+        """Only the rows in which a field has a value; pairs of which a row is gone are gone, too."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = np.nan
+        kept = np.array([cell in (value, number) for cell in self.rows[name]], dtype=bool)
+        place = np.cumsum(kept) - 1
+        pairs = None if self.pairs is None else place[self.pairs[kept[self.pairs].all(1)]]
+        return dataclasses.replace(self, rows=self.rows[kept].reset_index(drop=True), pairs=pairs)
+
     def take(self, values: Any) -> list[Any]:
         """The values of the judgements, of one value per segment or per system."""
         return [values[row] for row in self.judgements.index]

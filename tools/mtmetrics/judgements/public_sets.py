@@ -2,11 +2,11 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mtmetrics.artifacts.download import assets_folder, fetch_file, http_client, is_offline
+from mtmetrics.artifacts.download import assets_folder, fetch_file, http_client, is_offline, remote_size
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import make_folder, sha256_file, write_atomic
 from mtmetrics.io.lines import iter_lines
@@ -47,6 +47,12 @@ class Dataset:
     def cache(self) -> Path:
         """The folder where it is kept unless another one is named."""
         return assets_folder("data", self.name)
+
+    def size(self, names: Iterable[str]) -> int | None:
+        """Bytes of some of the files, as their servers say; None where one does not."""
+        with http_client() as client:
+            sizes = [remote_size(client, self.files[name].url) for name in names]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
 
     def pull(self, folder: Path, *, on_bytes: Callable[[int], object] = lambda _: None) -> Pulled:
         """Fetches the files that are not in a folder yet, and records their checksums there.

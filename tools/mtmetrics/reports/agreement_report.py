@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtmetrics.errors import InputError
-from mtmetrics.reports.agreement import MetricCell, MetricRow, MetricTable
+from mtmetrics.reports.agreement import Measure, MetricCell, MetricRow, MetricTable
 from mtmetrics.reports.metric_runs import SCORE, measures
 from mtmetrics.reports.recipes import Recipe, RecipeRow
 from mtmetrics.reports.styles import (
@@ -208,13 +208,24 @@ def _table(table: MetricTable, recipe: Recipe | None) -> Table:
         add_published(f"{pair} published", (paper.published.get(pair) for paper in papers))
     if len(given) > 1:
         add("average", (Marked(correlation_text(row.average), row.best) if row.cells else "" for row in table.rows))
-        add_published("average published", (paper.average_over(given) for paper in papers))
+        averages = [paper.average_over(given) for paper in papers]
+        add_published("average published", averages)
+        if recipe is not None:
+            both = zip(table.rows, averages, strict=True)
+            known = [row.average.known if row.cells and paper is not None else None for row, paper in both]
+            pairs = zip(known, averages, strict=True)
+            add("difference", ("" if ours is None else f"{ours - paper:+.3f}" for ours, paper in pairs))
     if accuracy:
         add("accuracy", (correlation_text(row.accuracy) if row.accuracy else "" for row in table.rows))
     for pair in other:
         add_published(f"{pair} published", (paper.published.get(pair) for paper in papers))
     add_published("average of all published", (paper.average for paper in papers))
     return [head, *rows]
+
+
+def coefficient_name(measure: Measure) -> str:
+    """A coefficient as papers call it."""
+    return _COEFFICIENTS[measure.name]
 
 
 def _cell(cell: MetricCell) -> Cell:
@@ -225,9 +236,8 @@ def _cell(cell: MetricCell) -> Cell:
 
 
 def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
-    what = _COEFFICIENTS[table.measure.name]
     by = "" if table.measure.group == "none" else f", mean over the {table.measure.group}s"
-    notes = [f"{what}{by} with human judgements."]
+    notes = [f"{coefficient_name(table.measure)}{by} with human judgements."]
     if sum(bool(row.cells) for row in table.rows) > 1:
         notes[0] += " The highest value of a column is bold."
     if any(cell.p_value is not None for row in table.rows for cell in row.cells):

@@ -71,6 +71,27 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
     return finished(figure)
 
 
+def draw_published(points: Mapping[str, Sequence[tuple[float, float]]], *, title: str, label: str) -> "Figure":
+    """The numbers of a paper's table against ours: row -> (published, measured) for each language pair. What is as
+    published lies on the diagonal."""
+    legend = 0.6 + 0.075 * max(map(len, points))
+    figure = new_figure(5.2 + legend, 4.8)
+    axes = figure.add_subplot()
+    for number, (row, pairs) in enumerate(points.items()):
+        # A row beyond the colours has the first again, with another mark.
+        marker = _MARKERS[(number + number // len(COLOURS)) % len(_MARKERS)]
+        look = {"color": COLOURS[number % len(COLOURS)], "marker": marker}
+        axes.scatter(*zip(*pairs, strict=True), label=row, s=30, linewidths=0, alpha=0.85, **look)
+    values = [value for pairs in points.values() for pair in pairs for value in pair]
+    ends = (min(values) - 0.03, max(values) + 0.03)
+    axes.plot(ends, ends, color=QUIET, linewidth=1.0, zorder=0)
+    axes.set(xlim=ends, ylim=ends, xlabel=f"{label}, published", ylabel=f"{label}, here")
+    axes.set_aspect("equal")
+    plain_axes(axes, title, fontsize=10)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return finished(figure)
+
+
 def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title: str, y_label: str) -> "Figure":
     """Metric -> a bar for each of the groups, side by side, with interval whiskers (Fig. 5 to 7 of Song et al., 2021);
     a bar that is not defined is written as ``n/a``."""

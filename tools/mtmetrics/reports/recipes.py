@@ -1,4 +1,4 @@
-"""Tables of the papers: which metrics they run, on which language pairs, and the numbers that they print."""
+"""Tables and figures of the papers: which metrics they run, on which texts, and the numbers that they print."""
 
 import dataclasses
 import math
@@ -87,10 +87,18 @@ class RecipeRow:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """A table of a paper: what it judges (``"segment"`` or ``"system"``), its coefficient, language pairs, and rows in
-    the paper's order.
+    """A table of a paper, or a figure.
 
-    `data` says where its public data is; `missing` why it cannot be run, or by which other command.
+    Attributes:
+        level: what is judged, ``"segment"`` or ``"system"``.
+        coefficient: of agreement.
+        pairs, rows: of a table, in the paper's order.
+        pull: names of the public sets that it reads, for ``mtmetrics data pull``.
+        where: which rows of them, ``FIELD=VALUE``.
+        data: where the data is, if it cannot be pulled.
+        runs: the calls of this command that draw a figure; ``{data}``, ``{preset}`` and ``{out}`` stand in them for
+            files, the preset that the user chooses, and the folder of pictures.
+        missing: the one thing for want of which it cannot be run.
     """
 
     name: str
@@ -103,6 +111,18 @@ class Recipe:
     coefficient: str = "pearson"
     data: str = ""
     missing: str | None = None
+    pull: list[str] = dataclasses.field(default_factory=list)
+    where: str | None = None
+    runs: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def texts(self) -> str:
+        """Where its texts come from, for a list."""
+        if self.missing is not None:
+            return f"not run: {self.missing}"
+        if self.pull:
+            return f"pulled: {' '.join(self.pull)}"
+        return self.data or "as the tables that it calls"
 
     def entries(self, preset: str, asked: Mapping[str, MetricSpec]) -> list[Entry]:
         """All rows as they are run, see `RecipeRow.entry`; refuses metrics that no row has."""
@@ -113,12 +133,12 @@ class Recipe:
 
 
 def recipe_names() -> list[str]:
-    """Names of all tables, sorted, those that cannot be run too."""
+    """Names of all tables and figures, sorted, those that cannot be run too."""
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
 def read_recipe(name: str) -> Recipe:
-    """The table of a name, as it is stored."""
+    """The table or figure of a name, as it is stored."""
     table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     rows = []
     for row in table.pop("rows", []):
@@ -137,7 +157,6 @@ def load_recipe(name: str) -> Recipe:
 
 
 def list_recipes() -> list[list[str]]:
-    """A row for each table: its name, its title, and its data or why it cannot be run; the head first."""
+    """A row for each table and figure: its name, its title, and its data or why it cannot be run; the head first."""
     recipes = map(read_recipe, recipe_names())
-    rows = [[r.name, r.title, r.data if r.missing is None else f"not run: {r.missing}"] for r in recipes]
-    return [["NAME", "TABLE", "DATA"], *rows]
+    return [["NAME", "TABLE OR FIGURE", "DATA"], *([recipe.name, recipe.title, recipe.texts] for recipe in recipes)]

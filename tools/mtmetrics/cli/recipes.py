@@ -1,0 +1,180 @@
+"""``mtmetrics evaluate --recipe``: a table or figure of a paper, from its data to the report."""
+
+import argparse
+import contextlib
+import io
+import math
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtmetrics._version import __version__
+from mtmetrics.cli import options
+from mtmetrics.cli.data import pulled
+from mtmetrics.cli.output import check_folders, print_text, print_warnings
+from mtmetrics.errors import InputError, MTMetricsError
+
+if TYPE_CHECKING:
+    from mtmetrics.judgements.judged import Judged
+    from mtmetrics.reports.agreement import MetricTable
+    from mtmetrics.reports.recipes import Recipe
+
+_FORWARDED = ("device", "dtype", "batch_tokens", "embedding_cache")
+
+
+def run_recipe(args: argparse.Namespace) -> None:
+    """Runs the table or figure that the arguments name, on their data, or on what is public."""
+    from mtmetrics.reports.agreement import Measure
+    from mtmetrics.reports.recipes import load_recipe
+
+    recipe = load_recipe(args.recipe)
+    if args.column or args.parts or args.layers:
+        raise InputError("--recipe names its own rows; leave out --column, --parts and --layers")
+    measure = Measure(args.coefficient or recipe.coefficient, args.group)
+    if (measure.label, args.level or recipe.level) != (recipe.coefficient, recipe.level):
+        what = f"the paper's numbers are {recipe.coefficient} of each {recipe.level}"
+        raise InputError(f"--recipe {recipe.name}: {what}; leave out other choices")
+    args.level = recipe.level
+    if args.report is not None:
+        check_folders(args.report, option="--report ")
+        if Path(args.report).is_file():
+            raise InputError(f"--report {args.report}: is a file; a folder is needed")
+    if recipe.runs and args.report is None:
+        raise InputError(f"--recipe {recipe.name}: draws a picture, or several tables; say with --report DIR where")
+    _find_data(args, recipe)
+    if recipe.runs:
+        _write(args.report, recipe, _called(args, recipe))
+    else:
+        _print_table(args, recipe, measure)
+
+
+def _find_data(args: argparse.Namespace, recipe: "Recipe") -> None:
+    """The files that the user named, or the recipe's public sets, fetched where they are not there yet."""
+    if args.data or not (recipe.pull or recipe.data):
+        return
+    if not recipe.pull:
+        raise InputError(f"--recipe {recipe.name}: its data cannot be pulled; pass --data: {recipe.data}")
+    for name in recipe.pull:
+        _announce(name)
+    args.data = [str(pulled(name)["folder"]) for name in recipe.pull]
+    args.where = args.where or recipe.where
+
+
+def _announce(name: str) -> None:
+    """Says how much of a public set is going to be fetched."""
+    from tqdm import tqdm
+
+    from mtmetrics.artifacts.download import is_offline
+    from mtmetrics.judgements.public_sets import datasets
+
+    dataset = datasets()[name]
+    missing = [file for file in dataset.files if not (dataset.cache / file).exists()]
+    if missing and not (options.quiet or is_offline()):
+        size = dataset.size(missing)
+        much = "size not told" if size is None else f"{tqdm.format_sizeof(size)}B"
+        about = f"{len(missing)} files, {much}, to {dataset.cache}; licence: {dataset.licence}"
+        print(f"mtmetrics: {name}: fetching {about}", file=sys.stderr)
+
+
+def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: Any) -> None:
+    from mtmetrics.cli.evaluate import judged, table_of
+    from mtmetrics.reports.agreement import check_table, remarks, usual_test
+    from mtmetrics.reports.agreement_report import render_metrics
+
+    test = args.significance or usual_test(measure)
+    check_table(measure, test, intervals=args.ci)
+    specs = options.metric_specs(args, usual=()).values()
+    entries = recipe.entries(args.preset or "paper", {spec.metric: spec for spec in specs})
+    files = _of_recipe(judged(args), recipe)
+    with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
+        pool = options.model_pool(args)
+        runs, table = table_of(entries, files, pool, measure, recipe=recipe, test=test, intervals=args.ci)
+    print_text(render_metrics(table, {"field": args.field}, args.format, recipe=recipe), args)
+    print_warnings([*runs.notes(), *remarks(table)])
+    if args.report is not None:
+        parts = [render_metrics(table, {}, "markdown", recipe=recipe), *_picture(args.report, table, recipe)]
+        _write(args.report, recipe, parts)
+
+
+def _of_recipe(files: "list[Judged]", recipe: "Recipe") -> "list[Judged]":
+    """The files of the table's language pairs; a note says which were left out."""
+    kept = [file for file in files if file.lang_pair in recipe.pairs]
+    if not kept:
+        there = " ".join(dict.fromkeys(file.lang_pair for file in files))
+        raise InputError(f"--recipe {recipe.name}: the data holds {there}, the table {' '.join(recipe.pairs)}")
+    others = dict.fromkeys(file.lang_pair for file in files if file not in kept)
+    if others and not options.quiet:
+        print(f"mtmetrics: left out, since the table has no such column: {' '.join(others)}", file=sys.stderr)
+    return kept
+
+
+def _picture(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
+    """Draws the paper's numbers against ours, and returns what the report says of that: nothing without matplotlib or
+    numbers."""
+    from mtmetrics.reports.agreement_report import coefficient_name
+    from mtmetrics.reports.figures import save_figure
+    from mtmetrics.reports.plots import draw_published
+
+    points = {}
+    for row, paper in zip(table.rows, recipe.rows, strict=True):
+        cells = zip(table.columns, row.cells, strict=False)
+        found = [(paper.published.get(file.lang_pair, math.nan), cell.correlation.value) for file, cell in cells]
+        found = [pair for pair in found if not math.isnan(sum(pair))]
+        if found:
+            points[row.scored.entry.title] = found
+    if not points:
+        return []
+    path = Path(folder) / f"{recipe.name}.svg"
+    path.parent.mkdir(exist_ok=True)
+    label = coefficient_name(table.measure)
+    save_figure(draw_published(points, title=recipe.title.partition(":")[0], label=label), str(path))
+    return [f"![published numbers against those measured here]({path.name})"]
+
+
+def _called(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
+    """What the calls of a figure print, each under its command line; one that fails says why, and the others go on."""
+    from mtmetrics.cli.main import main
+
+    folder = Path(args.report)
+    folder.mkdir(exist_ok=True)
+    preset = args.preset or "paper"
+    given = [f"--{name.replace('_', '-')}={getattr(args, name)}" for name in _FORWARDED if getattr(args, name)]
+    given += ["--local-files-only"] if args.local_files_only else []
+    given += ["--quiet"] if options.quiet else []
+    data = [inside for path in args.data or [] for inside in _of_pairs(path, recipe.pairs)]
+    parts, pictures, failed = [], [], 0
+    for line in recipe.runs:
+        places = {"data": shlex.join(data), "preset": shlex.quote(preset), "out": shlex.quote(str(folder))}
+        words = [*shlex.split(line.format(**places)), *given]
+        printed, said = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
+            code = main(words)
+        sys.stderr.write(said.getvalue())
+        failed += code != 0
+        text = printed.getvalue().strip() or ("" if code == 0 else said.getvalue().strip().splitlines()[-1])
+        parts += [f"```bash\nmtmetrics {shlex.join(words)}\n```", text]
+        drawn = (Path(word) for word in words if code == 0 and word.endswith(".svg"))
+        pictures += [f"![{path.stem}]({path.name})" for path in drawn]
+    print("\n\n".join(part for part in parts if part))
+    if failed == len(recipe.runs):
+        raise MTMetricsError(f"--recipe {recipe.name}: nothing could be run; the lines above say why")
+    return [*parts, *pictures]
+
+
+def _of_pairs(path: str, pairs: list[str]) -> list[str]:
+    """A file; or of a folder those files that have one of the figure's language pairs in their names, if any has."""
+    inside = sorted(map(str, Path(path).iterdir())) if pairs and Path(path).is_dir() else []
+    return [name for name in inside if any(pair in Path(name).name for pair in pairs)] or [path]
+
+
+def _write(folder: str, recipe: "Recipe", parts: list[str]) -> None:
+    from mtmetrics.io.atomic import make_folder, write_atomic
+
+    make_folder(Path(folder))
+    note = [recipe.note] if recipe.note else []
+    made = f"Made by mtmetrics {__version__}: `mtmetrics evaluate --recipe {recipe.name}`."
+    text = "\n\n".join([f"# {recipe.title}", recipe.citation, *note, *(part for part in parts if part), made])
+    path = Path(folder) / f"{recipe.name}.md"
+    write_atomic(path, text + "\n")
+    print(f"mtmetrics: the report is {path}", file=sys.stderr)
