@@ -85,7 +85,7 @@ def test_words_and_sentences_come_from_one_pass(pool: ModelPool) -> None:
     scorer = load_scorer("sentsim", preset="mini", setting="mt-ref", lang_pair="de-en", pool=pool)
     words = TokenEncoder("mini-encoder", layer=4, device="cpu")
     sentences = MeanPooledEncoder(TokenEncoder("mini-encoder", device="cpu"))
-    named = {"lang_pair": "de-en", "bounds": scorer.bounds, "normalize": "fixed", "normalize_vectors": True}
+    named = {"lang_pair": "de-en", "bounds": scorer.bounds, "normalize": "fixed", "normalize_vectors": True, "w1": 0.1}
     apart = SentSim(words, sentences, against="reference", **named)
     assert scorer.signature == apart.signature
     references, good = (

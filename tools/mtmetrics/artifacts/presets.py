@@ -10,6 +10,8 @@ from typing import Any
 from mtmetrics.artifacts.catalog import catalog, download, hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
 
+# Of the tables [agreement.SIDE], see `mtmetrics.reports.human_agreement`.
+AGREEMENT_KEYS = {"signature", "data", "pairs", "comparisons", "isotonic", "difference", "agreement", "low", "high"}
 _FOLDER = Path(__file__).parent / "presets"
 
 
@@ -127,6 +129,12 @@ def _extended(name: str, metric: str, path: Path, settings: dict[str, Any], loca
         under = merged.get(key)
         merged[key] = under | value if isinstance(value, dict) and isinstance(under, dict) else value
     return Preset(name, metric, base.folder, merged, options)
+
+
+def extending(metric: str, base: str, description: str) -> dict[str, str]:
+    """The head of a preset that extends another one, by its name or its folder."""
+    named = str(Path(base).resolve()) if Path(base).is_dir() else base
+    return {"metric": metric, "description": description, "extends": named}
 
 
 def preset_toml(head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:

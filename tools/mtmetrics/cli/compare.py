@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> None:
         only = f"only one system ({', '.join(systems)})"
         raise InputError(f"{only}: pass -t with a file for each; for one system: mtmetrics score")
     from mtmetrics.reports.comparison import check_resampling, compare_systems, render_comparison
+    from mtmetrics.reports.human_agreement import known_agreement
 
     resampling = {"correction": args.correction, "resamples": args.resamples, "seed": args.seed}
     check_resampling(len(systems), **resampling)
@@ -63,5 +64,6 @@ def run(args: argparse.Namespace) -> None:
     comparisons = {}
     for name, of_metric in results.items():
         scores = {system: result.segments for system, result in of_metric.items()}
-        comparisons[name] = compare_systems(scores, test=args.test, **resampling)
+        people = known_agreement(specs[name], scorers[name])
+        comparisons[name] = compare_systems(scores, test=args.test, people=people, **resampling)
     print_text(render_comparison(comparisons, results, args.format), args)

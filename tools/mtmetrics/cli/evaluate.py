@@ -2,10 +2,12 @@
 
 import argparse
 import dataclasses
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_table, print_text, print_warnings
+from mtmetrics.cli.output import TABLE_FORMATS, check_folders, pick_format, print_table, print_text, print_warnings
 from mtmetrics.errors import InputError, require_extra
 
 if TYPE_CHECKING:
@@ -39,6 +41,10 @@ _AGREEMENT: options.Options = {
         "test the others against the best metric of each column, at 5 %% (default: williams for pearson, else none)"
     ),
     "--ci": "95 %% bootstrap intervals (1,000 resamples)",
+    "--agreement DIR": (
+        "with --level system: fit how often people agree with a difference of two systems, and write a preset that "
+        "knows it, for mtmetrics compare"
+    ),
     "--layers all|N,N,...": "compare layers of the encoder: the correlation at each (a map belongs to one layer)",
 }
 _RECIPES: options.Options = {
@@ -95,11 +101,19 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("--data is missing: which judgements?")
     if args.report is not None:
         raise InputError("--report is written of a table of a paper; pass --recipe too")
-    if args.plot is not None and args.layers is None:
-        raise InputError("--plot draws the correlation against the layer; pass --layers too")
     measure = Measure(args.coefficient or "pearson", args.group)
     args.level = args.level or "segment"
     specs = list(options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,)).values())
+    if args.agreement is not None:
+        check_folders(args.agreement, option="--agreement ")
+        if args.level != "system" or len(specs) != 1 or args.column:
+            raise InputError("--agreement is fitted for one metric and --level system")
+        if specs[0].preset is None:
+            raise InputError(f"--agreement: {specs[0].metric} has no presets, where it could be written")
+        if Path(args.agreement).exists():
+            raise InputError(f"--agreement {args.agreement}: exists already; choose another name")
+    if args.plot is not None and args.layers is None:
+        raise InputError("--plot draws the correlation against the layer; pass --layers too")
     tested = args.significance not in (None, "none")
     several = len(specs) != 1 or args.column or args.level == "system" or args.ci or tested
     if args.layers is not None and several:
@@ -130,6 +144,20 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
         text = render_metrics(table, {"field": args.field}, args.format)
     print_text(text, args)
     print_warnings([*runs.notes(), *remarks(table)])
+    if args.agreement is not None:
+        _write_agreement(args, specs[0], runs, table)
+
+
+def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", runs: "MetricRuns", table: "MetricTable") -> None:
+    from mtmetrics.reports.human_agreement import SystemMeans, bare_signature, fit_agreement, write_preset
+
+    [row] = table.rows
+    scores = zip(table.columns, row.scored.scores, strict=True)
+    sets = [SystemMeans.of(file, found) for file, found in scores]
+    data = f"{' '.join(Path(path).name for path in args.data)}: systems as people judged them"
+    curve = fit_agreement(sets, data=data, signature=bare_signature(row.scored.signatures[0]))
+    write_preset(curve, spec, args.agreement)
+    print(f"mtmetrics: people's agreement: {curve.about}; {args.agreement} holds it", file=sys.stderr)
 
 
 def table_of(

@@ -1,6 +1,7 @@
 """What there is here: ``mtmetrics list``, ``mtmetrics install`` and ``mtmetrics doctor``."""
 
 import argparse
+import functools
 import os
 import platform
 import sys
@@ -11,7 +12,7 @@ import mtmetrics
 from mtmetrics.artifacts.catalog import catalog, verify
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.checks import compared_texts
-from mtmetrics.cli.options import PLUGIN, add_options, add_output_options
+from mtmetrics.cli.options import PLUGIN, add_model_options, add_options, add_output_options, model_pool
 from mtmetrics.cli.output import pick_format, print_json
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.integrations.registration import install, registered
@@ -20,6 +21,8 @@ from mtmetrics.scorers.registry import COLUMNS, METRICS, find_metric, installed_
 
 # A line of the doctor's report: ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``, and what was found.
 _Finding = tuple[str, str]
+# What other processors, numbers of threads and versions change in float32, and what is seen in the cards.
+_CLOSE, _SEEN = 1e-5, 5e-4
 
 
 def configure_list(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +53,11 @@ def configure_doctor(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Checks the installation a line per check: ok, note (may be intended) or FAIL; the exit code is 1 after a FAIL."
     )
+    text = (
+        "check instead whether the bundled metrics give the scores here that are stored of them, in any number format"
+    )
+    add_options(parser, {"--scores": text})
+    add_model_options(parser)
     parser.set_defaults(run=_doctor)
 
 
@@ -89,7 +97,8 @@ def _install(args: argparse.Namespace) -> None:
 
 def _doctor(args: argparse.Namespace) -> int:
     states = set()
-    for check in (_python, _packages, _device, _artifacts, _presets, _module_cache, _network):
+    checks = (_python, _packages, _device, _artifacts, _presets, _module_cache, _network)
+    for check in (functools.partial(_scores, args),) if args.scores else checks:
         for state, text in _guarded(check):
             print(f"{state:<4}  {text}", flush=True)
             states.add(state)
@@ -101,7 +110,20 @@ def _guarded(check: Callable[[], Iterator[_Finding]]) -> Iterator[_Finding]:
     try:
         yield from check()
     except ImportError as error:
-        yield "FAIL", f"{check.__name__.strip('_').replace('_', ' ')}: a package cannot be imported ({error})"
+        name = getattr(check, "__name__", "scores").strip("_").replace("_", " ")
+        yield "FAIL", f"{name}: a package cannot be imported ({error})"
+
+
+def _scores(args: argparse.Namespace) -> Iterator[_Finding]:
+    from mtmetrics.cli.reproduction import reproduced
+
+    for name, difference, same in reproduced(model_pool(args)):
+        if not same:
+            yield "FAIL", f"{name}: is not the metric that scores are stored of"
+        else:
+            seen = _SEEN if args.dtype in (None, "float32") else 100 * _SEEN
+            state = "ok" if difference <= _CLOSE else "note" if difference <= seen else "FAIL"
+            yield state, f"{name}: within {difference:.1e} of the stored scores"
 
 
 def _python() -> Iterator[_Finding]:

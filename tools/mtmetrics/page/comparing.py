@@ -16,6 +16,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.offers import MetricChoice
 from mtmetrics.page.texts import Texts, example
 from mtmetrics.reports.comparison import SystemComparison, SystemScore, compare_systems
+from mtmetrics.reports.human_agreement import AgreementCurve, known_agreement
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult, joined
 from mtmetrics.statistics.significance import SEED, bootstrap_interval
@@ -139,7 +140,8 @@ class Comparer:
         anchors = None
         with contextlib.suppress(MTMetricsError):  # such as a preset for another language pair
             anchors = self._anchors(offer)
-        return ScoredMetric(offer, scorer, results, _compared(scores), anchors)
+        people = known_agreement(offer.spec, scorer)
+        return ScoredMetric(offer, scorer, results, _compared(scores, people), anchors)
 
     def _of_example(self, offer: MetricChoice) -> Anchors:
         known = example()
@@ -152,10 +154,10 @@ class Comparer:
         return Anchors(found["random"].system, found["human"].system)
 
 
-def _compared(scores: Mapping[str, np.ndarray]) -> SystemComparison:
+def _compared(scores: Mapping[str, np.ndarray], people: AgreementCurve | str | None) -> SystemComparison:
     count = len(next(iter(scores.values())))
     if len(scores) > 1 and count > 1:
-        return compare_systems(scores, resamples=_RESAMPLES)
+        return compare_systems(scores, resamples=_RESAMPLES, people=people)
     order = sorted(scores, key=lambda name: -scores[name].mean())
     systems = [
         SystemScore(name, float(scores[name].mean()), bootstrap_interval(scores[name]), rank, 1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
+from mtmetrics.reports.human_agreement import AgreementCurve, Share
 from mtmetrics.reports.styles import FOR_READERS, STYLES, as_json, decimals
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import complete
@@ -43,6 +44,7 @@ class SystemComparison:
     """What a metric says of k systems on one test set, and how it was found.
 
     The systems stand highest mean first; `p_values` (k, k) are two-sided, of the differences of means, in their order.
+    `people` says how often people agree that a system is better, or why that is not known; None if no one asked them.
     """
 
     systems: list[SystemScore]
@@ -52,6 +54,13 @@ class SystemComparison:
     correction: str
     resamples: int
     seed: int
+    people: AgreementCurve | str | None = None
+
+    def agreement(self, better: int, worse: int) -> Share | None:
+        """How often people agree with such a difference of two systems; None where that is not known."""
+        if not isinstance(self.people, AgreementCurve):
+            return None
+        return self.people.at(self.systems[better].mean - self.systems[worse].mean)
 
 
 def compare_systems(
@@ -61,6 +70,7 @@ def compare_systems(
     correction: str = "none",
     resamples: int = 1000,
     seed: int = SEED,
+    people: AgreementCurve | str | None = None,
 ) -> SystemComparison:
     """Compares systems by the means of their segment scores, every two of them with a paired test.
 
@@ -74,6 +84,7 @@ def compare_systems(
         correction: one of `CORRECTIONS`, for the number of pairs of systems.
         resamples: number of resamples for tests and intervals.
         seed: of the draws.
+        people: what `mtmetrics.reports.human_agreement.known_agreement` says of the metric.
 
     Raises:
         InputError: fewer than 2 systems or segments, unequal numbers of segments, scores that are not finite, an
@@ -108,7 +119,7 @@ def compare_systems(
         SystemScore(name, float(mean), bootstrap_interval(columns[name], **settings), rank, cluster)
         for name, mean, rank, cluster in zip(order, means, ranks, clusters(p_values < ALPHA), strict=True)
     ]
-    return SystemComparison(systems, p_values, segments, test, correction, resamples, seed)
+    return SystemComparison(systems, p_values, segments, test, correction, resamples, seed, people)
 
 
 def check_resampling(systems: int, *, correction: str, resamples: int, seed: int) -> None:
@@ -174,8 +185,15 @@ def render_comparison(
     for metric, comparison in comparisons.items():
         table = _p_values(comparison)
         blocks += [f"{comment}p-values of {metric}:", STYLES[style](table, range(1, len(table[0])))]
+        if isinstance(comparison.people, AgreementCurve):
+            table = _agreement(comparison)
+            title = f"{comment}Of 100 such differences of {metric}, people agree with:"
+            blocks += [title, STYLES[style](table, range(1, len(table[0])))]
     notes = [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
     notes.insert(0, _method(next(iter(comparisons.values()))))
+    notes += [
+        f"{metric}: people's agreement: {_about(found.people)}" for metric, found in comparisons.items() if found.people
+    ]
     return "\n\n".join([*blocks, *(comment + note for note in notes)])
 
 
@@ -213,10 +231,13 @@ def _as_json(
                 "difference": better.mean - worse.mean,
                 "p": float(comparison.p_values[i, j]),
                 "significant": bool(comparison.p_values[i, j] < ALPHA),
+                "people_agree": share._asdict() if (share := comparison.agreement(i, j)) else None,
             }
             for (i, better), (j, worse) in itertools.combinations(enumerate(comparison.systems), 2)
         ]
-        metrics.append({"metric": metric, "signature": _signature(results[metric]), "systems": systems, "pairs": pairs})
+        about = {"metric": metric, "signature": _signature(results[metric])}
+        about |= {"agreement": _about(comparison.people)} if comparison.people else {}
+        metrics.append({**about, "systems": systems, "pairs": pairs})
     settings = {name: getattr(first, name) for name in ("segments", "test", "correction", "resamples", "seed")}
     return settings | {"alpha": ALPHA, "metrics": metrics}
 
@@ -240,6 +261,28 @@ def _p_values(comparison: SystemComparison) -> list[list[str]]:
         for i, name in enumerate(names[:-1])
     ]
     return [["better than", *names[1:]], *rows]
+
+
+def _agreement(comparison: SystemComparison) -> list[list[str]]:
+    """As `_p_values`: per cent with interval, ``?`` for a difference larger than those that were seen."""
+    names = [system.name for system in comparison.systems]
+
+    def cell(better: int, worse: int) -> str:
+        share = comparison.agreement(better, worse)
+        return "?" if share is None else percentages(share)
+
+    rows = [[name, *("" if j <= i else cell(i, j) for j in range(1, len(names)))] for i, name in enumerate(names[:-1])]
+    return [["better than", *names[1:]], *rows]
+
+
+def percentages(share: Share) -> str:
+    """A share and its interval in whole per cent, without the sign."""
+    value, low, high = (f"{100 * part:.0f}" for part in share)
+    return f"{value} [{low}, {high}]"
+
+
+def _about(people: AgreementCurve | str | None) -> str:
+    return people.about if isinstance(people, AgreementCurve) else str(people)
 
 
 def _flat(

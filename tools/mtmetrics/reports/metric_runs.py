@@ -87,10 +87,14 @@ class MetricSpec:
         if self.preset is not None and find_metric(self.metric).usual_preset() is None:
             without = dataclasses.replace(self, preset=None)
             raise InputError(f"metric {str(self)!r}: {self.metric} has no presets; write {without}")
-        preset = {} if self.preset is None else {"preset": self.preset}
-        if "{lp}" in preset.get("preset", ""):  # one folder for each language pair, as `mtmetrics uscore` makes them
-            preset["preset"] = self.preset.replace("{lp}", "-".join(language_pair(lang_pair)))
-        return load_scorer(self.metric, pool=pool, lang_pair=lang_pair, **preset, **dict(self.options))
+        options = dict(self.options)
+        return load_scorer(self.metric, self.preset_of(lang_pair), pool=pool, lang_pair=lang_pair, **options)
+
+    def preset_of(self, lang_pair: str | None) -> str | None:
+        """The preset for a language pair."""
+        if "{lp}" in (self.preset or ""):  # one folder for each language pair, as `mtmetrics uscore` makes them
+            return str(self.preset).replace("{lp}", "-".join(language_pair(lang_pair)))
+        return self.preset
 
     def load_for(self, given: Collection[str], pool: ModelPool, lang_pair: str | None) -> Scorer:
         """The scorer that compares with one of the `given` columns, `sources` and `references`.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.presets import preset_toml
+from mtmetrics.artifacts.presets import extending, preset_toml
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import new_folder, write_atomic
@@ -343,9 +343,7 @@ def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False)
         InputError: there is such a folder already.
     """
     spec = tuning.metric
-    name = spec.preset or str(find_metric(spec.metric).usual_preset())
-    base = str(Path(name).resolve()) if Path(name).is_dir() else name
-    head = {"metric": spec.metric, "description": summary(tuning), "extends": base}
+    head = extending(spec.metric, str(spec.preset), summary(tuning))
     side = {} if tuning.side is None else {"score": {"against": tuning.side}}
     chosen = {name: value for name, value in tuning.options.items() if name not in ("against", "setting")}
     with new_folder(folder, overwrite) as new:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mtmetrics.artifacts.presets import Preset, load_preset
+from mtmetrics.artifacts.presets import AGREEMENT_KEYS, Preset, load_preset
 from mtmetrics.checks import (
     InputReport,
     as_texts,
@@ -131,7 +131,7 @@ class Scorer(abc.ABC):
         score = {*cls.tables.get("score", ()), *cls.Settings.preset_keys()}
         if len(find_metric(cls.metric).sides) > 1:
             score.add("against")
-        bundle.refuse_unknown({**cls.tables, **({"score": score} if score else {})})
+        bundle.refuse_unknown({**cls.tables, "agreement.*": AGREEMENT_KEYS, **({"score": score} if score else {})})
         for name, value in bundle.options.items():
             if options.get(name) is None:
                 options[name] = value

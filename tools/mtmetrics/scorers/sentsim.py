@@ -90,11 +90,12 @@ class SentSim(Scorer):
         layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
         w1: float = option(
             _WEIGHT,
-            "weight of the sentence similarity, the first of two parts (default: 0.5)",
+            "weight of the sentence similarity, the first of two parts (default: as the preset says, else 0.5)",
+            preset="w1",
             signed="weights",
             weighs=True,
         )
-        w2: float = option(_WEIGHT, "weight of the word similarity, the second (default: 0.5)", weighs=True)
+        w2: float = option(_WEIGHT, "weight of the word similarity, the second (likewise)", preset="w2", weighs=True)
         normalize: str = option(
             "batch",
             "batch (by the extremes of the call, as published) or fixed (by bounds of the preset)",
@@ -174,6 +175,9 @@ class SentSim(Scorer):
         elif options.get("variant") is not None:
             both = f"variant {chosen.variant!r} and combine {chosen.combine!r}"
             raise InputError(f"{both} both say what is combined; pass one of them")
+        if not {"combine", "variant"}.isdisjoint(name for name, value in options.items() if value is not None):
+            # The preset's weights are those of its own parts.
+            of_class |= {name: _WEIGHT for name in ("w1", "w2") if options.get(name) is None}
         used = {"words": table["words"], "layer": table.get("layer")}
         used["normalize_vectors"] = bundle.settings.get("score", {}).get("normalize_vectors", False)
         asked = {name: options.get(name) for name in used}
