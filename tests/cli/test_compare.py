@@ -161,3 +161,17 @@ def test_scores_that_are_not_finite_end_the_comparison(compare, monkeypatch: pyt
     code, out, err = compare(*PARALLEL)
     assert (code, out) == (2, "")
     assert "bad: 1 scores are not finite, the first is that of segment 2" in err
+
+
+def test_a_system_in_another_script_can_be_given_the_floor(mtmetrics, tmp_path: Path) -> None:
+    write(tmp_path / "r", "The house is small.\nNo.\nI see it.\n")
+    write(tmp_path / "a", "A house is tiny.\nNo way.\nIt is seen.\n")
+    write(tmp_path / "b", "The house is small. дом очень маленький хорошо\nNo.\nI see it.\n")
+    files = ("--metric", "chrf", "--lp", "de-en", "-r", tmp_path / "r", "-t", tmp_path / "a", tmp_path / "b")
+    means = {}
+    for how in ("keep", "floor"):
+        [found] = json.loads(mtmetrics("compare", *files, "--format", "json", "--degenerate", how)[1])["metrics"]
+        means[how] = {Path(system["system"]).name: system["mean_score"] for system in found["systems"]}
+        assert ("degenerate:floor" in found["signature"]) is (how == "floor")
+    assert means["floor"]["b"] < means["keep"]["b"]
+    assert means["floor"]["a"] == means["keep"]["a"]

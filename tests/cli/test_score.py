@@ -342,3 +342,41 @@ def test_values_in_a_metric_have_the_type_of_the_option(
     assert code in (1, 2)
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_output_that_is_no_translation_is_kept_floored_or_left_out(plain: Score, tmp_path: Path) -> None:
+    sources, good = ["Das Haus ist klein.", "Nein."], ["The house is small.", "No."]
+    bad = ["дом очень маленький", "No."]
+    files = {"s": sources, "good": good, "bad": bad}
+    for name, texts in files.items():
+        write(tmp_path / name, "".join(f"{text}\n" for text in texts))
+    call = ("--metric", "chrf", "--lp", "de-en", "-r", tmp_path / "good", "-t", tmp_path / "good", tmp_path / "bad")
+    found = {}
+    for how in ("keep", "floor", "null"):
+        code, out, _ = plain(*call, "--format", "jsonl", "--degenerate", how)
+        assert code == 0
+        found[how] = rows_of(out)
+    kept = found["keep"]
+    assert [row["unusual"] for row in kept if row["kind"] == "segment"] == ["", "script", "", ""]
+    assert kept[1]["score"] == found["floor"][1]["score"] == 0.0
+    assert found["null"][1]["score"] is None
+    assert [found[how][5]["mean_score"] for how in found] == [0.5, 0.5, 1.0]
+    assert ["degenerate" in found[how][5]["signature"] for how in found] == [False, True, True]
+    assert "unusual" not in rows_of(plain(*call, "--format", "jsonl")[1])[0]
+    tsv = plain(*call, "--format", "tsv", "--degenerate", "null")[1].splitlines()
+    assert tsv[2].split("\t")[2:] == ["", "script"]
+    whole = json.loads(plain(*call, "--format", "json", "--degenerate", "null")[1])["systems"][1]
+    assert (whole["scores"], whole["unusual"]) == ([None, 1.0], ["script", ""])
+
+
+def test_all_may_be_left_out(plain: Score, tmp_path: Path) -> None:
+    write(tmp_path / "r", "The house is small.\n")
+    write(tmp_path / "t", "дом очень маленький\n")
+    call = ("--metric", "chrf", "--lp", "de-en", "-r", tmp_path / "r", "-t", tmp_path / "t", "--degenerate", "null")
+    code, out, _ = plain(*call, "--format", "json", "--ci")
+    assert (code, json.loads(out)["mean_score"]) == (0, None)
+    assert plain(*call, "--format", "table")[0] == 0
+    refused(plain(*call, "--engine", "ray"), "--degenerate: not with --engine ray")
+    write(tmp_path / "scores", "1\n")
+    stored = (*call[2:-1], "floor", "--metric", f"scores:{tmp_path / 'scores'}")
+    refused(plain(*stored), "degenerate 'floor': scores has no floor score here")

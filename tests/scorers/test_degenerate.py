@@ -1,5 +1,6 @@
 """Output that is no translation is counted, by every metric."""
 
+import numpy as np
 import pytest
 
 from mtmetrics.scorers.degenerate import degenerate, is_looping, is_out_of_proportion
@@ -45,6 +46,7 @@ def test_lengths():
 def test_what_is_found():
     found = degenerate(SOURCES, BAD, "en")
     assert {name: values.tolist() for name, values in found.items()} == {
+        "identical": [False, False, False, False],
         "looping": [True, False, False, False],
         "script": [False, True, False, False],
         "length": [False, False, True, False],
@@ -61,3 +63,25 @@ def test_a_system_that_does_not_translate_does_not_win_unseen():
     assert (report.looping, report.script, report.length, report.segments) == (1, 1, 1, 4)
     assert "1 in another script" in str(caught[0].message)
     assert "1 out of proportion" in str(caught[0].message)
+
+
+def test_it_may_get_the_floor_score():
+    references = ["The house is small.", "He comes.", "I see the cat.", "No."]
+    kept, floored = (load_scorer("chrf", lang_pair="de-en") for _ in range(2))
+    floored.floor_degenerate = True
+    with pytest.warns(UserWarning, match="1 in another script"):
+        plain, result = kept.score(references, BAD), floored.score(references, BAD)
+    assert result.segments[:3].tolist() == [0.0, 0.0, 0.0]
+    assert result.segments[3] == plain.segments[3] > 0
+    assert "|degenerate:floor|" in result.signature
+    assert result.report == plain.report
+    assert result.unusual_names() == ["looping", "script", "length", ""]
+    out = plain.without_degenerate()
+    assert (out.system, np.isnan(out.segments).tolist()) == (plain.segments[3], [True, True, True, False])
+    assert "|degenerate:null|" in out.signature
+
+
+def test_of_several_references_each_translation_counts_once():
+    references = [["The house is small.", "A small house."], ["He comes."]]
+    result = load_scorer("chrf", lang_pair="de-en").score(references, ["The house is small.", "ha ha ha ha ha ha"])
+    assert result.unusual["looping"].tolist() == [False, True]

@@ -27,6 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "of the p-values of a metric for the number of pairs of systems; WMT's clusters are made without",
             ("none", "holm"),
         ),
+        "--degenerate": (
+            "output that is no translation (copies of the source, loops, another script, odd lengths) keeps its score, "
+            "or gets the floor score",
+            ("keep", "floor"),
+        ),
         "--resamples": ("resamples of tests and intervals", 1000),
         "--seed": ("of the resamples", 12345),
     }
@@ -56,6 +61,9 @@ def run(args: argparse.Namespace) -> None:
             scorers[name] = spec.load_for(list(others), pool, args.lp)
         except InputError as error:
             raise InputError(f"--metric {name}: {error}") from None
+    for scorer in scorers.values():
+        scorer.floor_degenerate = args.degenerate == "floor"
+        scorer.require_floor()
     with options.scoring(len(scorers) * sum(map(len, systems.values()))):
         results = {
             name: scorer.score_systems(compared_texts([others[column] for column in scorer.compares]), systems)

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,9 @@ TABLE_FORMATS = ("table", "json", "markdown", "latex", "csv", "tsv")
 
 
 def rounded(value: Any, *, full: bool) -> Any:
-    """The numbers in plain data with 6 significant digits, or all digits."""
+    """The numbers in plain data with 6 significant digits, or all digits; None for what is no number."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
     if isinstance(value, float) and not full:
         return float(f"{value:.6g}")
     if isinstance(value, Mapping):

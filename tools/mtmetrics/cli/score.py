@@ -33,6 +33,11 @@ _OUTPUT: options.Options = {
     "--out FILE": "write there instead of to standard output; appears when all is scored",
     "--parts": "also print the parts of the scores; in tables, their means",
     "--ci": "95 %% bootstrap interval of the system score (1,000 resamples of the segments)",
+    "--degenerate": (
+        "of output that is no translation (copies of the source, loops, another script, odd lengths): keep the score, "
+        "give the floor score, or leave it out of the mean (null); rows of segments then say what is unusual",
+        {"choices": ("keep", "floor", "null")},
+    ),
     "--segments": f"below the table, the {_LOWEST} lowest-scored segments of each system with their texts",
 }
 _UNUSUAL = {
@@ -60,6 +65,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     if args.engine is not None:
+        if args.degenerate is not None:
+            raise InputError("--degenerate: not with --engine ray, which keeps all scores")
         score_on_engine(args)
         return
     form = pick_format(args.format, args.out)
@@ -74,14 +81,17 @@ def run(args: argparse.Namespace) -> None:
 
     with_parts = args.parts and form in _SUMMARIES  # of which they hold the means
     lowest = _Lowest()
-    make = functools.partial(_WRITERS.get(form, _Writer), form, names, list(specs), args.parts, args.full_precision)
-    with opened(args.out, binary=form == "parquet") as stream, contextlib.closing(make(stream)) as writer:
+    shown = {"parts": args.parts, "full": args.full_precision, "unusual": args.degenerate is not None}
+    make = functools.partial(_WRITERS.get(form, _Writer), form, names, list(specs), **shown)
+    with opened(args.out, binary=form == "parquet") as stream, contextlib.closing(make(target=stream)) as writer:
         pool = options.model_pool(args)
         scorers = [
             load_scorer(pool=pool, **loader | {"against": side}) for loader, side in zip(loaders, sides, strict=True)
         ]
         for scorer in scorers:
             scorer.system_names = names
+            scorer.floor_degenerate = args.degenerate == "floor"
+            scorer.require_floor()
         places = [[columns.index(column) for column in COLUMNS[side]] for side in sides]
         kept: list[Results] = []
         with options.scoring(count * len(names) * len(specs)):
@@ -89,6 +99,8 @@ def run(args: argparse.Namespace) -> None:
                 if args.segments:
                     others = [_compared(chunk, there) for there in places]
                     lowest.add(specs, names, others, chunk[len(columns) :], results)
+                if args.degenerate == "null":
+                    results = [[result.without_degenerate() for result in systems] for systems in results]
                 writer.add(results)
                 kept.append([[one if with_parts else one.without_parts() for one in systems] for systems in results])
         of_metrics = zip(specs, zip(*kept, strict=True), strict=True)
@@ -130,12 +142,15 @@ def _compared(chunk: list[list[Any]], places: Sequence[int]) -> list[Any]:
 
 
 def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str, Any]:
+    import numpy as np
+
     from mtmetrics.statistics.significance import bootstrap_interval
 
     found = result.as_dict(scores=False)
-    if interval:
-        found["ci"] = bootstrap_interval(result.segments)._asdict()
-    return found | ({"parts": {name: float(part.mean()) for name, part in result.parts.items()}} if parts else {})
+    known = result.segments[~np.isnan(result.segments)]
+    if interval and known.size:
+        found["ci"] = bootstrap_interval(known)._asdict()
+    return found | ({"parts": {name: float(np.nanmean(part)) for name, part in result.parts.items()}} if parts else {})
 
 
 def _table(style: str, names: Sequence[str], summaries: "Summaries", *, full: bool) -> str:
@@ -213,7 +228,8 @@ class _Lowest:
 class _Writer:
     """Takes the results of chunk after chunk, then what sums up each system; by itself writes the latter as a table.
 
-    The target is an open stream, of bytes for Parquet; numbers have all digits where `full` says so.
+    The target is an open stream, of bytes for Parquet; numbers have all digits where `full` says so, and rows say what
+    is `unusual`.
     """
 
     form: str
@@ -221,6 +237,7 @@ class _Writer:
     metrics: Sequence[str]
     parts: bool
     full: bool
+    unusual: bool
     target: Any
     segment: int = 0
 
@@ -257,8 +274,19 @@ class _Writer:
             values[metric if several else "score"] = [result.segments for result in of_metric]
             for part in of_metric[0].parts if self.parts else ():
                 values[f"{metric} {part}" if several else part] = [result.parts[part] for result in of_metric]
-        floats = {name: np.stack(columns, axis=1).ravel().tolist() for name, columns in values.items()}
-        return {"system": list(self.names) * count, "segment": np.repeat(numbers, systems).tolist(), **floats}
+        floats = {name: np.stack(columns, axis=1).ravel() for name, columns in values.items()}
+        rows = {"system": list(self.names) * count, "segment": np.repeat(numbers, systems).tolist()}
+        rows |= {name: np.where(np.isnan(column), None, column).tolist() for name, column in floats.items()}
+        if self.unusual:
+            of_systems = (_together(system) for system in zip(*results, strict=True))
+            rows["unusual"] = [names for segment in zip(*of_systems, strict=True) for names in segment]
+        return rows
+
+
+def _together(results: "Sequence[MetricResult]") -> list[str]:
+    """Of each segment of a system what is unusual, for any of the metrics."""
+    named = zip(*(result.unusual_names() for result in results), strict=True)
+    return ["+".join(dict.fromkeys(filter(None, "+".join(names).split("+")))) for names in named]
 
 
 @dataclasses.dataclass
@@ -282,7 +310,10 @@ class _JsonWriter(_Writer):
         from mtmetrics.scorers.results import joined
 
         systems = zip(*(chunk[metric] for chunk in self.chunks), strict=True)
-        whole = [joined(kept).as_dict(parts=self.parts) | found for kept, found in zip(systems, summaries, strict=True)]
+        whole = []
+        for kept, found in zip(map(joined, systems), summaries, strict=True):
+            unusual = {"unusual": kept.unusual_names()} if self.unusual else {}
+            whole.append(kept.as_dict(parts=self.parts) | unusual | found)
         if len(whole) == 1:
             return whole[0]
         return {"systems": [{"name": name} | document for name, document in zip(self.names, whole, strict=True)]}
@@ -310,7 +341,7 @@ class _SeparatedWriter(_Writer):
         first = self.segment == 0
         columns = self._columns(results)
         rows = itertools.chain([[*columns]] * first, zip(*columns.values(), strict=True))
-        texts = ([str(self._rounded(value)) for value in row] for row in rows)
+        texts = (["" if value is None else str(self._rounded(value)) for value in row] for row in rows)
         if self.form == "csv":
             csv.writer(self.target, lineterminator="\n").writerows(texts)
         else:

@@ -154,6 +154,11 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.divide(products, lengths, out=np.full(len(products), np.nan), where=lengths > 0)
 
 
+def text_cosines(first: PackedTokens, second: PackedTokens) -> np.ndarray:
+    """(n,) cosines of the vectors of n pairs of texts."""
+    return cosines(first.vectors[first.index], second.vectors[second.index])
+
+
 def sentence_mover_distances(sources: PackedTokens, targets: PackedTokens) -> np.ndarray:
     """(N,) Euclidean distances of the mean token vectors of pairs of texts (Song et al., 2021, Eq. 9); NaN for empty
     sides.

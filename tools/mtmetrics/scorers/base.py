@@ -18,14 +18,14 @@ from mtmetrics.checks import (
     positive,
 )
 from mtmetrics.errors import InputError
-from mtmetrics.matching.pairs import Pending, cosines
+from mtmetrics.matching.pairs import Pending
 from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word_faults
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import report_progress
 from mtmetrics.scorers.degenerate import degenerate
-from mtmetrics.scorers.preset_tables import dtype_name, signature
+from mtmetrics.scorers.preset_tables import dtype_name, extended, signature
 from mtmetrics.scorers.registry import SIDES, Column, find_metric
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
@@ -61,6 +61,7 @@ class Scorer(abc.ABC):
         depth: number of layers that the encoder of words has; None where the layer cannot be chosen.
         dtype: number format of the encoder, None where there is none.
         lang_pair: such as ``"de-en"``, where it was given.
+        floor_degenerate: whether output that is no translation (`DEGENERATE`) gets the floor score.
         settings: what was set.
         system_names: of the systems that are scored next, where the caller knows them; stored scores are found by them.
         scale: of the score of a segment, for documentation.
@@ -84,6 +85,7 @@ class Scorer(abc.ABC):
     dtype: str | None = None
     lang_pair: str | None = None
     system_names: Sequence[str] | None = None
+    floor_degenerate: bool = False
 
     def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
         self.lang_pair = lang_pair
@@ -178,6 +180,11 @@ class Scorer(abc.ABC):
         reference; worker processes may still be computing them while
         the next chunk is encoded."""
 
+    def require_floor(self) -> None:
+        """Refuses to give `DEGENERATE` output a floor score that is not known."""
+        if self.floor_degenerate and not np.isfinite(self._floor()[0]):
+            raise InputError(f"degenerate 'floor': {self.metric} has no floor score here")
+
     def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         """(n,) scores of (n,) parts, as the options say that weigh them."""
         raise NotImplementedError
@@ -264,23 +271,23 @@ class Scorer(abc.ABC):
         computed: SystemScores,
     ) -> list[MetricResult]:
         floor, floor_parts = self._floor()
+        line = extended(self.signature, "degenerate:floor") if self.floor_degenerate else self.signature
         sides = [(other,) if isinstance(other, str) else other for other in others]
         first, blanks = [side[0] for side in sides], [not all(map(str.strip, side)) for side in sides]
         results = []
         for predictions, scores in zip(systems, computed() if isinstance(computed, Pending) else computed, strict=True):
-            scores.empty[:] |= [blank or not text.strip() for blank, text in zip(blanks, predictions, strict=True)]
-            scores.segments[scores.empty] = floor
-            for name, value in floor_parts.items():
-                scores.parts[name][scores.empty] = value
-            # Untranslated, which shows only against the source.
-            same = [other == text for other, text in zip(first, predictions, strict=True)]
-            equal = ~scores.empty & same if "sources" in self.compares else np.zeros(len(same), dtype=bool)
+            blank = [missing or not text.strip() for missing, text in zip(blanks, predictions, strict=True)]
+            scores.put(np.array(blank, dtype=bool) | scores.empty, floor, floor_parts)
             best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
-            counted = {"blank": best.empty, "truncated": best.truncated, "identical": equal}
-            for name, found in degenerate(first, predictions, self.column_languages[1]).items():
-                counted[name] = found if owners is None else found[np.flatnonzero(np.diff(owners, prepend=-1))]
+            counted = {"blank": best.empty.copy(), "truncated": best.truncated}
+            compared = None if owners is None else np.flatnonzero(np.diff(owners, prepend=-1))
+            counted |= degenerate(first, predictions, self.column_languages[1], self.compares[0], compared)
+            counted["identical"] &= ~best.empty
             report = InputReport.of(len(best.segments), counted)
-            results.append(MetricResult(best.segments, best.parts, best.empty, report, self.signature))
+            result = MetricResult(best.segments, best.parts, best.empty, report, line, counted)
+            if self.floor_degenerate:
+                best.put(result.degenerate, floor, floor_parts)
+            results.append(result)
         report_progress("segments", len(given) * len(systems))
         return results
 
@@ -385,11 +392,6 @@ def text_languages(columns: Sequence[list[str]], languages: Sequence[str | None]
 def any_truncated(*sides: PackedTokens) -> np.ndarray:
     """(n,) bool, pairs of which a side was truncated."""
     return np.any([side.truncated[side.index] for side in sides], axis=0)
-
-
-def text_cosines(first: PackedTokens, second: PackedTokens) -> np.ndarray:
-    """(n,) cosines of the vectors of n pairs of texts."""
-    return cosines(first.vectors[first.index], second.vectors[second.index])
 
 
 def worker_count(workers: int | None) -> int:

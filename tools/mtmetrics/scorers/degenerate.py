@@ -6,25 +6,39 @@ import numpy as np
 
 from mtmetrics.io.languages import is_of_other_script
 
+# Counts of a report that say that an output is no translation.
+DEGENERATE = ("identical", "looping", "script", "length")
 _LONGEST_PHRASE = 4  # words that are repeated
 _TIMES = 4
 _FEWEST_CHARACTERS = 12
 _FACTOR, _CHARACTERS = 6, 60
 
 
-def degenerate(others: Sequence[str], predictions: Sequence[str], language: str | None) -> dict[str, np.ndarray]:
+def degenerate(
+    others: Sequence[str],
+    predictions: Sequence[str],
+    language: str | None,
+    column: str = "references",
+    rows: np.ndarray | None = None,
+) -> dict[str, np.ndarray]:
     """What of n translations is no translation.
 
     Args:
         others: n sources or references.
         predictions: n translations.
         language: of the translations; None where it is not known.
+        column: what the others are, ``"sources"``, which a translation may be a copy of, or ``"references"``.
+        rows: numbers of those that count, where a translation stands there several times; all if None.
 
     Returns:
-        ``looping``, ``script`` and ``length`` -> (n,) bool.
+        The names of `DEGENERATE` -> (n,) bool.
     """
     pairs = list(zip(others, predictions, strict=True))
+    if rows is not None:
+        pairs = [pairs[row] for row in rows]
+        predictions = [text for _, text in pairs]
     return {
+        "identical": np.array([column == "sources" and other == text for other, text in pairs], dtype=bool),
         "looping": np.array([is_looping(text) for text in predictions], dtype=bool),
         "script": np.array([is_of_other_script(text, language) for text in predictions], dtype=bool),
         "length": np.array([is_out_of_proportion(*pair) for pair in pairs], dtype=bool),

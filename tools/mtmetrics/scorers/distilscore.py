@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mtmetrics.checks import choice
+from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.models.packed import Encoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_cosines
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
 from mtmetrics.scorers.preset_tables import encoder_table, languages, model_name
 from mtmetrics.scorers.registry import COLUMNS, find_metric
 from mtmetrics.scorers.results import ChunkScores

@@ -2,13 +2,15 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mtmetrics.checks import InputReport, SourceAndReference
 from mtmetrics.matching.pairs import Pending
+from mtmetrics.scorers.degenerate import DEGENERATE
+from mtmetrics.scorers.preset_tables import extended
 
 CHUNK_LINES = 1024
 
@@ -23,6 +25,7 @@ class MetricResult:
         empty: (n,) bool, segments that got the floor score.
         report: counts of unusual segments.
         signature: one line that pins the score.
+        unusual: name of a count of the report -> (n,) bool, the segments that it counts.
     """
 
     segments: np.ndarray
@@ -30,11 +33,31 @@ class MetricResult:
     empty: np.ndarray
     report: InputReport
     signature: str
+    unusual: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @property
     def system(self) -> float:
-        """The system score: the mean over the segments."""
-        return float(self.segments.mean())
+        """The system score: the mean over the segments, without those that were left out (NaN)."""
+        known = self.segments[~np.isnan(self.segments)]
+        return float(known.mean()) if known.size else np.nan
+
+    @property
+    def degenerate(self) -> np.ndarray:
+        """(n,) bool, segments whose translation is none."""
+        return np.any([self.unusual[name] for name in DEGENERATE], axis=0)
+
+    def without_degenerate(self) -> "MetricResult":
+        """The same, where segments whose translation is none are left out: their scores and parts are NaN."""
+        none = self.degenerate
+        parts = {name: np.where(none, np.nan, values) for name, values in self.parts.items()}
+        segments = np.where(none, np.nan, self.segments)
+        line = extended(self.signature, "degenerate:null")
+        return dataclasses.replace(self, segments=segments, parts=parts, signature=line)
+
+    def unusual_names(self) -> list[str]:
+        """Of each segment what is unusual, by the names of the counts of the report, joined by ``+``."""
+        flags = zip(*(found.tolist() for found in self.unusual.values()), strict=True)
+        return ["+".join(itertools.compress(self.unusual, of_segment)) for of_segment in flags]
 
     def without_parts(self) -> "MetricResult":
         return dataclasses.replace(self, parts={})
@@ -65,6 +88,12 @@ class ChunkScores:
     truncated: np.ndarray
     empty: np.ndarray
 
+    def put(self, rows: np.ndarray, floor: float, parts: Mapping[str, float]) -> None:
+        """Gives some segments, a mask, the floor score and the lowest parts."""
+        self.empty[rows], self.segments[rows] = True, floor
+        for name, value in parts.items():
+            self.parts[name][rows] = value
+
     def take(self, rows: np.ndarray) -> "ChunkScores":
         parts = {name: values[rows] for name, values in self.parts.items()}
         return ChunkScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
@@ -81,7 +110,8 @@ def joined(results: Sequence[MetricResult]) -> MetricResult:
         report.add(result.report)
     parts = {name: np.concatenate([result.parts[name] for result in results]) for name in results[0].parts}
     segments, empty = (np.concatenate([getattr(result, name) for result in results]) for name in ("segments", "empty"))
-    return MetricResult(segments, parts, empty, report, results[0].signature)
+    unusual = {name: np.concatenate([result.unusual[name] for result in results]) for name in results[0].unusual}
+    return MetricResult(segments, parts, empty, report, results[0].signature, unusual)
 
 
 def total_report(results: Iterable[MetricResult]) -> InputReport:

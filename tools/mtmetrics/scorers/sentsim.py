@@ -10,7 +10,7 @@ from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import choice, number
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
-from mtmetrics.matching.pairs import sentence_mover_distances
+from mtmetrics.matching.pairs import sentence_mover_distances, text_cosines
 from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, pieces, word_plan
 from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
 from mtmetrics.matching.workers import shared_empty
@@ -19,7 +19,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_cosines, text_languages, worker_count
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_languages, worker_count
 from mtmetrics.scorers.preset_tables import languages, model_name
 from mtmetrics.scorers.registry import COLUMNS, SETTINGS
 from mtmetrics.scorers.results import ChunkScores, MetricResult, joined

@@ -42,7 +42,7 @@ def option(
         opens: it chooses what ``from_preset`` loads, so the class itself does not take it.
         weighs: it changes nothing but how the parts of a score become one, see `Scorer.combined`.
     """
-    told = {"help": text, "usage": usage, "choices": choices, "preset": preset, "signed": signed}
+    told: dict[str, Any] = {"help": text, "usage": usage, "choices": choices, "preset": preset, "signed": signed}
     told |= {"opens": opens, "weighs": weighs}
     return dataclasses.field(default=default, metadata=told)
 

@@ -113,12 +113,12 @@ class StoredScores(Scorer):
             for values, texts in zip(columns, systems, strict=True):
                 empty = np.array([missing or not text.strip() for missing, text in zip(blank, texts, strict=True)])
                 segments = (0.0 - values if self.settings.lower_is_better else values)[place:until]
-                nothing = np.zeros(len(texts), dtype=bool)
-                counted = {"blank": empty, "truncated": nothing, "identical": nothing}
+                counted = {"blank": empty, "truncated": np.zeros(len(texts), dtype=bool)}
                 plain = [other if isinstance(other, str) else other[0] for other in others]
-                counted |= degenerate(plain, texts, self.column_languages[1])
+                counted |= degenerate(plain, texts, self.column_languages[1], self.compares[0])
+                counted["identical"] &= ~empty
                 report = InputReport.of(len(texts), counted)
-                results.append(MetricResult(segments, {}, empty, report, self.signature))
+                results.append(MetricResult(segments, {}, empty, report, self.signature, counted))
             place = until
             report_progress("segments", len(others) * len(systems))
             yield results
@@ -141,7 +141,7 @@ class StoredScores(Scorer):
         raise NotImplementedError  # `score_chunks` looks at no texts
 
     def _floor(self) -> tuple[float, dict[str, float]]:
-        raise NotImplementedError
+        return np.nan, {}  # not known
 
 
 def read_scores(path: Path, key: str | None = None) -> dict[str, list[float]]:

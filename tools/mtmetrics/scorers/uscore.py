@@ -10,13 +10,14 @@ import numpy as np
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.matching.word_errors import Evidence
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import Translator
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, text_cosines, text_languages
+from mtmetrics.scorers.base import Scorer, any_truncated, text_languages
 from mtmetrics.scorers.preset_tables import (
     encoder_table,
     languages,

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.checks import number
 from mtmetrics.errors import InputError
-from mtmetrics.matching.pairs import Pending
+from mtmetrics.matching.pairs import Pending, text_cosines
 from mtmetrics.matching.plan import Alignment, Cells, Units, ngram_units, word_plan
 from mtmetrics.matching.remapping import Remapping, Sides
 from mtmetrics.matching.transport import (
@@ -27,7 +27,7 @@ from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_cosines, worker_count
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, worker_count
 from mtmetrics.scorers.preset_tables import (
     map_name,
     model_name,
