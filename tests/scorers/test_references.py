@@ -266,3 +266,18 @@ def test_alignments_of_sentsim(encoder: TokenEncoder) -> None:
         assert (found[0].unrelated == pytest.approx(2**0.5, abs=1e-6)) == unit
     with pytest.raises(InputError, match="nothing to align"):
         SentSim(encoder, MeanPooledEncoder(encoder), **given, combine="sss").align(REFERENCES, PREDICTIONS)
+
+
+@pytest.mark.parametrize(
+    ("options", "weights"),
+    [
+        ({}, [0.1, 0.5]),
+        ({"variant": "bertscore"}, [0.1, 0.5]),
+        ({"w1": 0.3}, [0.3, 0.5]),
+        ({"variant": "wmd"}, [0.5, 0.5]),
+        ({"variant": "wmd", "w1": 0.3}, [0.3, 0.5]),
+        ({"combine": "bertscore"}, [1.0]),
+    ],
+)
+def test_the_weights_of_a_preset_are_those_of_its_own_parts(options: dict, weights: list[float]) -> None:
+    assert load_scorer("sentsim", "mini", lang_pair="de-en", against="source", **options).weights == weights

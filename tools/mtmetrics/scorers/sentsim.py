@@ -175,7 +175,8 @@ class SentSim(Scorer):
         elif options.get("variant") is not None:
             both = f"variant {chosen.variant!r} and combine {chosen.combine!r}"
             raise InputError(f"{both} both say what is combined; pass one of them")
-        if not {"combine", "variant"}.isdisjoint(name for name, value in options.items() if value is not None):
+        variant = bundle.settings.get("score", {}).get("variant", cls.Settings.variant)
+        if options.get("combine") is not None or chosen.variant != variant:
             # The preset's weights are those of its own parts.
             of_class |= {name: _WEIGHT for name in ("w1", "w2") if options.get(name) is None}
         used = {"words": table["words"], "layer": table.get("layer")}
