@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import unittest.mock
+import zipfile
 from pathlib import Path
 
 import httpx2
@@ -84,6 +85,20 @@ def test_a_wheel_that_cannot_be_read(tmp_path: Path) -> None:
     wheel.write_bytes(b"no archive")
     with pytest.raises(InputError, match="cannot be unpacked"):
         space_publication("xmoverscore", "org", wheel, tmp_path)
+
+
+def test_evaluate_is_told_where_the_package_is(tmp_path: Path) -> None:
+    from evaluate.loading import get_imports
+
+    wheel = tmp_path / "mtmetrics-1.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("mtmetrics/__init__.py", "")
+    url = "git+https://git.example.org/mtmetrics@v1.1.0"
+    for package_url, told in ((None, "mtmetrics"), (url, url)):
+        script = space_publication("xmoverscore", "org", wheel, tmp_path, package_url).files["xmoverscore.py"]
+        assert ("library", "mtmetrics", told, None) in [(*found, None)[:4] for found in get_imports(str(script))]
+    with pytest.raises(InputError, match="without spaces"):
+        space_publication("xmoverscore", "org", wheel, tmp_path, "my package")
 
 
 def test_a_wheel_needs_sources_and_a_build_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

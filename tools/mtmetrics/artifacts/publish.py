@@ -33,6 +33,7 @@ _KEPT = {".gitattributes"}
 _ATTEMPTS = 5  # against other pushes to the same repository
 _FIRST = Version("1.0.0")
 # What a wheel is built from.
+_IMPORT = "import mtmetrics"
 _SOURCES = ("LICENSE", "README.md", "hub_artifacts", "metrics", "pyproject.toml", "setup.cfg", "tools")
 _EPOCH = "315532800"  # 1980-01-01, the first day that a wheel can name
 
@@ -255,9 +256,14 @@ def _tagged(api: "HfApi", publication: Publication, head: str) -> str:
     return tag
 
 
-def space_publication(name: str, namespace: str, wheel: Path, scratch: Path) -> Publication:
+def space_publication(
+    name: str, namespace: str, wheel: Path, scratch: Path, package_url: str | None = None
+) -> Publication:
     """A Space (see `mtmetrics.layout.space_folder`): its folder, and beside the app, where Python finds it, the package
-    as a wheel holds it; `scratch` must stay until it is pushed."""
+    as a wheel holds it; `scratch` must stay until it is pushed.
+
+    With a `package_url`, for pip, `evaluate` names it where the package is missing.
+    """
     if not (wheel.is_file() and wheel.name.startswith("mtmetrics-") and wheel.suffix == ".whl"):
         raise InputError(f"--wheel {wheel}: a wheel of this package, mtmetrics-VERSION-py3-none-any.whl, is needed")
     folder = space_folder(name)
@@ -270,7 +276,17 @@ def space_publication(name: str, namespace: str, wheel: Path, scratch: Path) -> 
         except (zipfile.BadZipFile, OSError) as error:
             raise InputError(f"--wheel {wheel}: cannot be unpacked ({error})") from error
     package = {f"mtmetrics/{path}": file for path, file in published_files(unpacked / "mtmetrics").items()}
-    return Publication(f"{namespace}/{name}", "space", published_files(folder) | package)
+    files = published_files(folder)
+    script = f"{name}.py"
+    if package_url is not None and script in files:
+        if package_url.split() != [package_url]:
+            raise InputError(f"--package-url {package_url!r}: what pip installs is needed, without spaces")
+        text = files[script].read_text(encoding="utf-8")
+        line = f"\n{_IMPORT}  # From: {package_url}\n"
+        files[script] = scratch / script
+        # As `evaluate` reads it.
+        files[script].write_text(text.replace(f"\n{_IMPORT}\n", line, 1), encoding="utf-8")
+    return Publication(f"{namespace}/{name}", "space", files | package)
 
 
 def build_wheel(scratch: Path) -> Path:

@@ -108,7 +108,7 @@ mtmetrics artifacts list
 mtmetrics artifacts verify
 mtmetrics artifacts pull xmoverscore-published --lp de-en ru-en
 mtmetrics artifacts convert facebook/mbart-large-cc25 --out models/mbart-large-cc25
-mtmetrics space push xmoverscore --namespace org
+mtmetrics space push xmoverscore --namespace org --package-url git+https://git.example.org/mtmetrics@v1.1.0
 mtmetrics space push compare bertr --namespace org --execute
 mtmetrics space push xmoverscore --namespace org --format json
 mtmetrics install

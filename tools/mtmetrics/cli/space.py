@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtmetrics.checks import warn
+
 if TYPE_CHECKING:
     from mtmetrics.artifacts.publish import Plan, Publication
 
@@ -28,6 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     push.add_argument("names", nargs="+", metavar="NAME", help="metrics, or compare")
     push.add_argument("--wheel", metavar="FILE", help="wheel of mtmetrics (default: built from the checkout)")
+    text = "where pip finds this package, such as git+https://HOST/ORG/mtmetrics@TAG: evaluate.load says so without it"
+    push.add_argument("--package-url", metavar="URL", help=text)
     add_push_options(push)
     push.set_defaults(run=run_push)
 
@@ -39,8 +43,11 @@ def run_push(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="mtmetrics-space-") as folder:
         scratch = Path(folder)
         wheel = Path(args.wheel) if args.wheel else build_wheel(scratch)
-        for _ in pushed([space_publication(name, args.namespace, wheel, scratch) for name in args.names], args):
+        url = args.package_url
+        for _ in pushed([space_publication(name, args.namespace, wheel, scratch, url) for name in args.names], args):
             pass
+    if url is None:
+        warn("--package-url is missing: evaluate.load of the Space would have people install any package of this name")
     return 0
 
 
