@@ -1,7 +1,11 @@
 """Metrics of other packages and files: known everywhere, checked, and refused by name where they cannot be used."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -154,3 +158,38 @@ def test_scores_that_are_no_numbers_are_refused(plugin: Path, found: str) -> Non
     load_plugin(plugin)
     with pytest.raises(InputError, match="metric lengths: "):
         package.load("lengths").score(["a", "b"], ["c", "d"])
+
+
+def test_a_wheel_that_declares_a_metric_is_enough(tmp_path: Path) -> None:
+    """Installed with pip into a folder of its own, and used from the command line."""
+    name = "lengths-1.0.dist-info"
+    files = {
+        "lengths.py": (
+            "import mtmetrics\n\n\n"
+            "class Shortness(mtmetrics.PluginMetric):\n"
+            '    metric = "shortness"\n\n'
+            "    def segment_scores(self, others, predictions):\n"
+            "        return [-float(len(text)) for text in predictions]\n"
+        ),
+        f"{name}/METADATA": "Metadata-Version: 2.1\nName: lengths\nVersion: 1.0\n",
+        f"{name}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{name}/entry_points.txt": "[mtmetrics.metrics]\nshortness = lengths:Shortness\n",
+    }
+    wheel = tmp_path / "lengths-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for file, text in files.items():
+            archive.writestr(file, text)
+        archive.writestr(f"{name}/RECORD", "".join(f"{file},,\n" for file in [*files, f"{name}/RECORD"]))
+    target = tmp_path / "site"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", target, wheel]
+    subprocess.run(install, check=True, capture_output=True)
+    (tmp_path / "rows.tsv").write_text("Ja.\tYes.\nNein.\tNo.\n")
+    call = [sys.executable, "-m", "mtmetrics", "score", "--metric", "shortness", "--format", "json", "rows.tsv"]
+    paths = os.pathsep.join([str(target), *sys.path])
+    done = subprocess.run(
+        call, env=os.environ | {"PYTHONPATH": paths}, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["scores"] == [-4.0, -3.0]
+    assert found["signature"].startswith("shortness|")
