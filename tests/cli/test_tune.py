@@ -3,6 +3,7 @@
 import functools
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,9 +83,17 @@ def test_only_what_is_asked_for_is_tried(tune, judged, tmp_path) -> None:
 
 
 def test_values_that_do_not_go_together_are_left_out(tune, judged) -> None:
-    code, out, _ = tune("--data", judged(), "--try", "pieces=all", "--try", "similarity=cosine", "--format", "json")
+    code, out, err = tune("--data", judged(), "--try", "pieces=all", "--try", "encoder=none", "--format", "json")
     [_, step] = json.loads(out)["steps"]
     assert (code, step["chosen"]) == (0, None)
+    assert "mtmetrics: warning: not tried: encoder=none: " in err
+
+
+def test_judgements_that_are_all_equal_are_refused(tune, judged) -> None:
+    path = judged()
+    rows = [json.loads(line) | {"human": 1.0} for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    message = "judged.jsonl: no agreement to tune by: the human judgements are constant"
+    refused(tune("--data", str(write_jsonl(Path(path), rows))), message)
 
 
 @pytest.mark.parametrize(

@@ -63,4 +63,4 @@ def run(args: argparse.Namespace) -> None:
         found = tune(first, files, options.model_pool(args), asked, coefficient=args.coefficient, folds=args.folds)
     write_preset(found, args.out, overwrite=args.overwrite)
     print_text(render_tuning(found, args.format), args)
-    print_warnings([found.remark] if found.remark else [])
+    print_warnings(found.remarks)

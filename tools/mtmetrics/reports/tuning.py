@@ -82,6 +82,7 @@ class Tuning:
         coefficient: of agreement.
         sides: what the metric was compared with; None where it has no choice.
         signatures: of the tuned metric, one per file.
+        unusable: option and value -> why it cannot be used here.
     """
 
     metric: MetricSpec
@@ -95,6 +96,7 @@ class Tuning:
     coefficient: str
     side: str | None
     signatures: list[str]
+    unusable: dict[str, str]
 
     @property
     def options(self) -> dict[str, Any]:
@@ -102,12 +104,13 @@ class Tuning:
         return dict(self.tuned.options)
 
     @property
-    def remark(self) -> str | None:
-        """A warning where nothing is gained for sure."""
+    def remarks(self) -> list[str]:
+        """What could not be tried, and whether nothing is gained for sure."""
+        remarks = [f"not tried: {value}: {reason}" for value, reason in self.unusable.items()]
         if self.tuned == self.metric:
-            return "no option is better than what the metric had before"
-        low = self.gain[1]
-        return None if low > 0 else "the gain could be chance: its interval holds 0; more judgements would tell"
+            return [*remarks, "no option is better than what the metric had before"]
+        chance = "the gain could be chance: its interval holds 0; more judgements would tell"
+        return remarks if self.gain[1] > 0 else [*remarks, chance]
 
 
 def tune(
@@ -144,6 +147,9 @@ def tune(
         raise InputError(f"folds {folds}: must be from 2 to the number of judgements, {count}")
     search = _Search(files, pool, coefficient)
     values = search.values(metric, tuned_options(metric.metric) if tried is None else tried)
+    for file, scores, mask in zip(files, search.scores(metric), judged, strict=True):
+        if reason := COEFFICIENTS[coefficient](scores[mask], file.human[mask]).reason:
+            raise InputError(f"{file.file}: no agreement to tune by: {reason}")
     tuned, steps = search.best(metric, values, judged)
     part = _parts(files, folds)
     held = [np.empty(len(file)) for file in files]
@@ -165,7 +171,8 @@ def tune(
     found = find_metric(metric.metric)
     side = found.side_of_preset(metric.preset, dict(metric.options)) if len(found.sides) > 1 else None
     signatures = [systems[0].signature for systems in runs.results[tuned]]
-    return Tuning(metric, tuned, steps, before, after, gain, count, folds, coefficient, side, signatures)
+    about = (count, folds, coefficient, side, signatures, search.unusable)
+    return Tuning(metric, tuned, steps, before, after, gain, *about)
 
 
 def tuned_options(metric: str) -> Mapping[str, Sequence[Any]]:
@@ -183,6 +190,8 @@ class _Search:
         self._files, self._pool, self._coefficient = files, pool, coefficient
         self._runs: dict[MetricSpec, MetricRuns] = {}
         self._scores: dict[MetricSpec, list[np.ndarray] | None] = {}
+        self._problems: dict[MetricSpec, str] = {}
+        self.unusable: dict[str, str] = {}
 
     def values(self, metric: MetricSpec, tried: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """The values to try, with the numbers of the layers."""
@@ -212,10 +221,13 @@ class _Search:
         steps = []
         for option, listed in values.items():
             found = {None: self._agreement(metric, chosen)}
-            found |= {value: self._agreement(metric.having(**{option: value}), chosen) for value in listed}
+            tried = {value: metric.having(**{option: value}) for value in listed}
+            found |= {value: self._agreement(spec, chosen) for value, spec in tried.items()}
+            problems = {value: self._problems.get(spec) for value, spec in tried.items()}
+            self.unusable |= {f"{option}={value}": why for value, why in problems.items() if why is not None}
             # Of equal values the first is kept, which changes least.
             best = max(found, key=lambda value: -np.inf if np.isnan(found[value]) else round(found[value], 6))
-            metric = metric if best is None else metric.having(**{option: best})
+            metric = metric if best is None else tried[best]
             steps.append(Step(option, found, best))
         return metric, steps
 
@@ -228,28 +240,27 @@ class _Search:
         return float(np.mean([correlate(scores[mask], file.human[mask]).value for scores, file, mask in columns]))
 
     def _tried(self, metric: MetricSpec) -> list[np.ndarray] | None:
-        """As `scores`; None where the options do not go together."""
+        """As `scores`; None where the options do not go together, or cannot be had."""
         if metric not in self._scores:
-            self._scores[metric] = self._computed(metric)
+            try:
+                self._scores[metric] = self._computed(metric)
+            except (InputError, ArtifactError) as error:
+                if not self._scores:  # what the user named cannot be run at all
+                    raise
+                self._scores[metric] = None
+                self._problems[metric] = str(error)
         return self._scores[metric]
 
-    def _computed(self, metric: MetricSpec) -> list[np.ndarray] | None:
+    def _computed(self, metric: MetricSpec) -> list[np.ndarray]:
         options = find_metric(metric.metric).settings().options()
         weighing = {name for name, field in options.items() if field.metadata["weighs"]}
         plain = dataclasses.replace(metric, options=tuple(pair for pair in metric.options if pair[0] not in weighing))
         if plain not in self._runs:
-            self._runs[plain] = run_metrics([plain], self._files, self._pool, lenient=True)
-        if plain in self._runs[plain].problems:
-            if not self._scores:  # what the user named cannot be run at all
-                run_metrics([plain], self._files, self._pool)
-            return None
+            self._runs[plain] = run_metrics([plain], self._files, self._pool)
         results = [systems[0] for systems in self._runs[plain].results[plain]]
         if metric == plain:
             return [result.segments for result in results]
-        try:
-            scorers = [metric.load(self._pool, file.lang_pair) for file in self._files]
-        except (InputError, ArtifactError):
-            return None
+        scorers = [metric.load(self._pool, file.lang_pair) for file in self._files]
         return [scorer.combined(result.parts) for scorer, result in zip(scorers, results, strict=True)]
 
 
