@@ -126,7 +126,7 @@ def test_compare_says_how_often_people_agree(preset, mtmetrics, tmp_path) -> Non
         {"source": source, "outputs": {name: texts[number] for name, texts in OUTPUTS.items()}}
         for number, source in enumerate(SOURCES)
     ]
-    data = write_jsonl(tmp_path / "systems.jsonl", rows)
+    data = write_jsonl(tmp_path / "systems.jsonl", rows * 25)
     call = ("compare", "--metric", f"bertr:{preset()}:against=source", "--metric", "source_length", data)
     code, out, _ = mtmetrics(*call, "--lp", "de-en", "--format", "json")
     bertr, length = json.loads(out)["metrics"]
@@ -141,6 +141,10 @@ def test_compare_says_how_often_people_agree(preset, mtmetrics, tmp_path) -> Non
     assert share in out.split("Of 100 such differences")[1]
     code, out, _ = mtmetrics(*call, "--lp", "fr-en", "--format", "markdown")
     assert "people's agreement: not calibrated for this pair of languages (de-en)" in out
+    write_jsonl(data, rows * 24)
+    code, out, _ = mtmetrics(*call, "--lp", "de-en", "--format", "markdown")
+    assert "people's agreement: not said of fewer than 100 segments" in out
+    assert "Of 100 such differences" not in out
 
 
 def test_evaluate_fits_it_and_writes_a_preset(mtmetrics, tiny_preset, tmp_path) -> None:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from mtmetrics.page.charts import colour, draw_histograms, draw_means, inline, themed
 from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
-from mtmetrics.reports.human_agreement import AgreementCurve
 from mtmetrics.reports.styles import decimals
 from mtmetrics.scorers.registry import SIDES
 from mtmetrics.statistics.significance import ALPHA
@@ -133,11 +132,8 @@ def table(compared: Compared) -> str:
             "of one cluster cannot be told apart. The bar runs from random pairs (left) to a human translation (right) "
             "of the bundled example."
         )
-        if any(isinstance(metric.comparison.people, AgreementCurve) for metric in compared.metrics):
-            note += (
-                " Behind the best for some per cent: how often people, too, preferred the better one of two systems of "
-                "WMT that differed as much."
-            )
+        if any(metric.comparison.calibrated for metric in compared.metrics):
+            note += " People agree: how often they, too, preferred the better one of two systems of WMT as far apart."
     return (
         f'<div class="mt-scroll"><table class="mt-systems"><thead><tr><th scope="col">System</th>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody><tfoot>{''.join(foot)}</tfoot></table></div>"
@@ -157,7 +153,7 @@ def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
     share = metric.comparison.agreement(0, metric.comparison.systems.index(system)) if system.rank > 1 else None
     if compared.tested and share is not None:
         value, low, high = (f"{100 * part:.0f}" for part in share)
-        parts.append(f'<span class="mt-interval">behind the best for {value} % of people ({low} to {high})</span>')
+        parts.append(f'<span class="mt-interval">behind the best: people agree, {value} % ({low} to {high})</span>')
     if metric.anchors:
         parts.append(_track(system.mean, metric.anchors))
     return f'<td data-metric="{html.escape(metric.offer.title)}">{"".join(parts)}</td>'

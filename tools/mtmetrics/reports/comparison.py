@@ -22,6 +22,8 @@ from mtmetrics.statistics.significance import (
     paired_permutation,
 )
 
+# Agreement was fitted to means of 500 segments; those of few say little.
+_FEWEST_SEGMENTS = 100
 PAIRED_TESTS: dict[str, Callable[..., float]] = {"permutation": paired_permutation, "bootstrap": paired_bootstrap}
 
 
@@ -58,9 +60,14 @@ class SystemComparison:
 
     def agreement(self, better: int, worse: int) -> Share | None:
         """How often people agree with such a difference of two systems; None where that is not known."""
-        if not isinstance(self.people, AgreementCurve):
+        if not self.calibrated:
             return None
         return self.people.at(self.systems[better].mean - self.systems[worse].mean)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether people's agreement is known, and there are segments enough for means that do not swing."""
+        return isinstance(self.people, AgreementCurve) and self.segments >= _FEWEST_SEGMENTS
 
 
 def compare_systems(
@@ -185,15 +192,13 @@ def render_comparison(
     for metric, comparison in comparisons.items():
         table = _p_values(comparison)
         blocks += [f"{comment}p-values of {metric}:", STYLES[style](table, range(1, len(table[0])))]
-        if isinstance(comparison.people, AgreementCurve):
+        if comparison.calibrated:
             table = _agreement(comparison)
             title = f"{comment}Of 100 such differences of {metric}, people agree with:"
             blocks += [title, STYLES[style](table, range(1, len(table[0])))]
     notes = [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
     notes.insert(0, _method(next(iter(comparisons.values()))))
-    notes += [
-        f"{metric}: people's agreement: {_about(found.people)}" for metric, found in comparisons.items() if found.people
-    ]
+    notes += [f"{metric}: people's agreement: {_about(found)}" for metric, found in comparisons.items() if found.people]
     return "\n\n".join([*blocks, *(comment + note for note in notes)])
 
 
@@ -236,7 +241,7 @@ def _as_json(
             for (i, better), (j, worse) in itertools.combinations(enumerate(comparison.systems), 2)
         ]
         about = {"metric": metric, "signature": _signature(results[metric])}
-        about |= {"agreement": _about(comparison.people)} if comparison.people else {}
+        about |= {"agreement": _about(comparison)} if comparison.people else {}
         metrics.append({**about, "systems": systems, "pairs": pairs})
     settings = {name: getattr(first, name) for name in ("segments", "test", "correction", "resamples", "seed")}
     return settings | {"alpha": ALPHA, "metrics": metrics}
@@ -281,8 +286,12 @@ def percentages(share: Share) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def _about(people: AgreementCurve | str | None) -> str:
-    return people.about if isinstance(people, AgreementCurve) else str(people)
+def _about(comparison: SystemComparison) -> str:
+    if isinstance(comparison.people, AgreementCurve):
+        return (
+            comparison.people.about if comparison.calibrated else f"not said of fewer than {_FEWEST_SEGMENTS} segments"
+        )
+    return str(comparison.people)
 
 
 def _flat(

@@ -21,7 +21,7 @@ from mtmetrics.statistics.correlation import SEED
 TABLE = "agreement"
 _LEAST_COMPARISONS = 30
 _RESAMPLES = 500
-_GRID = 12
+_GRID = 16
 # Differences above this share of those seen say too little.
 _RANGE = 0.95
 _CEILINGS = np.linspace(0.5, 1.0, 26)
@@ -109,7 +109,8 @@ def fit_agreement(sets: Sequence[SystemMeans], *, data: str = "", signature: str
     middle = float(np.median(d))
     if not middle > 0:
         raise InputError("the systems' scores do not differ; there is no agreement to fit")
-    grid = np.linspace(0.0, float(np.quantile(d, _RANGE)), _GRID)
+    # Denser where the curve is steep.
+    grid = float(np.quantile(d, _RANGE)) * np.linspace(0.0, 1.0, _GRID) ** 2
     curve = _curve(grid, *_likeliest(d, y, middle))
     rng = np.random.default_rng(SEED)
     curves = []
