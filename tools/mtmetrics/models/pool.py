@@ -75,9 +75,15 @@ class ModelPool:
         return found
 
     def sentence_encoder(self, model: str, *, layer: int | None = None, revision: str | None = None) -> "Encoder":
-        """One vector per text, of a sentence-transformers model or the mean of the token vectors at a layer."""
+        """One vector per text, of a sentence-transformers model, or the mean of the token vectors at a layer; or those
+        that a Parquet file holds."""
         from mtmetrics.models import sentence_encoder as sentences
+        from mtmetrics.models.stored_vectors import SUFFIX, StoredVectors
 
+        if model.endswith(SUFFIX):
+            if layer is not None:
+                raise InputError(f"layer {layer}: {model} holds a vector per text, which has no layers; leave it out")
+            return self._once(("stored", model), lambda: StoredVectors(model))
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "modules.json").is_file():  # no pipeline of sentence-transformers
             return sentences.MeanPooledEncoder(self.encoder(model, layer=layer, revision=revision))

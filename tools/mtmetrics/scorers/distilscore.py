@@ -39,7 +39,7 @@ class DistilScore(Scorer):
 
         encoder: str | None = option(
             None,
-            "a sentence-transformers model, or an encoder whose token vectors are averaged",
+            "a sentence-transformers model, an encoder whose token vectors are averaged, or a Parquet file of vectors",
             usage="MODEL",
             signed="enc",
             opens=True,

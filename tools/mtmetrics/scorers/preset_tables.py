@@ -13,6 +13,7 @@ from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.models.stored_vectors import SUFFIX
 
 
 def preset_language_model(
@@ -133,7 +134,9 @@ def source_and_target_encoders(
     table = encoder_table(bundle, chosen.encoder)
     sources, targets = (bundle.path(table["model"].replace("{lang}", language)) for language in pair)
     layer = table.get("layer") if chosen.layer is None else chosen.layer
-    if Path(sources).is_file() and Path(targets).is_file():
+    if sources.endswith(SUFFIX) and chosen.similarity != "cosine":
+        raise InputError(f"encoder {sources}: holds a vector per text; use similarity='cosine'")
+    if Path(sources).is_file() and Path(targets).is_file() and not sources.endswith(SUFFIX):
         if layer is not None:
             raise InputError(f"layer {layer}: {sources} is a table of word vectors, which have no layers; leave it out")
         if chosen.similarity == "cosine":

@@ -1,0 +1,59 @@
+"""Sentence vectors that somebody computed: of models that this package cannot run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mtmetrics.artifacts.models import fingerprint, model_label
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.packed import Language, PackedTokens, distinct
+
+SUFFIX = ".parquet"
+
+
+class StoredVectors:
+    """One vector per text, from a Parquet file with the columns ``text`` and ``vector``, a list of numbers.
+
+    Args:
+        path: the file; of a text that stands there twice, the first vector counts.
+
+    Raises:
+        InputError: there is no such file.
+        ArtifactError: it is no such table, or vectors differ in width or hold what is no number.
+    """
+
+    layer: int | None = None
+    depth: int | None = None
+    dtype = "float32"
+
+    def __init__(self, path: str | Path) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        self.name, self.label = str(path), model_label(path)
+        if not Path(path).is_file():
+            raise InputError(f"{path}: no such file")
+        try:
+            table = pyarrow.parquet.read_table(path, columns=["text", "vector"])
+            texts = table["text"].to_pylist()
+            self._vectors = np.array(table["vector"].to_pylist(), dtype=np.float32)
+        except (pyarrow.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
+            raise ArtifactError(f"{path}: no table of texts and vectors, all equally wide ({error})") from error
+        if self._vectors.ndim != 2 or not np.isfinite(self._vectors).all():
+            raise ArtifactError(f"{path}: the column vector must hold lists of finite numbers, all equally long")
+        self.fingerprint = fingerprint([Path(path)])
+        self.dim: int = self._vectors.shape[1]
+        self._rows = {text: row for row, text in reversed([*enumerate(texts)])}
+
+    def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
+        """The vectors of the distinct texts; zeros for blank ones, an `InputError` for texts that are not there."""
+        unique, index = distinct(texts)
+        missing = [text for text in unique if text.strip() and text not in self._rows]
+        if missing:
+            raise InputError(f"{self.name}: holds no vector of {len(missing)} texts, such as {missing[0]!r:.60}")
+        vectors = np.zeros((len(unique), self.dim), dtype=np.float32)
+        for place, text in enumerate(unique):
+            if text in self._rows:
+                vectors[place] = self._vectors[self._rows[text]]
+        return PackedTokens.of_texts(vectors, index, np.zeros(len(unique), dtype=bool))
