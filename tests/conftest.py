@@ -214,6 +214,14 @@ def origin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Origin]:
 def published(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Origin:
     """A catalog whose ``xmoverscore-published`` holds matrices of width 16 on a loopback server, and an empty cache
     (``assets``)."""
+    folder = authors_catalog(origin, tmp_path / "catalog")
+    monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: folder)
+    monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
+    return origin
+
+
+def authors_catalog(origin: Origin, folder: Path, mirror: str = "") -> Path:
+    """Puts matrices of width 16 on a server, and a catalog that lists them into a folder."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -222,21 +230,18 @@ def published(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         matrix, _ = np.linalg.qr(generator.normal(size=(16, 16)))
         for suffix, array in ((".BAM", matrix), (".GBDD", matrix[0])):
             stream = io.BytesIO()
-            np.save(stream, array.astype(np.float32))
+            np.save(stream, np.ascontiguousarray(array, dtype=np.float32))
             data = stream.getvalue()
             origin.files[f"/c0ffee/mapping/{name}{suffix}"] = data
             blob = b"blob %d\0" % len(data) + data
             hashes[f"mapping/{name}{suffix}"] = hashlib.sha1(blob, usedforsecurity=False).hexdigest()
-    folder = tmp_path / "catalog"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "catalog.toml").write_text(
-        '[xmoverscore-published]\nkind = "maps"\nbundled = false\n'
+        f'[xmoverscore-published]\nkind = "maps"\nbundled = false\n{mirror}'
         f'[xmoverscore-published.origin]\nurl = "{origin.url}"\ncommit = "c0ffee"\nlicence = "Apache-2.0"\n'
         "[xmoverscore-published.files]\n" + "".join(f'"{file}" = "{git_blob}"\n' for file, git_blob in hashes.items())
     )
-    monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: folder)
-    monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
-    return origin
+    return folder
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 """The demo of BERTR."""
 
 from mtmetrics.page.app import build_page
+from mtmetrics.page.offers import pull_models
 from mtmetrics.page.theme import serve
 
 if __name__ == "__main__":
+    pull_models("bertr")
     serve(build_page("bertr")).block_thread()

@@ -17,7 +17,7 @@ WHOLE = {
     "library_name": "mtmetrics",
     "tags": ["mtmetrics"],
     "base_model": [],
-    "datasets": ["tatoeba"],
+    "datasets": ["facebook/flores"],
     "metrics": ["pearsonr"],
     "model-index": [{"name": "m", "results": [RESULT]}],
 }
@@ -43,7 +43,8 @@ def test_all_cards_of_this_package_are_complete() -> None:
 
 def test_a_complete_card(tmp_path: Path) -> None:
     assert check_model_card(card(tmp_path, WHOLE)) == WHOLE
-    other = {"license": "other", "license_name": "mixed", "language": "multilingual", "base_model": "a/b"}
+    terms = {"license": "other", "license_name": "mixed", "license_link": "LICENSE.md"}
+    other = {**terms, "language": "multilingual", "base_model": "a/b", "datasets": []}
     check_model_card(card(tmp_path, WHOLE | other))
 
 
@@ -56,7 +57,8 @@ def test_every_key_is_needed(tmp_path: Path, key: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"license": "other"}, "license_name is missing"),
+        ({"license": "other"}, "license_name is missing; license_link is missing"),
+        ({"datasets": ["tatoeba"]}, "datasets holds 'tatoeba'"),
         ({"license": 1.0}, "license is 1.0, not a text"),
         ({"language": [False]}, "language holds False"),
         ({"tags": []}, "tags is empty"),

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tomllib
 import unittest.mock
 import zipfile
 from pathlib import Path
@@ -99,6 +100,24 @@ def test_evaluate_is_told_where_the_package_is(tmp_path: Path) -> None:
         assert ("library", "mtmetrics", told, None) in [(*found, None)[:4] for found in get_imports(str(script))]
     with pytest.raises(InputError, match="without spaces"):
         space_publication("xmoverscore", "org", wheel, tmp_path, "my package")
+
+
+def test_a_space_carries_no_models(tmp_path: Path) -> None:
+    wheel = tmp_path / "mtmetrics-1.1.0-py3-none-any.whl"
+    own = bundled_artifacts() / "catalog.toml"
+    held = {"__init__.py": "", "hub_artifacts/catalog.toml": own.read_text(), "hub_artifacts/m/model.safetensors": "x"}
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, content in held.items():
+            archive.writestr(f"mtmetrics/{path}", content)
+    files = space_publication("xmoverscore", "org", wheel, tmp_path / "scratch").files
+    assert {path for path in files if "/" in path} == {"mtmetrics/__init__.py", "mtmetrics/hub_artifacts/catalog.toml"}
+    there = tomllib.loads(files["mtmetrics/hub_artifacts/catalog.toml"].read_text())
+    here = tomllib.loads(own.read_text())
+    assert there.keys() == here.keys()
+    for name, entry in there.items():
+        assert entry.get("files") == here[name].get("files")
+        assert not entry["bundled"]
+        assert {entry[key].split("/")[0] for key in ("repository", "mirror") if key in entry} == {"org"}
 
 
 def test_a_wheel_needs_sources_and_a_build_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

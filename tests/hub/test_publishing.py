@@ -75,17 +75,17 @@ def test_only_what_changed_is_sent(client, hub, folder, tmp_path):
     assert 'kind = "preset"\nrepository = "org/my-uscore"\nrevision = "v1.1.0"\nbundled = false' in err
     assert "hf_test" not in out + err
     first = len(json.loads(out)["changes"])
-    assert first == 9
+    assert first == 10
     assert json.loads(second[1]) == json.loads(out) | {"changes": [], "bytes": 0}
     assert len(repository.commits) == 2  # the Hub's own, and ours
     hub.requests.clear()
     (folder / "preset.toml").write_text('metric = "uscore"\ndescription = "changed"\n')
     (folder / "lm" / "training.json").unlink()
     [(_, out, _), (code, again, _)] = client.commands([*push, "--catalog", tmp_path / "catalog.toml"], push)
-    assert out.splitlines()[0] == "org/my-uscore (model, 8 files, v1.1.1): update, 0.0 MB to send"
+    assert out.splitlines()[0] == "org/my-uscore (model, 9 files, v1.1.1): update, 0.0 MB to send"
     size = len(repository.files("v1.1.0")["lm/training.json"])
     assert out.splitlines()[1:] == [f"  - lm/training.json  {size}", "  ~ preset.toml  42"]
-    assert (code, again.splitlines()) == (0, ["org/my-uscore (model, 8 files, v1.1.1): nothing to do, 0.0 MB to send"])
+    assert (code, again.splitlines()) == (0, ["org/my-uscore (model, 9 files, v1.1.1): nothing to do, 0.0 MB to send"])
     assert [request.split("/")[-2] for request in writes(hub)] == ["preupload", "commit", "tag"]
     assert "lm/training.json" not in repository.files("v1.1.1")
     assert tomllib.loads((tmp_path / "catalog.toml").read_text())["my-uscore"]["revision"] == "v1.1.1"
@@ -111,7 +111,7 @@ def test_an_interrupted_upload_leaves_nothing_and_goes_on(client, hub, folder, t
     repository = hub["org/my-uscore"]
     assert len(repository.commits) == 2
     assert repository.tags == {"v1.1.0": repository.branches["main"]}
-    assert len(repository.files()) == 10
+    assert len(repository.files()) == 11
     assert (tmp_path / "catalog-0.toml").read_text() == (tmp_path / "catalog-1.toml").read_text()
 
 

@@ -37,6 +37,21 @@ show("folder")
 """
 
 
+SPACE = """
+import sys
+from pathlib import Path
+import mtmetrics.layout
+from mtmetrics.page.offers import offers, pull_models
+
+mtmetrics.layout._PACKAGE = Path(sys.argv[1])
+for metric in (None, "bertr", "esim"):
+    if metric:
+        pull_models(metric)
+    offers.cache_clear()
+    print(sorted({offer.spec.metric for offer in offers()} & {"bertr", "esim", "xmoverscore"}))
+"""
+
+
 @pytest.fixture
 def client(published: LoopbackHub, tmp_path: Path) -> Client:
     """A user without a token and with an empty cache."""
@@ -73,6 +88,14 @@ def test_pull_verify_and_score(client, bare_package, tmp_path):
     rows = client.run(SCORES, str(bare_package), str(out), HF_TOKEN="", MTMETRICS_NAMESPACE="org").splitlines()
     assert [row.split()[0] for row in rows] == ["bundled", "hub", "cache", "folder"]
     assert len({row.partition(" ")[2] for row in rows}) == 1
+
+
+def test_a_space_fetches_its_models(client, bare_package):
+    client.hub.requests.clear()
+    rows = client.run(SPACE, str(bare_package), HF_TOKEN="", MTMETRICS_NAMESPACE="org").splitlines()
+    assert rows == ["[]", "['bertr']", "['bertr', 'esim']"]
+    fetched = {request.split("/")[2] for request in client.hub.requests if "/resolve/" in request}
+    assert not {name for name in fetched if "mbart" in name}
 
 
 def test_an_interrupted_download_goes_on_in_two_processes(client, published, tmp_path):

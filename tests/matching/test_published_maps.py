@@ -18,6 +18,8 @@ ORIGINALS = GOLDENS.parent / "data" / "remap_mbert" / "layer-8"
 MATRIX = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0].astype(np.float32)
 NAME = "europarl-v7.de-en.2k.8"
 
+HERE = Path(__file__).parent / "originals"
+
 needs_originals = pytest.mark.skipif(not ORIGINALS.is_dir(), reason=f"no folder {ORIGINALS} with the authors' matrices")
 
 
@@ -150,21 +152,29 @@ def test_a_changed_file_under_a_published_name_is_not_taken_for_the_original(tmp
     assert meta["git_blob"] == git_blob_file(path)
 
 
-@needs_originals
 @pytest.mark.parametrize("pair", ["de-en", "ru-en"])
-def test_the_originals(pair, tmp_path):
+@pytest.mark.parametrize(
+    ("folder", "suffix", "kind"),
+    [(HERE, ".GBDD", "umd"), pytest.param(ORIGINALS, ".BAM", "clp", marks=needs_originals)],
+)
+def test_the_originals(pair, folder, suffix, kind, tmp_path):
     entry = catalog()["xmoverscore-published"]
     vectors = np.random.default_rng(0).normal(size=(3, 768)).astype(np.float32)
-    for suffix, kind in {".BAM": "clp", ".GBDD": "umd"}.items():
-        name = f"europarl-v7.{pair}.2k.8{suffix}"
-        assert git_blob_file(ORIGINALS / name) == entry.files[f"mapping/layer-8/{name}"]
-        # Known by its content, whatever its name.
-        (tmp_path / f"renamed{suffix}").write_bytes((ORIGINALS / name).read_bytes())
-        remapping = import_map(tmp_path / f"renamed{suffix}", {})
-        assert remapping.meta == published_maps(entry)[8, pair, kind].meta
-        original = np.load(ORIGINALS / name)
-        array = remapping.source[0].astype(np.float64)
-        assert np.array_equal(array, original)
-        assert np.abs(array @ array.T - (np.eye(768) if kind == "clp" else 1.0)).max() < 1e-5
-        expected = vectors @ original if kind == "clp" else vectors - np.outer(vectors @ original, original)
-        assert np.abs(remapping.apply(vectors) - expected).max() < 1e-5
+    name = f"europarl-v7.{pair}.2k.8{suffix}"
+    assert git_blob_file(folder / name) == entry.files[f"mapping/layer-8/{name}"]
+    # Known by its content, whatever its name.
+    (tmp_path / f"renamed{suffix}").write_bytes((folder / name).read_bytes())
+    remapping = import_map(tmp_path / f"renamed{suffix}", {})
+    published = published_maps(entry)[8, pair, kind]
+    assert remapping.meta == published.meta
+    original = np.load(folder / name)
+    array = remapping.source[0].astype(np.float64)
+    assert np.array_equal(array, original)
+    assert np.abs(array @ array.T - (np.eye(768) if kind == "clp" else 1.0)).max() < 1e-5
+    expected = vectors @ original if kind == "clp" else vectors - np.outer(vectors @ original, original)
+    assert np.abs(remapping.apply(vectors) - expected).max() < 1e-5
+    # The numbers of the converted file are known by git's hash of the original.
+    assert published.has_numbers_of(remapping)
+    changed = remapping.source[0].copy()
+    changed[0] = np.nextafter(changed[0], 1)
+    assert not published.has_numbers_of(Remapping(kind, (changed,), meta=remapping.meta))

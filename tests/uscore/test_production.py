@@ -101,7 +101,7 @@ def logged(out):
 def whole(folder):
     """A production with everything."""
     settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 2})
-    return produce(folder, folder / "whole", settings, parallel="de-en.jsonl", **MEASURED)
+    return produce(folder, folder / "whole", settings, parallel="de-en.jsonl", licence="cc-by-4.0", **MEASURED)
 
 
 def test_the_folder_is_a_preset_that_can_be_moved(whole, folder, tmp_path):
@@ -126,7 +126,7 @@ def test_no_text_leaves_the_work_folder(whole):
 
 
 def test_card_and_configuration_tell_what_was_made_and_can_be_published(whole):
-    check_model_card(whole)
+    assert check_model_card(whole)["license"] == "cc-by-4.0"
     config = json.loads((whole / "config.json").read_text())
     assert config["counts"]["prepare-de"]["too few tokens"] == 1
     assert config["counts"]["prepare-de"]["held back"] == 5
@@ -191,7 +191,7 @@ def test_a_second_call_repeats_nothing(whole, folder):
     before = logged(whole)
     assert {"parallel-maps", "parallel-sentences-model", "parallel-translation-model"} <= set(before)
     settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 2})
-    produce(folder, whole, settings, parallel="de-en.jsonl", **MEASURED)
+    produce(folder, whole, settings, parallel="de-en.jsonl", licence="cc-by-4.0", **MEASURED)
     assert logged(whole) == before
 
 

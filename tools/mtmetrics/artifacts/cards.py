@@ -46,10 +46,10 @@ def _checked(path: Path, problems: Callable[[dict[str, Any]], Iterator[str]]) ->
 def _model_problems(data: dict[str, Any]) -> Iterator[str]:
     yield from _text(data, "license", "library_name")
     if data.get("license") == "other":
-        yield from _text(data, "license_name")
+        yield from _text(data, "license_name", "license_link")
     yield from _texts(data, "language", valid=_LANGUAGE.fullmatch)
-    yield from _texts(data, "tags", "datasets", "metrics")
-    yield from _texts(data, "base_model", valid=REPOSITORY.fullmatch, empty=True)
+    yield from _texts(data, "tags", "metrics")
+    yield from _texts(data, "base_model", "datasets", valid=REPOSITORY.fullmatch, empty=True)
     yield from _index_problems(data.get("model-index"))
 
 

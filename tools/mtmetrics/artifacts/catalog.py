@@ -34,7 +34,8 @@ class Origin:
 class CatalogEntry:
     """One artifact, whose folder has its name where it is bundled.
 
-    `files` maps names to sha256. What has an `origin` is in no Hub repository, and `files` holds git blob hashes.
+    `files` maps names to sha256. Of what has an `origin`, `files` holds git blob hashes of the files there, and
+    `mirror` is the Hub repository that holds what they are converted to.
     """
 
     name: str
@@ -44,6 +45,7 @@ class CatalogEntry:
     bundled: bool
     files: dict[str, str]
     origin: Origin | None = None
+    mirror: str | None = None
 
 
 def catalog() -> dict[str, CatalogEntry]:
@@ -60,7 +62,8 @@ def catalog() -> dict[str, CatalogEntry]:
             origin = Origin(**entry["origin"]) if "origin" in entry else None
             repository, revision = (entry[key] if origin is None else None for key in ("repository", "revision"))
             files = dict(entry.get("files", {}))
-            entries[name] = CatalogEntry(name, entry["kind"], repository, revision, entry["bundled"], files, origin)
+            about = (entry["kind"], repository, revision, entry["bundled"], files, origin, entry.get("mirror"))
+            entries[name] = CatalogEntry(name, *about)
         return entries
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: the artifact catalog cannot be read ({error!r})") from error
@@ -167,10 +170,15 @@ def hub_source(name: str | Path, revision: str | None = None, namespace: str | N
     entry = catalog().get(str(name))
     if entry is None or entry.repository is None:
         return HubSource(str(name), revision, {})
-    namespace = namespace or os.environ.get(NAMESPACE_VARIABLE)
-    repository = f"{namespace}/{entry.repository.rpartition('/')[2]}" if namespace else entry.repository
+    repository = in_namespace(entry.repository, namespace)
     pinned = revision in (None, entry.revision)
     return HubSource(repository, entry.revision if pinned else revision, entry.files if pinned else {})
+
+
+def in_namespace(repository: str, namespace: str | None = None) -> str:
+    """A repository of the catalog in another namespace; None takes that of the environment, if any."""
+    namespace = namespace or os.environ.get(NAMESPACE_VARIABLE)
+    return f"{namespace}/{repository.rpartition('/')[2]}" if namespace else repository
 
 
 def hub_snapshot(folder: Path) -> tuple[str, str] | None:

@@ -3,11 +3,12 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from mtmetrics._version import __version__
 from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog, hub_errors
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.io.atomic import git_blob_file, sha256_unchanged
+from mtmetrics.io.atomic import git_blob_file, sha256_unchanged, write_atomic
 from mtmetrics.layout import bundled_artifacts, source_tree, space_folder
 
 if TYPE_CHECKING:
@@ -32,14 +33,15 @@ _CODE = {".bin", ".ckpt", ".joblib", ".npy", ".npz", ".pickle", ".pkl", ".pt", "
 _KEPT = {".gitattributes"}
 _ATTEMPTS = 5  # against other pushes to the same repository
 _FIRST = Version("1.0.0")
-# What a wheel is built from.
 _IMPORT = "import mtmetrics"
+_MODELS = "mtmetrics/hub_artifacts/"
+# What a wheel is built from.
 _SOURCES = ("LICENSE", "README.md", "hub_artifacts", "metrics", "pyproject.toml", "setup.cfg", "tools")
 _EPOCH = "315532800"  # 1980-01-01, the first day that a wheel can name
 
 _KINDS: dict[str, Callable[[Path], bool]] = {
     "preset": lambda folder: (folder / "preset.toml").is_file(),
-    "maps": lambda folder: any(folder.glob("*.clp.safetensors")) or any(folder.glob("*.umd.safetensors")),
+    "maps": lambda folder: any(any(folder.rglob(f"*.{kind}.safetensors")) for kind in ("clp", "umd")),
     "regressor": lambda folder: "encoder_fingerprint" in _config(folder),
     "language-model": lambda folder: any(it.endswith("LMHeadModel") for it in _config(folder).get("architectures", [])),
     "translation-model": lambda folder: "MBartForConditionalGeneration" in _config(folder).get("architectures", []),
@@ -93,11 +95,16 @@ def artifact_publication(folder: Path, namespace: str) -> Publication:
     """An artifact's folder as a repository; its card is checked, and code in it refused."""
     check_model_card(folder)
     files = published_files(folder)
+    refuse_code(folder, files)
+    return Publication(f"{namespace}/{folder.name}", "model", files)
+
+
+def refuse_code(folder: Path, files: Iterable[str]) -> None:
+    """An ArtifactError where files of a folder may run code when they are loaded."""
     code = [path for path in files if Path(path).suffix.lower() in _CODE]
     if code:
         refused = f"{', '.join(code)}: formats that may run code are not published"
         raise ArtifactError(f"{folder}: {refused}; store weights as safetensors")
-    return Publication(f"{namespace}/{folder.name}", "model", files)
 
 
 def published_files(folder: Path) -> dict[str, Path]:
@@ -260,9 +267,10 @@ def space_publication(
     name: str, namespace: str, wheel: Path, scratch: Path, package_url: str | None = None
 ) -> Publication:
     """A Space (see `mtmetrics.layout.space_folder`): its folder, and beside the app, where Python finds it, the package
-    as a wheel holds it; `scratch` must stay until it is pushed.
+    as a wheel holds it, but without models, which it pulls from their repositories in the same namespace.
 
-    With a `package_url`, for pip, `evaluate` names it where the package is missing.
+    With a `package_url`, for pip, `evaluate` names it where the package is missing. `scratch` must stay until the Space
+    is pushed.
     """
     if not (wheel.is_file() and wheel.name.startswith("mtmetrics-") and wheel.suffix == ".whl"):
         raise InputError(f"--wheel {wheel}: a wheel of this package, mtmetrics-VERSION-py3-none-any.whl, is needed")
@@ -276,6 +284,13 @@ def space_publication(
         except (zipfile.BadZipFile, OSError) as error:
             raise InputError(f"--wheel {wheel}: cannot be unpacked ({error})") from error
     package = {f"mtmetrics/{path}": file for path, file in published_files(unpacked / "mtmetrics").items()}
+    package = {path: file for path, file in package.items() if not path.startswith(_MODELS)}
+    listing = unpacked / "mtmetrics" / "hub_artifacts" / "catalog.toml"
+    if listing.is_file():
+        package[_MODELS + listing.name] = scratch / f"{namespace}.toml"
+        text = listing.read_text(encoding="utf-8").replace("\nbundled = true\n", "\nbundled = false\n")
+        text = re.sub(r'^(repository|mirror) = "[^"/]+/', rf'\1 = "{namespace}/', text, flags=re.MULTILINE)
+        write_atomic(package[_MODELS + listing.name], text)
     files = published_files(folder)
     script = f"{name}.py"
     if package_url is not None and script in files:

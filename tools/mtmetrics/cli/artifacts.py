@@ -145,6 +145,16 @@ def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None
     return {"folder": str(folder), "fetched": fetched, "present": [*names.values()]}
 
 
+def run_import_published(args: argparse.Namespace) -> None:
+    from mtmetrics.matching.map_publication import write_publication
+
+    entry = next(entry for entry in catalog().values() if entry.kind == "maps" and entry.origin)
+    out, maps = Path(args.out), _wanted_maps(entry, args.lp)
+    done = _pull_maps(entry, maps, out)
+    write_publication(out, entry, maps)
+    print_json(done)
+
+
 def run_import(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, model_size
     from mtmetrics.matching.remapping_files import import_map, map_file_name
@@ -244,6 +254,17 @@ _ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
             "--out DIR": (
                 "write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR (published maps: to DIR/layer-N/)"
             ),
+        },
+    ),
+    "import-published": (
+        run_import_published,
+        "make a folder of the published maps, to publish",
+        "Fetches the matrices that the authors of XMoverScore published, each with a known hash, converts them to "
+        "maps, and adds an index and a card: a folder for artifacts push. The preset paper takes one map at a time "
+        "from the repository xmoverscore-maps of MTMETRICS_NAMESPACE, and from the authors where that fails.",
+        {
+            "--out DIR!": "the folder to make; what it holds already is not fetched again",
+            "--lp XX-YY ...": "only these language pairs (default: all)",
         },
     ),
     "import": (

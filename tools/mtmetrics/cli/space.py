@@ -65,14 +65,15 @@ def pushed(wanted: "Iterable[Publication]", args: argparse.Namespace, *, private
 
     for publication in wanted:
         done = push(publication, private=private) if args.execute else plan(publication)
-        print(_as_json(done, args.execute) if args.format == "json" else _as_text(done), flush=True)
+        print(_as_json(done, args.execute) if args.format == "json" else as_text(done), flush=True)
         yield done
     if not args.execute:
         advice = "--execute does it, with the token of 'hf auth login' or HF_TOKEN"
         print(f"mtmetrics: nothing was sent; {advice}", file=sys.stderr)
 
 
-def _as_text(plan: "Plan") -> str:
+def as_text(plan: "Plan") -> str:
+    """What a push does, or has done, for the terminal."""
     repository, kind, files = plan.publication
     what = "create" if plan.created else "update" if plan.changes or not plan.tagged else "nothing to do"
     head = f"{repository} ({kind}, {len(files)} files, {plan.tag}): {what}, {plan.size / 1e6:.1f} MB to send"

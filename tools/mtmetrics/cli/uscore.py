@@ -2,8 +2,10 @@
 
 import argparse
 import os
+from pathlib import Path
 
 from mtmetrics.cli import options
+from mtmetrics.cli.space import as_text
 
 _DATA: options.Options = {
     "--lp XX-YY!": "language pair, such as de-en",
@@ -19,6 +21,8 @@ _OUTPUT: options.Options = {
     "--out DIR!": "the folder to make",
     "--without PART ...": "do not make: sentences, translation",
     "--translation-start MODEL|small": "translation model to start from; small makes one from the encoder",
+    "--publish ORG": "then push models and preset to repositories of this user or organisation on the Hub",
+    "--license ID": "licence of the weights, such as cc-by-4.0, for the card; needed to publish",
     "--lm MODEL": "language model of the target language, or none (default: the preset's, none where it has none)",
 }
 
@@ -54,4 +58,27 @@ def run(args: argparse.Namespace) -> None:
     given |= {"pool": options.model_pool(args), "progress": options.progress}
     config = options.settings_of(args, UScoreConfig)
     threads = (os.cpu_count() or 1) if args.workers is None else positive("--workers", args.workers)
-    print(produce_uscore(args.out, args.lp, material, args.preset, threads=threads, config=config, **given))
+    if args.publish:
+        _require_facts(args)
+    folder = produce_uscore(
+        args.out, args.lp, material, args.preset, threads=threads, config=config, licence=args.license, **given
+    )
+    print(folder)
+    if args.publish:
+        from mtmetrics.uscore.publication import publish_production
+
+        for done in publish_production(folder, args.publish):
+            print(as_text(done), flush=True)
+
+
+def _require_facts(args: argparse.Namespace) -> None:
+    """Refuses what could not be published, before anything is made."""
+    from mtmetrics.artifacts.catalog import REPOSITORY
+    from mtmetrics.errors import InputError
+
+    if not REPOSITORY.fullmatch(f"{args.publish}/{Path(args.out).name}"):
+        raise InputError(f"--publish {args.publish}: with --out, {args.publish}/{Path(args.out).name} is no repository")
+    if not args.license:
+        raise InputError("--publish: --license is missing: under which licence others may use the weights")
+    if not args.judged:
+        raise InputError("--publish: --judged is missing: the card states how far the metric agrees with people")

@@ -13,9 +13,11 @@ import numpy as np
 
 from mtmetrics.artifacts.catalog import (
     CatalogEntry,
+    HubSource,
     catalog,
     download_file,
     hub_source,
+    in_namespace,
     is_on_hub,
     local_places,
     places_in_words,
@@ -77,6 +79,15 @@ class PublishedMap:
         except ArtifactError:
             return False
         return remapping.kind == self.kind and remapping.meta == self.meta
+
+    def has_numbers_of(self, remapping: Remapping) -> bool:
+        """Whether a map holds the matrix: written as its authors did, it has the hash of their file."""
+        for array in (remapping.source[0], remapping.source[0][None]):
+            stream = io.BytesIO()
+            np.lib.format.write_array(stream, array, version=(1, 0))
+            if git_blob_sha1(stream.getvalue()) == self.git_blob:
+                return True
+        return False
 
     def fetch(self, client: "httpx2.Client", path: Path) -> int:
         """Fetches the matrix, checks and converts it, and writes the map to `path`; returns how many bytes came."""
@@ -226,7 +237,14 @@ def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, lev
         if published:
             return _fetched(entry, published, offline)
     elif name in entry.files if entry else is_on_hub(str(artifact), "maps"):
-        return download_file(hub_source(artifact), name, local_files_only=offline)
+        try:
+            return download_file(hub_source(artifact), name, local_files_only=offline)
+        except ArtifactError as error:
+            absent = error
+        try:
+            return download_file(hub_source(artifact), f"layer-{encoder.layer}/{name}", local_files_only=offline)
+        except ArtifactError:
+            raise absent from None
     known = mapped_pairs(artifact, kind, level)
     offered = f"; it has {_tag(kind, level)} for: {', '.join(known)}" if known else ""
     if entry and entry.origin:
@@ -242,10 +260,26 @@ def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, lev
     )
 
 
+def _mirrored(repository: str, published: PublishedMap, local_files_only: bool) -> Path:
+    """The map in the Hub repository that holds all of them; an ArtifactError where it is not there, or another."""
+    source = HubSource(in_namespace(repository), None, {})
+    name = layered_file(Path(), published).as_posix()
+    path = download_file(source, name, local_files_only=local_files_only)
+    if not (published.is_at(path) and published.has_numbers_of(Remapping.load(path))):
+        raise ArtifactError(f"{name} of {source} is not the map that is made of {published.url}")
+    return path
+
+
 def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: bool) -> Path:
     path = layered_file(cache_folder(entry), published)
     if published.is_at(path):
         return path
+    missed = ""
+    if entry.mirror:
+        try:
+            return _mirrored(entry.mirror, published, local_files_only)
+        except ArtifactError as error:
+            missed = f"; not from the Hub ({error})"
     lacking = (
         f"{published.file} ({published.kind} map for {published.lang_pair}, layer {published.layer}) is not in the "
         f"folder {entry.name}, not bundled, and {'damaged' if path.exists() else 'not'} in the cache ({path})"
@@ -259,7 +293,7 @@ def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: boo
     except ArtifactError as error:
         raise ArtifactError(f"{lacking}; {error}; {pull}") from error
     what = f"{published.file} ({size / 1000:.0f} kB) from {published.url}"
-    log.warning("fetched the published map %s; kept as %s", what, path)
+    log.warning("fetched the published map %s; kept as %s%s", what, path, missed)
     return path
 
 

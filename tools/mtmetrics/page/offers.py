@@ -6,9 +6,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mtmetrics.artifacts.catalog import catalog
+from mtmetrics.artifacts.models import model_folder
+from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.errors import InputError
 from mtmetrics.reports.metric_runs import MetricSpec
-from mtmetrics.scorers.available import listed
+from mtmetrics.scorers.available import artifacts_of, listed
 from mtmetrics.scorers.registry import COLUMNS, METRICS, SIDES, Column, find_metric, installed_plugins
 
 _ABOUT = Path(__file__).with_name("metrics.toml")
@@ -68,6 +71,20 @@ def about(metric: str) -> dict[str, Any]:
 @functools.cache
 def _told() -> dict[str, dict[str, Any]]:
     return tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
+
+
+def pull_models(metric: str | None = None) -> None:
+    """Fetches what a Space does not carry: the models of the presets, of one metric or of all, that the catalog pins.
+
+    Raises:
+        ArtifactError: one cannot be fetched.
+    """
+    pinned = {name for name, entry in catalog().items() if entry.repository}
+    for name in [metric] if metric else METRICS:
+        for preset in preset_names(name):
+            models = {model for _, model in artifacts_of(load_preset(name, preset).settings)}
+            for model in sorted(models if models <= pinned else ()):
+                model_folder(model)
 
 
 @functools.cache

@@ -65,6 +65,7 @@ def produce_uscore(
     identify: bool = True,
     pool: ModelPool | None = None,
     threads: int = 1,
+    licence: str | None = None,
     progress: Callable[..., Any] = lambda iterable, **_: iterable,
 ) -> Path:
     """Makes a folder with a ``preset.toml`` that the metric ``uscore`` loads.
@@ -85,6 +86,7 @@ def produce_uscore(
         identify: leave out sentences that seem to be of another language.
         pool: loaded models to share, and how they are run.
         threads: threads that look for pairs, and processes that solve transport.
+        licence: of the weights, as the Hub calls it, for the card; None leaves it to be filled in.
         progress: wraps an iteration, with a description.
 
     Raises:
@@ -122,7 +124,7 @@ def produce_uscore(
         if material.judged:
             metric = UScore.from_preset(str(preset.folder), lang_pair=lang_pair, pool=job.pool, workers=threads)
             measured["agreement"] = agreement(job, metric, material.judged, preset)
-        card = described(job, preset, measured)
+        card = described(job, preset, measured, licence)
         install([preset, card], out, stages.work)
     return out
 

@@ -26,6 +26,7 @@ from mtmetrics.uscore.stages import Finished, Production, known_by
 
 _FILE = "measured.json"
 _LEVELS = ("words", "sentences")
+_UNKNOWN_LICENCE = {"license": "other", "license_name": "depends-on-the-training-text", "license_link": "README.md"}
 _MODELS = {"encoder": "words", "sentences": "sentence encoder", "translation": "pseudo-references"}
 log = logging.getLogger("mtmetrics")
 
@@ -122,17 +123,21 @@ def _columns(job: Production, final: UScore, segments: Judged) -> dict[str, np.n
     return columns
 
 
-def described(job: Production, preset: Finished, measures: Mapping[str, Finished]) -> Finished:
-    """The stage that writes the card, and draws what was measured."""
+def described(
+    job: Production, preset: Finished, measures: Mapping[str, Finished], licence: str | None = None
+) -> Finished:
+    """The stage that writes the card, which states a licence of the weights where one is given, and draws what was
+    measured."""
 
     def describe(folder: Path) -> dict[str, Any]:
         found = {name: _read(stage.folder / _FILE) for name, stage in measures.items()}
         plots = _draw(folder, job.lang_pair, found)
         config = _read(preset.folder / "config.json")
-        write_atomic(folder / "README.md", _card(config, found, plots))
+        write_atomic(folder / "README.md", _card(config, found, plots, licence))
         return {}
 
-    return job.stages.run("card", describe, after=[preset, *measures.values()])
+    settings = {"licence": licence} if licence else {}
+    return job.stages.run("card", describe, settings=settings, after=[preset, *measures.values()])
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -164,14 +169,14 @@ def _draw(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[str, s
     return {name: label for name, (label, _) in shown.items()}
 
 
-def _card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[str, str]) -> str:
+def _card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[str, str], licence: str | None) -> str:
     lang_pair = config["lang_pair"]
     source, target = lang_pair.split("-")
     stages = [["stage", "counts"]]
     for name, values in config["counts"].items():
         stages.append([name, ", ".join(f"{key} {value}" for key, value in values.items() if value)])
     blocks = [
-        _front_matter(config, found),
+        _front_matter(config, found, licence),
         f"# UScore {lang_pair}",
         f"A preset of the metric `uscore` of `mtmetrics` for translations from {source} to {target}, which needs "
         "neither references nor human judgements (Belouadi and Eger, 2023). Made by `mtmetrics uscore` from "
@@ -192,23 +197,23 @@ def _card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[st
         "## Limits",
         "Mined pairs are often near-translations that differ in names and numbers, so differences of that kind hardly "
         "change the score. Scores compare translations of the same sources under the same signature. Whether the "
-        "weights may be passed on depends on the terms of the text that they were trained on: fill in `license` above.",
+        "weights may be passed on depends on the terms of the text that they were trained on"
+        + (f"; who made them states {licence}." if licence else ": fill in `license` above."),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any], licence: str | None) -> str:
     import yaml
 
     model = config["preset"]["encoder"]["model"]
     data: dict[str, Any] = {
         "library_name": "mtmetrics",
         "language": config["lang_pair"].split("-"),
-        "license": "other",
-        "license_name": "depends-on-the-training-text",
+        **({"license": licence} if licence else _UNKNOWN_LICENCE),
         "tags": ["mtmetrics", "machine-translation", "evaluation", "quality-estimation", "uscore"],
         "base_model": [model] if REPOSITORY.fullmatch(model) else [],
-        "datasets": config["text"],
+        "datasets": [],
         "metrics": ["pearsonr"],
     }
     if "agreement" in found:

@@ -1,0 +1,103 @@
+"""A production of UScore on the Hub: a repository for each model, and a preset that names them at their versions."""
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hub_client import Client
+from loopback import LoopbackHub
+
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import map_file_name, map_meta
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.registry import load_scorer
+
+PUBLISH = """
+import json, sys
+from pathlib import Path
+from mtmetrics.uscore.publication import publish_production
+
+print(json.dumps([[done.publication.repository, done.tag] for done in publish_production(Path(sys.argv[1]), "org")]))
+"""
+SCORE = """
+import json
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.registry import load_scorer
+
+scorer = load_scorer("uscore", preset="org/my-uscore", lang_pair="de-en", pool=ModelPool(device="cpu"))
+print(json.dumps(scorer.score(["das haus", "der hund"], ["the house", "a dog"]).segments.tolist()))
+"""
+RESULT = {"task": {"type": "t"}, "dataset": {"type": "d", "name": "D"}, "metrics": [{"type": "pearsonr", "value": 0.5}]}
+HEAD = {"license": "cc-by-4.0", "language": ["de", "en"], "library_name": "mtmetrics", "tags": ["uscore"]}
+HEAD |= {"base_model": [], "datasets": [], "metrics": ["pearsonr"], "model-index": [{"name": "u", "results": [RESULT]}]}
+
+
+@pytest.fixture
+def production(tiny_encoder, tiny_lm, tmp_path: Path) -> Path:
+    """A folder as `produce_uscore` makes it."""
+    folder = tmp_path / "my-uscore"
+    for part, model in {"encoder": tiny_encoder, "sentences": tiny_encoder, "language_model": tiny_lm}.items():
+        shutil.copytree(model, folder / part)
+    encoder = TokenEncoder(folder / "encoder", layer=2)
+    (folder / "maps").mkdir()
+    matrix, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(16, 16)))
+    Remapping("clp", (matrix,), meta=map_meta(encoder, "de-en")).save(folder / "maps" / map_file_name("de-en", "clp"))
+    (folder / "preset.toml").write_text(
+        'metric = "uscore"\nlang_pair = "de-en"\n\n'
+        '[encoder]\nmodel = "encoder"\nlayer = 2\n\n[maps]\nartifact = "maps"\nkind = "clp"\n\n'
+        '[sentences]\nmodel = "sentences"\n\n[language_models.en]\nmodel = "language_model"\n\n'
+        '[score]\nwithout = ["translation"]\n'
+    )
+    text = "## Use\n\n```bash\nmtmetrics score --preset DIR\n```\n\n`DIR` is this folder.\n\n## Limits\n"
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(HEAD)}---\n\n{text}")
+    (folder / "work").mkdir()
+    (folder / "work" / "mined.jsonl").write_text("private")
+    return folder
+
+
+def test_models_and_preset_are_repositories_that_name_each_other(hub: LoopbackHub, production, tmp_path) -> None:
+    client = Client(hub, tmp_path / "first")
+    parts = ["org/my-uscore-encoder", "org/my-uscore-maps", "org/my-uscore-sentences", "org/my-uscore-language-model"]
+    made = json.loads(client.run(PUBLISH, str(production)))
+    assert made == [[name, "v1.1.0"] for name in (*parts, "org/my-uscore")]
+    assert set(hub["org/my-uscore"].files()) == {".gitattributes", "README.md", "preset.toml"}
+    preset = tomllib.loads(hub["org/my-uscore"].files()["preset.toml"].decode())
+    assert preset["sentences"] == {"model": "org/my-uscore-sentences", "revision": "v1.1.0"}
+    assert preset["maps"] == {"artifact": "org/my-uscore-maps", "kind": "clp"}
+    assert preset["language_models"]["en"]["model"] == "org/my-uscore-language-model"
+    card = hub["org/my-uscore"].files()["README.md"].decode()
+    assert "--preset org/my-uscore\n" in card
+    assert "`DIR`" not in card
+    for name in parts:
+        assert f"[{name}](https://huggingface.co/{name}/tree/v1.1.0)" in card
+        assert "[org/my-uscore](https://huggingface.co/org/my-uscore)" in hub[name].files()["README.md"].decode()
+    texts = ["das haus", "der hund"], ["the house", "a dog"]
+    own = load_scorer("uscore", preset=str(production), lang_pair="de-en").score(*texts).segments.tolist()
+    assert json.loads(Client(hub, tmp_path / "second").run(SCORE, HF_TOKEN="")) == pytest.approx(own, abs=1e-6)
+    # Published again, nothing is new, and no version is counted up.
+    commits = {name: len(hub[name].commits) for name in (*parts, "org/my-uscore")}
+    assert json.loads(client.run(PUBLISH, str(production))) == made
+    assert {name: len(hub[name].commits) for name in commits} == commits
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--publish", "org"], "--publish: --license is missing: under which licence others may use the weights"),
+        (
+            ["--publish", "org", "--license", "mit"],
+            "--publish: --judged is missing: the card states how far",
+        ),
+        (["--publish", "no such org"], "--publish no such org: with --out, no such org/made is no repository"),
+    ],
+)
+def test_what_cannot_be_published_is_refused_before_the_work(mtmetrics, tmp_path, options, message) -> None:
+    given = ["uscore", "--lp", "de-en", "--source-text", "de.txt", "--target-text", "en.txt"]
+    code, _, err = mtmetrics(*given, "--out", tmp_path / "made", *options)
+    assert code == 2
+    assert err.startswith(f"mtmetrics: {message}")
+    assert not (tmp_path / "made").exists()

@@ -1,0 +1,108 @@
+"""The folder that publishes the authors' matrices as maps: an index of where each came from, and a card."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from mtmetrics.artifacts.catalog import CatalogEntry
+from mtmetrics.io.atomic import sha256_file, write_atomic
+from mtmetrics.matching.remapping_files import ENCODER, PublishedMap, layered_file
+
+INDEX = "index.json"
+# Of Table 1 of Zhao et al. (2020): Mover-2 with the map and the language model, mean over seven pairs of WMT17.
+_PAPER = {"clp": 0.538, "umd": 0.516}
+_RESULT = """    - type: pearsonr
+      name: Pearson's r, XMoverScore with {kind} (layer 12) and GPT-2
+      value: {value}
+"""
+
+_CARD = """---
+library_name: mtmetrics
+license: apache-2.0
+language: [{languages}]
+tags: [mtmetrics, machine-translation, evaluation, cross-lingual-remapping]
+base_model: [{encoder}]
+datasets: []
+metrics: [pearsonr]
+model-index:
+- name: xmoverscore-maps
+  results:
+  - task:
+      type: machine-translation-evaluation
+    dataset:
+      name: WMT17 segments judged by people, into English (mean of cs, de, fi, lv, ru, tr, zh; as the paper reports it)
+      type: wmt17-metrics
+    metrics:
+{results}---
+
+# {name}
+
+Linear maps that bring the source side of multilingual BERT (`{encoder}`) closer to the target
+side, for XMoverScore: `clp`, an orthogonal (768, 768) matrix, and `umd`, the direction of 768 numbers that is removed.
+Zhao et al. (2020) fitted them on 2,000 sentence pairs each, for one layer and pair of languages.
+
+| layer | maps | language pairs |
+|---|---|---|
+{rows}
+## Where they come from
+
+The authors published them as numpy files in {url}
+(commit {commit}) under the licence {licence}, which holds for these files, too. What was changed is
+the format: every number is as it was, float32, in safetensors. `{index}` names for each file the original, git's hash
+of it, and its own sha256; `mtmetrics` compares the numbers with git's hash when it fetches a map.
+
+## Use
+
+```python
+import mtmetrics
+
+metric = mtmetrics.load("xmoverscore", "paper", lang_pair="de-en", maps="ORG/{name}")
+```
+
+The preset `paper` looks here by itself, one file at a time. The maps are for the files of `{encoder}`
+as they were in 2020; which ones is not recorded in the originals, so a model of this name is taken for the right one.
+
+## Citation
+
+Wei Zhao, Goran Glavaš, Maxime Peyrard, Yang Gao, Robert West, Steffen Eger: On the Limitations of Cross-lingual
+Encoders as Exposed by Reference-Free Machine Translation Evaluation. ACL 2020.
+https://doi.org/10.18653/v1/2020.acl-main.151
+"""
+
+
+def write_publication(folder: Path, entry: CatalogEntry, maps: Sequence[PublishedMap]) -> list[Path]:
+    """Writes ``index.json`` and the card beside maps that lie in a folder, and returns their paths.
+
+    Args:
+        folder: holds the maps as `layered_file` names them.
+        entry: of the catalog, with the origin of the maps.
+        maps: what the folder holds.
+    """
+    rows = []
+    for item in maps:
+        path = layered_file(folder, item)
+        about = {"layer": item.layer, "lp": item.lang_pair, "kind": item.kind, "sha256": sha256_file(path)}
+        rows.append({"file": path.relative_to(folder).as_posix(), **about, "from": item.url, "git_blob": item.git_blob})
+    index, card = folder / INDEX, folder / "README.md"
+    write_atomic(index, json.dumps({"encoder": ENCODER, "maps": rows}, indent=1) + "\n")
+    write_atomic(card, _card(folder.name, entry, maps))
+    return [index, card]
+
+
+def _card(name: str, entry: CatalogEntry, maps: Sequence[PublishedMap]) -> str:
+    held: dict[tuple[int, str], list[str]] = {}
+    for item in maps:
+        held.setdefault((item.layer, item.kind), []).append(item.lang_pair)
+    kinds = sorted({item.kind for item in maps})
+    return _CARD.format(
+        name=name,
+        encoder=ENCODER,
+        index=INDEX,
+        # YAML 1.1 reads a bare `no` as a truth value.
+        languages=", ".join(f'"{it}"' for it in sorted({it for item in maps for it in item.lang_pair.split("-")})),
+        results="".join(_RESULT.format(kind=kind.upper(), value=_PAPER[kind]) for kind in kinds),
+        rows="".join(f"| {layer} | `{kind}` | {' '.join(pairs)} |\n" for (layer, kind), pairs in sorted(held.items())),
+        url=entry.origin.url if entry.origin else "",
+        commit=entry.origin.commit if entry.origin else "",
+        licence=entry.origin.licence if entry.origin else "",
+    )
