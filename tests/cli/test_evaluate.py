@@ -7,7 +7,11 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
+import sacrebleu
 from helpers import note_loads, refused, write, write_jsonl
 
 import mtmetrics.reports.metric_runs
@@ -200,6 +204,37 @@ def test_systems(mtmetrics, tmp_path):
     assert shown["rows"][0]["average"] > 0.9
 
 
+def test_corpus_bleu_of_systems_stands_beside_the_published_one(mtmetrics, tmp_path):
+    references = ["the house is small", "the dog sleeps in the garden", "who said that today"]
+    outputs = {
+        "a": references,
+        "b": ["the house is big", "the dog sleeps in it", "who said that"],
+        "c": ["x", "y", "z"],
+    }
+    rows = [
+        {
+            "lp": "de-en",
+            "source": "s",
+            "reference": text,
+            "outputs": {name: texts[i] for name, texts in outputs.items()},
+        }
+        for i, text in enumerate(references)
+    ]
+    write_jsonl(tmp_path / "de-en.outputs.jsonl", rows)
+    human = {"a": 1.0, "b": 0.5, "c": -1.0}
+    judged = [{"lp": "de-en", "system": name, "human": value} for name, value in human.items()]
+    path = write_jsonl(tmp_path / "de-en.jsonl", judged)
+    options = ("--preset", "none", "--format", "csv", "--data", path)
+    code, out, _ = mtmetrics("evaluate", "--recipe", "zhao2020-table5", *options)
+    assert code == 0
+    row = next(row for row in csv.reader(io.StringIO(out)) if row[0] == "BLEU")
+    bleu = [sacrebleu.corpus_bleu(texts, [references]).score for texts in outputs.values()]
+    assert bleu[0] > bleu[1] > bleu[2]
+    assert float(row[1]) == pytest.approx(pearson(bleu, list(human.values())).value, abs=5e-4)
+    assert row[2] == "0.923"
+    assert any(cell.startswith("bleu|") and "system:corpus" in cell for cell in row)
+
+
 def test_a_recipe_prints_the_papers_numbers_and_says_what_was_not_run(table):
     code, out, _ = table("--recipe", "mathur2019-table1", "--preset", "nothing", "--format", "csv")
     assert code == 0
@@ -301,6 +336,32 @@ def test_a_recipe_takes_a_preset_for_each_language_pair(mtmetrics, data, preset,
     assert f"Mover-1 + M-BERT [{made}]" in rows
 
 
+def test_rows_of_vectors_that_somebody_computed(mtmetrics, data, tmp_path):
+    texts = [*SOURCES, *PREDICTIONS]
+    vectors = np.random.default_rng(0).normal(size=(len(texts), 4))
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts, "vector": vectors.tolist()}), tmp_path / "l.parquet")
+    pairs = write_jsonl(
+        tmp_path / "pairs.jsonl",
+        [{"source": source, "target": text} for source, text in zip(SOURCES, PREDICTIONS, strict=True)],
+    )
+    remap = ("remap", "--encoder", tmp_path / "l.parquet", "--level", "sentence", "--lp", "de-en", "--parallel", pairs)
+    assert mtmetrics(*remap, "--out", tmp_path / "maps")[0] == 0
+    recipe = ("evaluate", "--recipe", "zhao2020-table1", "--preset", "mini", "--format", "csv", "--data", data())
+    code, out, _ = mtmetrics(*recipe, "--vectors", f"LASER={tmp_path}/l.parquet,maps={tmp_path}/maps")
+    assert code == 0
+    rows = {row[0]: row for row in csv.reader(io.StringIO(out))}
+    plain = [
+        float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in zip(vectors[:5], vectors[5:], strict=True)
+    ]
+    assert float(rows["Cosine + LASER [mini]"][1]) == pytest.approx(pearson(plain, HUMAN).value, abs=5e-4)
+    for name in ("Cosine + CLP(LASER)", "Cosine + UMD(LASER)", "Cosine + CLP(LASER) + LM"):
+        assert rows[f"{name} [mini]"][1] != ""
+    refused(
+        mtmetrics(*recipe, "--vectors", "LASER"), "--vectors LASER: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps="
+    )
+    refused(mtmetrics(*recipe, "--vectors", "LASER=no.parquet"), "--vectors LASER=no.parquet: no.parquet: no such file")
+
+
 def test_the_published_sentence_bleu(capsys):
     folder = Path(os.environ.get("MTMETRICS_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / "wmt17_seg"
     if not folder.is_dir():
@@ -324,6 +385,7 @@ def test_the_published_sentence_bleu(capsys):
         (["--recipe", "zhao2020-table1", "--column", "sentbleu"], "--recipe names its own rows"),
         (["--recipe", "song2021-figure1"], "draws a picture, or several tables; say with --report DIR where"),
         (["--recipe", "belouadi2023-table7"], "the data holds de-en fi-en, the table en-de zh-en"),
+        (["--metric", "chrf", "--vectors", "a=b"], "--vectors are for rows of a table of a paper; pass --recipe too"),
         (["--metric", "chrf", "--report", "x"], "--report is written of a table of a paper; pass --recipe too"),
         (["--recipe", "zhao2020-table3"], "recipe zhao2020-table3: cannot be run: its word-by-word translations"),
         (["--column", "sentbleu", "--coefficient", "acc23", "--ci"], "--ci"),

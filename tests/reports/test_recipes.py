@@ -88,7 +88,7 @@ def test_numbers(name: str) -> None:
     for pair in recipe.pairs:
         language_pair(pair)
     for row in recipe.rows:
-        assert [row.metric, row.column, row.why_not].count(None) == 2, row.title
+        assert [row.metric, row.column, row.why_not, row.corpus or None].count(None) == 3, row.title
         if row.metric is not None:
             assert not row.options.keys() - {*METRICS[row.metric].keywords()}, row.title
         assert all(-1 <= value <= 1 for value in row.published.values())
@@ -144,8 +144,34 @@ def test_entries_take_the_preset() -> None:
     # Both rows come from one run of the metric.
     whole = song["SSS + WMD"].entry("mini")
     assert (whole.metric, whole.part) == (wmd.metric, "score")
-    laser = rows("zhao2020-table1")["Cosine + LASER"].entry("mini")
-    assert (laser.metric, laser.why_not) == (None, "LASER is not part of this package")
+
+
+def test_vectors_of_other_models_are_brought() -> None:
+    row = rows("zhao2020-table1")["Cosine + LASER"]
+    absent = row.entry("mini")
+    assert absent.metric is None
+    why = "vectors of LASER are not part of this package; --vectors LASER=FILE.parquet brings them"
+    assert absent.why_not == why
+    words = rows("zhao2020-table5")["Mover-1 + RCSLS"]
+    assert "--vectors RCSLS=FOLDER/{lang}.vec brings them" in words.entry("paper").why_not
+    given = {"RCSLS": {"encoder": "r/{lang}.vec"}}
+    assert ("encoder", "r/{lang}.vec") in words.entry("paper", {}, given).metric.options
+    stored = {"LASER": {"encoder": "l.parquet"}}
+    metric = row.entry("mini", {}, stored).metric
+    assert metric == MetricSpec.parse("xmoverscore:mini:similarity=cosine,map=none,lm=none,encoder=l.parquet")
+    mapped = rows("zhao2020-table6")["Cosine + UMD o CLP(LASER) + LM"]
+    assert mapped.lm
+    lacking = mapped.entry("paper", {}, stored).why_not
+    assert lacking == (
+        "needs a map of these vectors (mtmetrics remap --encoder l.parquet --level sentence): --vectors "
+        "LASER=l.parquet,maps=DIR"
+    )
+    metric = mapped.entry("paper", {}, {"LASER": {"encoder": "l.parquet", "maps": "m"}}).metric
+    assert metric == MetricSpec.parse("xmoverscore:paper:similarity=cosine,map=clp+umd,encoder=l.parquet,maps=m")
+    named = rows("zhao2020-table8")
+    assert sum(row.vectors == "LASER" for row in named.values()) == 5
+    with pytest.raises(InputError, match="--vectors USE: recipe zhao2020-table1 has rows of LASER, RCSLS"):
+        load_recipe("zhao2020-table1").entries("paper", {}, {"USE": {"encoder": "u"}})
 
 
 def test_the_user_may_name_the_preset_of_a_metric() -> None:

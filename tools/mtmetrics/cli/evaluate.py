@@ -52,6 +52,10 @@ _RECIPES: options.Options = {
         "run a table or figure, such as zhao2020-table1, and print its numbers beside ours; --metric NAME:PRESET says "
         "what its rows of that metric are run with, where {lp} stands for the language pair: --metric uscore:made/{lp}"
     ),
+    "--vectors MODEL=FILE[,maps=DIR] ...": (
+        "with --recipe: sentence vectors of a model that is not part of this package, such as LASER (Parquet, columns "
+        "text and vector), and maps of them (mtmetrics remap --level sentence)"
+    ),
     "--report DIR": "with --recipe: also write the report as Markdown there, with the pictures",
 }
 
@@ -101,6 +105,8 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("--data is missing: which judgements?")
     if args.report is not None:
         raise InputError("--report is written of a table of a paper; pass --recipe too")
+    if args.vectors:
+        raise InputError("--vectors are for rows of a table of a paper; pass --recipe too")
     measure = Measure(args.coefficient or "pearson", args.group)
     args.level = args.level or "segment"
     specs = list(options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,)).values())

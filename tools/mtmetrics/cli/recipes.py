@@ -85,7 +85,8 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: Any) -> No
     test = args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
     specs = options.metric_specs(args, usual=()).values()
-    entries = recipe.entries(args.preset or "paper", {spec.metric: spec for spec in specs})
+    vectors = dict(map(_stored_vectors, args.vectors or []))
+    entries = recipe.entries(args.preset or "paper", {spec.metric: spec for spec in specs}, vectors)
     files = _of_recipe(judged(args), recipe)
     with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
         pool = options.model_pool(args)
@@ -95,6 +96,17 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: Any) -> No
     if args.report is not None:
         parts = [render_metrics(table, {}, "markdown", recipe=recipe), *_picture(args.report, table, recipe)]
         _write(args.report, recipe, parts)
+
+
+def _stored_vectors(text: str) -> tuple[str, dict[str, str]]:
+    """The model that an argument of ``--vectors`` names, and the options that its vectors and maps are."""
+    model, equals, rest = text.partition("=")
+    file, _, maps = rest.partition(",maps=")
+    if not (model and equals and file):
+        raise InputError(f"--vectors {text}: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps=DIR, is needed")
+    if file.endswith(".parquet") and not Path(file).is_file():
+        raise InputError(f"--vectors {text}: {file}: no such file")
+    return model, {"encoder": file, **({"maps": maps} if maps else {})}
 
 
 def _of_recipe(files: "list[Judged]", recipe: "Recipe") -> "list[Judged]":

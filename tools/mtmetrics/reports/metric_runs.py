@@ -13,6 +13,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.baselines import corpus_bleu
 from mtmetrics.scorers.preset_tables import extended
 from mtmetrics.scorers.registry import find_metric, known_metric, load_scorer
 from mtmetrics.scorers.results import MetricResult, chunk_lines, joined
@@ -144,6 +145,7 @@ class Entry:
         column: a column of numbers in the files, where there is no metric.
         part: the score of the metric, or a part of it.
         falls: lower is better; the sign of the values is turned then.
+        corpus: corpus BLEU of whole systems, where there is neither metric nor column.
         why_not: why the row has no scores, where neither metric nor column is given.
     """
 
@@ -152,6 +154,7 @@ class Entry:
     column: str | None = None
     part: str = SCORE
     falls: bool = False
+    corpus: bool = False
     why_not: str | None = None
 
     @classmethod
@@ -199,6 +202,8 @@ class MetricRuns:
         try:
             if entry.column is not None:
                 scores = [file.column(entry.column) for file in self.files]
+            elif entry.corpus:
+                scores, signatures = [list(values) for values in zip(*map(_corpus_bleu, self.files), strict=True)]
             elif metric is None or metric in self.problems:
                 return RowScores(entry, [], problem=entry.why_not if metric is None else self.problems[metric])
             else:
@@ -300,6 +305,17 @@ def _compared(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]
 def _stretches(columns: list[list[Any]], lines: int) -> Iterator[list[list[Any]]]:
     for first in range(0, len(columns[0]), lines):
         yield [column[first : first + lines] for column in columns]
+
+
+def _corpus_bleu(file: Judged) -> tuple[list[float], str]:
+    """Corpus BLEU of each system of a file, and its signature."""
+    found = []
+    for rows in file.outputs().values():
+        references = rows["reference"].tolist()
+        if None in references:
+            raise InputError(f"{file.file}: segment {references.index(None) + 1} has no reference, which BLEU needs")
+        found.append(corpus_bleu(rows["translation"].tolist(), references, file.lang_pair))
+    return [score for score, _ in found], found[0][1]
 
 
 def _values(file: Judged, systems: Sequence[MetricResult], entry: Entry) -> list[float]:

@@ -28,6 +28,8 @@ class RecipeRow:
             preset of a metric that has none of the usual ones.
         falls: whether lower is better; the sign of our values is turned.
         lm: whether the published number had a language model.
+        vectors: whose sentence vectors it compares, of a model that this package cannot run.
+        corpus: the score is sacrebleu's corpus BLEU of each system.
     """
 
     title: str
@@ -40,6 +42,8 @@ class RecipeRow:
     part: str = SCORE
     falls: bool = False
     lm: bool = False
+    vectors: str | None = None
+    corpus: bool = False
     why_not: str | None = None
 
     def average_over(self, pairs: Sequence[str]) -> float | None:
@@ -51,17 +55,41 @@ class RecipeRow:
     def _has_folder(self) -> bool:
         return self.preset is not None and (_FOLDER / self.preset).is_dir()
 
-    def entry(self, preset: str, asked: Mapping[str, MetricSpec] | None = None) -> Entry:
-        """The row as it is run: with a preset, unless the user asks for another one or options of the metric."""
+    def entry(
+        self,
+        preset: str,
+        asked: Mapping[str, MetricSpec] | None = None,
+        vectors: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> Entry:
+        """The row as it is run: with a preset, unless the user asks for another one or options of the metric, and with
+        the options of stored `vectors`, by the names of their models."""
         spec = None
+        stored = (vectors or {}).get(self.vectors or "", {})
+        if lacking := self._lacking(stored):
+            return Entry(self.title, why_not=lacking)
         if self.metric is not None:
             spec = (asked or {}).get(self.metric, MetricSpec(self.metric))
             if self._has_folder:
                 spec = spec.filled(preset, self.options)
                 spec = dataclasses.replace(spec, preset=str(_FOLDER / self.preset)) if spec.preset == _PAPER else spec
             else:
-                spec = spec.filled(self.preset or preset, self.options)
-        return Entry(self.title, spec, self.column, self.part, self.falls, self.why_not)
+                spec = spec.filled(self.preset or preset, self.options).having(**stored)
+        return Entry(self.title, spec, self.column, self.part, self.falls, self.corpus, self.why_not)
+
+    def _lacking(self, stored: Mapping[str, str]) -> str:
+        """What the user has to bring for a row of stored vectors, empty where it is there."""
+        if self.vectors is None:
+            return ""
+        if not stored:
+            file = "FILE.parquet" if "similarity" in self.options else "FOLDER/{lang}.vec"
+            return (
+                f"vectors of {self.vectors} are not part of this package; --vectors {self.vectors}={file} brings them"
+            )
+        if self.options.get("map", "none") != "none" and "maps" not in stored:
+            file = stored["encoder"]
+            made = f"mtmetrics remap --encoder {file} --level sentence"
+            return f"needs a map of these vectors ({made}): --vectors {self.vectors}={file},maps=DIR"
+        return ""
 
     def marked(self, scored: RowScores, pairs: Sequence[str]) -> RowScores:
         """The scores under a title that says in brackets how the metric was not run as published.
@@ -75,7 +103,10 @@ class RecipeRow:
             return scored
         published = {None, _PAPER, str(_FOLDER / self.preset) if self._has_folder else self.preset}
         differs = [] if spec.preset in published else [str(spec.preset)]
-        differs += [f"{name}={value}" for name, value in spec.options if self.options.get(name) != value]
+        own = {"encoder", "maps"} if self.vectors else set()
+        differs += [
+            f"{name}={value}" for name, value in spec.options if name not in own and self.options.get(name) != value
+        ]
         models = (re.search(r"\|lm:(?!none(?:\||$))", signature) for signature in scored.signatures)
         silent = [pair for pair, model in zip(pairs, models, strict=True) if self.lm and not model]
         if silent:
@@ -124,12 +155,19 @@ class Recipe:
             return f"pulled: {' '.join(self.pull)}"
         return self.data or "as the tables that it calls"
 
-    def entries(self, preset: str, asked: Mapping[str, MetricSpec]) -> list[Entry]:
-        """All rows as they are run, see `RecipeRow.entry`; refuses metrics that no row has."""
+    def entries(
+        self, preset: str, asked: Mapping[str, MetricSpec], vectors: Mapping[str, Mapping[str, str]] | None = None
+    ) -> list[Entry]:
+        """All rows as they are run, see `RecipeRow.entry`; refuses metrics and vectors that no row has."""
+        models = dict.fromkeys(row.vectors for row in self.rows if row.vectors is not None)
+        for name in (vectors or {}).keys() - models:
+            raise InputError(
+                f"--vectors {name}: recipe {self.name} has rows of {', '.join(models) or 'no such vectors'}"
+            )
         metrics = dict.fromkeys(row.metric for row in self.rows if row.metric is not None)
         for name in asked.keys() - metrics:
             raise InputError(f"--metric {name}: recipe {self.name} has rows of {', '.join(metrics)}")
-        return [row.entry(preset, asked) for row in self.rows]
+        return [row.entry(preset, asked, vectors) for row in self.rows]
 
 
 def recipe_names() -> list[str]:

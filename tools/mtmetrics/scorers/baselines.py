@@ -5,7 +5,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -143,6 +143,17 @@ class SentBLEU(Overlap):
         effective_order: bool = option(True, "leave out n-grams that are longer than the text; papers often do not")
 
     metric, kind = "sentbleu", "BLEU"
+
+
+def corpus_bleu(predictions: Sequence[str], references: Sequence[str], lang_pair: str) -> tuple[float, str]:
+    """Corpus BLEU of sacrebleu, divided by 100, and its signature.
+
+    Raises:
+        MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
+    """
+    bleu = SentBLEU(lang_pair, effective_order=False)
+    score = bleu.factor * bleu._made.corpus_score(list(predictions), [list(references)]).score
+    return score, bleu.signature.replace("system:mean-of-segments", "system:corpus").replace("sentbleu|", "bleu|", 1)
 
 
 class ChrF(Overlap):
