@@ -80,6 +80,35 @@ def folder(tmp_path: Path, encoder: TokenEncoder, tiny_encoder: Path, tiny_lm: P
     return tmp_path
 
 
+def test_pseudo_sources_are_compared_with_the_sources(words: XMoverScore, encoder: TokenEncoder) -> None:
+    class Back(FixedTranslator):
+        label = "back"
+
+        def translate(self, texts: list[str]) -> list[Translation]:
+            self.texts += texts
+            back = {"the house is small.": "das Haus klein", "i see the dog": "ich sehe den Hund"}
+            return [Translation(back.get(text, ""), cut=False) for text in texts]
+
+    options = {"combine": "wrd", "weights": "wmd=0.5+back=0.5"}
+    translator = Back()
+    scorer = UScore(words, back_translator=translator, lang_pair="de-en", **options)
+    result = scorer.score(SOURCES, PREDICTIONS)
+    assert translator.texts == PREDICTIONS
+    assert set(result.parts) == {"wmd", "back", "wrd"}
+    plain = XMoverScore(encoder, variant="uscore")
+    expected = plain.score(SOURCES[:2], ["das Haus klein", "ich sehe den Hund"]).parts["mover"]
+    assert result.parts["back"][:2] == pytest.approx(expected, abs=1e-6)
+    assert result.parts["back"][2] == scorer._floor()[1]["back"]  # its translation came out blank
+    assert result.segments == pytest.approx((result.parts["wmd"] + result.parts["back"]) / 2)
+    assert "|bt:back#00000000|btbeams:1|btlen:200|" in result.signature
+    two = scorer.score_systems(SOURCES, {"a": PREDICTIONS, "b": PREDICTIONS[::-1]})
+    assert two["a"].parts["back"] == pytest.approx(result.parts["back"])
+    alone = scorer.score(SOURCES, PREDICTIONS[::-1])
+    assert two["b"].segments == pytest.approx(alone.segments)
+    with pytest.raises(InputError, match="the model of the part 'back' is missing"):
+        UScore(words, lang_pair="de-en", **options)
+
+
 @pytest.mark.parametrize("name", list(WEIGHTS))
 def test_weights_of_the_paper(name: str) -> None:
     words, levels = part_weights(name, "wrd+snt")
@@ -105,12 +134,12 @@ def test_weights_of_what_remains() -> None:
     for arguments, message in [
         (("best", "wrd"), "weights 'best': must be one of tuned, \\+, \\+\\+"),
         (("tuned", "wrd+wmd"), "combine 'wrd\\+wmd': must be one of wrd, snt, wrd\\+snt"),
-        (("tuned", "wrd", ["wmd"]), "without 'wmd': must be one of translation, language_model, sentences"),
+        (("tuned", "wrd", ["wmd"]), "without 'wmd': must be one of translation, language_model, sentences, back_tr"),
         (("tuned", "snt", ["sentences"]), "combine 'snt': nothing is left without sentences"),
         (("wmd=1+lm=no", "wrd"), "weights 'wmd=1\\+lm=no': 'lm=no' cannot be used"),
         (("wmd=-1", "wrd"), "'wmd=-1' cannot be used; PART=NUMBER is needed, at least 0"),
-        (("mover=1", "wrd"), "weights 'mover': must be one of wmd, pseudo, lm, wrd, snt"),
-        (("lm=1+wrd=1", "wrd", ["language_model"]), "weights: none for wmd or pseudo"),
+        (("mover=1", "wrd"), "weights 'mover': must be one of wmd, pseudo, back, lm, wrd, snt"),
+        (("lm=1+wrd=1", "wrd", ["language_model"]), "weights: none for wmd or pseudo or back"),
     ]:
         with pytest.raises(InputError, match=message):
             part_weights(*arguments)
@@ -226,6 +255,21 @@ def test_a_preset_folder(folder: Path) -> None:
     assert "|map:none|" in reduced.signature
     with pytest.raises(InputError, match="language pair en-de: preset .* was made for de-en only"):
         load_scorer("uscore", preset=str(folder), lang_pair="en-de")
+
+
+def test_a_translation_model_of_the_other_direction_is_of_the_preset_or_an_option(folder: Path) -> None:
+    weights = {"weights": "wmd=0.4+back=0.6+wrd=1", "without": "sentences"}
+    with pytest.raises(ArtifactError, match="names no model for back_translation"):
+        load_scorer("uscore", preset=str(folder), **weights)
+    chosen = load_scorer("uscore", preset=str(folder), back=str(folder / "translation"), **weights)
+    assert chosen.back_translator.lang_pair == "en-de"
+    path = folder / "preset.toml"
+    path.write_text(path.read_text() + '[back_translation]\nmodel = "translation"\nmax_length = 9\n')
+    named = load_scorer("uscore", preset=str(folder), **weights)
+    assert named.back_translator.max_length == 9
+    result = named.score(SOURCES, PREDICTIONS)
+    assert list(result.parts) == ["wmd", "back", "wrd"]
+    assert "|btlen:9|" in result.signature
 
 
 def test_a_preset_folder_in_evaluate(folder: Path, evaluate_cache: Path) -> None:

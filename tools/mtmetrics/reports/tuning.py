@@ -19,7 +19,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricRuns, MetricSpec, run_metrics
 from mtmetrics.reports.styles import STYLES, as_json, decimals
 from mtmetrics.scorers.registry import find_metric
-from mtmetrics.scorers.uscore import LEVELS, WORD_PARTS
+from mtmetrics.scorers.uscore import LEVELS
 from mtmetrics.statistics.correlation import COEFFICIENTS, SEED
 from mtmetrics.statistics.significance import resampled_counts, sample_correlations
 
@@ -35,7 +35,9 @@ def _uscore_weights() -> list[str]:
     pseudo-references first."""
     listed = []
     for pseudo, lm, level in itertools.product(range(0, 11, 2), range(0, 11, 2), range(11)):
-        weights = dict(zip((*WORD_PARTS, *LEVELS), (10 - pseudo - lm, pseudo, lm, level, 10 - level), strict=True))
+        weights = dict(
+            zip(("wmd", "pseudo", "lm", *LEVELS), (10 - pseudo - lm, pseudo, lm, level, 10 - level), strict=True)
+        )
         if weights["wmd"] >= 0:
             listed.append("+".join(f"{name}={weight / 10:g}" for name, weight in weights.items() if weight))
     return listed

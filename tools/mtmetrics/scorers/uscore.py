@@ -15,7 +15,7 @@ from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.matching.word_errors import Evidence
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.translator import Translator
+from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, text_languages
 from mtmetrics.scorers.preset_tables import (
@@ -30,7 +30,7 @@ from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
-WORD_PARTS = ("wmd", "pseudo", "lm")
+WORD_PARTS = ("wmd", "pseudo", "back", "lm")
 LEVELS = ("wrd", "snt")
 # Weights of the word level's parts (Eq. 3) and of both levels (Eq. 6), from Sec. 4.2 and 4.3: chosen on WMT16 de-en,
 # chosen without looking at it, and uniform.
@@ -40,7 +40,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "++": {"wmd": 1 / 3, "pseudo": 1 / 3, "lm": 1 / 3, "wrd": 0.5, "snt": 0.5},
 }
 # What can be left out by name -> the part that it makes.
-OPTIONAL = {"translation": "pseudo", "language_model": "lm", "sentences": "snt"}
+OPTIONAL = {"translation": "pseudo", "language_model": "lm", "sentences": "snt", "back_translation": "back"}
 
 
 def part_weights(
@@ -88,10 +88,10 @@ def _named_weights(text: str) -> dict[str, float]:
 
 
 def _scaled(weights: Mapping[str, float], names: Collection[str]) -> dict[str, float]:
-    total = sum(weights[name] for name in names)
+    total = sum(weights.get(name, 0.0) for name in names)
     if names and not total:
         raise InputError(f"weights: none for {' or '.join(names)}; one of them needs a weight above 0")
-    return {name: weights[name] / total for name in names if weights[name]}
+    return {name: weights[name] / total for name in names if weights.get(name)}
 
 
 def weighted_sum(parts: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> np.ndarray:
@@ -107,13 +107,15 @@ class UScore(Scorer):
     the translation, where nothing is remapped; ``lm`` the mean log-likelihood of the translation, at most 0; ``snt``
     the cosine of the sentence vectors of source and translation. All of them, and ``wrd``, are parts of the result. A
     segment with a blank side gets the lowest value of every part, one whose pseudo-reference comes out blank that of
-    ``pseudo`` alone.
+    ``pseudo`` alone. Weights by name may ask for ``back``, too: as ``pseudo``, between the source and the translation
+    translated back (the pseudo source of Sec. 7, which the paper leaves to later work).
 
     Args:
         words: the variant ``uscore`` of XMoverScore, with the map and the language model; None where the word level is
             not asked for.
         translator: makes the pseudo-references.
         sentences: the encoder of one vector per text.
+        back_translator: makes the pseudo sources of ``back``.
         lang_pair: recorded in the signature.
         **options: of `UScore.Settings`.
 
@@ -149,18 +151,21 @@ class UScore(Scorer):
         map: str | None = option(None, settings.MAP, signed="map", opens=True)
         maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
         lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True)
+        back: str | None = option(
+            None, "translation model into the source language, for weights of back", usage="MODEL", opens=True
+        )
         workers: int | None = option(None, settings.WORKERS, opens=True)
 
     metric = "uscore"
     scale = "at most 0.4 with the weights `tuned`"
-    told_parts = "`wmd`, `pseudo`, `lm`, `wrd` and `snt`, as far as they were computed"
+    told_parts = "`wmd`, `pseudo`, `back`, `lm`, `wrd` and `snt`, as far as they were computed"
     told_alignments = XMoverScore.told_alignments
     usual_preset = "mini"
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
         "maps": {"artifact", "kind"},
         "sentences": {"model", "revision"},
-        "translation": {"model", "revision", "beams", "max_length"},
+        **{f"{back}translation": {"model", "revision", "beams", "max_length"} for back in ("", "back_")},
         "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
         "score": {"without", "pieces", "masses"},
         # Read by `mtmetrics.uscore`, which makes presets from this one.
@@ -173,6 +178,7 @@ class UScore(Scorer):
         translator: Translator | None = None,
         sentences: Encoder | None = None,
         *,
+        back_translator: Translator | None = None,
         lang_pair: str | None = None,
         **options: Any,
     ) -> None:
@@ -181,11 +187,14 @@ class UScore(Scorer):
         gone = _names(chosen.without)
         self.word_weights, self.level_weights = part_weights(chosen.weights, chosen.combine, gone)
         self.without = sorted(name for name in gone if self.word_weights or OPTIONAL[name] == "snt")
-        self.words, self.translator, self.sentences = words, translator, sentences
+        self.words, self.sentences = words, sentences
+        # Of the translations that the parts "pseudo" and "back" compare with.
+        self.translator, self.back_translator = translator, back_translator
         self.depth = None if words is None else words.depth
         encoder = words.encoder if words is not None and self.word_weights else self._sentences
         self.dtype = None if encoder is None else encoder.dtype
         models = {"wmd": words, "pseudo": translator, "lm": words and words.language_model, "snt": sentences}
+        models["back"] = back_translator
         for name in (*self.word_weights, *self.level_weights):
             if name in models and models[name] is None:
                 advice = "pass it, or leave the part out by name (without=)"
@@ -212,16 +221,13 @@ class UScore(Scorer):
         lang_pair = lang_pair or bundle.settings.get("lang_pair")
         pair = languages(bundle, lang_pair)
         score = bundle.settings.get("score", {})
-        gone = {
-            *score.get("without", []),
-            *_names(chosen.without),
-            *(["language_model"] if chosen.lm == "none" else []),
-        }
+        gone = {*score.get("without", []), *_names(chosen.without)}
+        gone |= {"language_model"} if chosen.lm == "none" else set()
         word_weights, level_weights = part_weights(chosen.weights, chosen.combine, gone)
         if word_weights:
             needed_languages(bundle, lang_pair)
         target = str(pair and pair[1])
-        tables = _model_tables(bundle, target, chosen.lm)
+        tables = _model_tables(bundle, target, chosen.lm, chosen.back)
         needed = [name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights]
         missing = [name for name in needed if "model" not in tables[name]]
         if missing:
@@ -231,10 +237,10 @@ class UScore(Scorer):
                 f"preset {bundle.name}: names no model for {' and '.join(named)}; {advice}: "
                 f"without={'+'.join(missing)!r}"
             )
-        translator = functools.partial(pool.translator, lang_pair=str(lang_pair))
-        loaders: dict[str, Any] = dict(
-            zip(OPTIONAL, (translator, pool.language_model, pool.sentence_encoder), strict=True)
-        )
+        there = functools.partial(pool.translator, lang_pair=str(lang_pair))
+        back = functools.partial(pool.translator, lang_pair="-".join(reversed(str(lang_pair).split("-"))))
+        of_pool: list[Any] = [there, pool.language_model, pool.sentence_encoder, back]
+        loaders = dict(zip(OPTIONAL, of_pool, strict=True))
         table = encoder_table(bundle, None) if word_weights else {}
         together = word_weights and "sentences" in needed
         models = {name: loaders[name](**tables[name]) for name in needed if not (together and name == "sentences")}
@@ -253,6 +259,7 @@ class UScore(Scorer):
             shared["weights"] = None if masses == "uniform" else masses
             words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, **shared)
         of_class = chosen.of_class() | {"without": "+".join(sorted(gone)) or None}
+        of_class["back_translator"] = models.get("back_translation")
         return cls(words, models.get("translation"), models.get("sentences"), lang_pair=lang_pair, **of_class)
 
     @property
@@ -272,9 +279,9 @@ class UScore(Scorer):
                 fields: dict[str, Any] = {"enc": model_name(words.encoder), "layer": words.encoder.layer}
                 fields["pieces"] = words.pieces if words.pieces != VARIANTS["uscore"].pieces else None
                 fields |= {"mass": words.weights, "map": map_name(words.remapping)}
-                if self.translator is not None and "pseudo" in self.word_weights:
-                    mt = self.translator
-                    fields |= {"mt": model_name(mt), "beams": mt.beams, "mtlen": mt.max_length}
+                for part, made in self._translators.items():
+                    marks = ("mt", "beams", "mtlen") if part == "pseudo" else ("bt", "btbeams", "btlen")
+                    fields |= dict(zip(marks, (model_name(made), made.beams, made.max_length), strict=True))
                 return fields
             case "lm":
                 model = words.language_model if words is not None and "lm" in self.word_weights else None
@@ -283,23 +290,28 @@ class UScore(Scorer):
         return None
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        translator = self.translator if "pseudo" in self.word_weights else None
-        translations = translator.translate(others) if translator is not None else []
-        short = np.array([translation.cut for translation in translations] or [False] * len(others), dtype=bool)
-        levels = self._encoded([others, *systems], [translation.text for translation in translations])
+        # Of the sources for "pseudo", which all systems share; of the translations of each system for "back".
+        made = {
+            part: [translator.translate(texts) for texts in ([others] if part == "pseudo" else systems)]
+            for part, translator in self._translators.items()
+        }
+        levels = self._encoded([others, *systems], made)
         results = []
         for number, predictions in enumerate(systems, 1):
             parts: dict[str, np.ndarray] = {}
-            sides = [side for columns in levels.values() for side in (columns[0], columns[number])]
-            truncated = any_truncated(*sides) | short
+            sides = [side for level in LEVELS if level in levels for side in (levels[level][0], levels[level][number])]
+            truncated = any_truncated(*sides)
             if self.words is not None and "wrd" in levels:
-                sources, *targets = levels["wrd"]
-                parts["wmd"] = self.words.mover(sources, targets[number - 1])
-                if translations:
+                sources, prediction = levels["wrd"][0], levels["wrd"][number]
+                parts["wmd"] = self.words.mover(sources, prediction)
+                for part, translations in made.items():
+                    own = 0 if part == "pseudo" else number - 1
+                    compared = prediction if part == "pseudo" else levels["plain"][0]
                     # The encoder frames blank text, too, so it would come out close to everything.
-                    blank = np.array([not translation.text.strip() for translation in translations])
-                    pseudo = self.words.mover(targets[-1], targets[number - 1])
-                    parts["pseudo"] = np.where(blank, self.words._floor()[1]["mover"], pseudo)
+                    blank = np.array([not translation.text.strip() for translation in translations[own]])
+                    values = self.words.mover(levels[part][own], compared)
+                    parts[part] = np.where(blank, self.words._floor()[1]["mover"], values)
+                    truncated |= np.array([translation.cut for translation in translations[own]])
                 if "lm" in self.word_weights:
                     parts["lm"], long = self.words.fluency(predictions)
                     truncated |= long
@@ -310,26 +322,34 @@ class UScore(Scorer):
             results.append(ChunkScores(segments, parts, truncated, np.isnan(segments)))
         return results
 
-    def _encoded(self, columns: list[list[str]], pseudo_references: list[str]) -> dict[str, list[PackedTokens]]:
-        """Per level the packed sources, systems and pseudo-references; a text is encoded once per encoder."""
+    @property
+    def _translators(self) -> dict[str, Translator]:
+        """By the part that it makes."""
+        both = {"pseudo": self.translator, "back": self.back_translator}
+        return {part: made for part, made in both.items() if made is not None and part in self.word_weights}
+
+    def _encoded(
+        self, columns: list[list[str]], made: Mapping[str, list[list[Translation]]]
+    ) -> dict[str, list[PackedTokens]]:
+        """Per level the packed sources and systems, by their parts what was made of them, and sources that are not
+        remapped; a text is encoded once per encoder."""
         lines, texts = len(columns[0]), [text for column in columns for text in column]
         languages = text_languages(columns, self.column_languages)
         words = self.words if self.word_weights else None
         sentences = self._sentences
-        tokens = vectors = None
-        if words is not None:
-            tokens = words.encoder.encode(texts, languages)
-        if sentences is not None:
-            vectors = sentences.encode(texts, languages)
         packed: dict[str, list[PackedTokens]] = {}
-        if words is not None and tokens is not None:
-            source, *targets = tokens.split(lines)
-            if pseudo_references:
-                targets.append(words.encoder.encode(pseudo_references, self.column_languages[1]))
+        if words is not None:
+            source, *targets = words.encoder.encode(texts, languages).split(lines)
             packed["wrd"] = [words.ngrams_of(source, "source")]
             packed["wrd"] += [words.ngrams_of(side, "target") for side in targets]
-        if vectors is not None:
-            packed["snt"] = vectors.split(lines)
+            if "back" in made:
+                packed["plain"] = [words.ngrams_of(source, "target")]
+            for part, translated in made.items():
+                language = self.column_languages[1 if part == "pseudo" else 0]
+                sides = [words.encoder.encode([item.text for item in side], language) for side in translated]
+                packed[part] = [words.ngrams_of(side, "target") for side in sides]
+        if sentences is not None:
+            packed["snt"] = sentences.encode(texts, languages).split(lines)
         return packed
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
@@ -343,7 +363,7 @@ class UScore(Scorer):
         return super().cells if self.words is None else self.words.cells
 
     def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
-        weights = self.word_weights["wmd"], self.word_weights.get("lm", 0.0)
+        weights = self.word_weights.get("wmd", 0.0), self.word_weights.get("lm", 0.0)
         words: Any = self.words
         return words.weighted_evidence(predictions, alignments, *weights)
 
@@ -355,7 +375,7 @@ class UScore(Scorer):
         floors = {"snt": -1.0}
         if self.words is not None:
             words = self.words._floor()[1]
-            floors |= {"wmd": words["mover"], "pseudo": words["mover"], "lm": words["lm"]}
+            floors |= dict.fromkeys(("wmd", "pseudo", "back"), words["mover"]) | {"lm": words["lm"]}
         arrays = {name: np.array([value]) for name, value in floors.items()}
         if self.word_weights:
             arrays["wrd"] = weighted_sum(arrays, self.word_weights)
@@ -367,9 +387,10 @@ def _names(listed: str | Collection[str] | None) -> set[str]:
     return set(listed.split("+") if isinstance(listed, str) else listed or ())
 
 
-def _model_tables(bundle: Preset, target: str, lm: str | None) -> dict[str, dict[str, Any]]:
+def _model_tables(bundle: Preset, target: str, lm: str | None, back: str | None) -> dict[str, dict[str, Any]]:
     """By the names of `OPTIONAL`, the tables of the models, with their paths; empty where the preset has none."""
-    tables = {name: bundle.settings.get(name, {}) for name in ("translation", "sentences")}
+    tables = {name: bundle.settings.get(name, {}) for name in ("translation", "sentences", "back_translation")}
+    tables |= {"back_translation": {"model": back}} if back else {}
     of_target = bundle.settings.get("language_models", {}).get(target, {})
     tables["language_model"] = {"model": lm} if lm else of_target
     for name, table in tables.items():
