@@ -55,7 +55,7 @@ def test_list(mtmetrics, bundle):
     rows = {row["name"]: row for row in json.loads(out)["artifacts"]}
     assert list(rows) == ["tiny-encoder", "tiny-lm", "tiny-maps", "big-maps"]
     size = sum(path.stat().st_size for path in (bundle / "tiny-lm").iterdir())
-    place = {"repository": "org/tiny-lm", "revision": "v1.0.0", "origin": None}
+    place = {"repository": "org/tiny-lm", "revision": "v1.0.0", "origin": None, "mirror": None}
     about = {"name": "tiny-lm", "kind": "language-model", "bundled": True}
     assert rows["tiny-lm"] == place | about | {"files": len(list((bundle / "tiny-lm").iterdir())), "bytes": size}
     assert rows["big-maps"]["bytes"] is None

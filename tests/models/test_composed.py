@@ -50,6 +50,30 @@ def test_what_is_compared_with_matters(network: Regressor, tiny_encoder: Path) -
     assert ["against:source" in result.signature for result in found] == [True, False]
 
 
+def test_a_source_and_its_reference_are_one_side_whose_positions_say_what_they_are(
+    network: Regressor, tiny_encoder: Path
+) -> None:
+    network.against = "any"
+    metric = scorer(network, tiny_encoder, "both")
+    references = ["the house is little .", "i see the cat and a tree", "a dog"]
+    found = metric.score(list(zip(TEXTS, references, strict=True)), TRANSLATIONS).segments
+    tokens = metric.encoder.encode([*TEXTS, *references, *TRANSLATIONS], ["de"] * 3 + ["en"] * 6)
+
+    def vectors(number: int) -> torch.Tensor:
+        own = tokens.index[number]
+        return torch.from_numpy(tokens.vectors[tokens.offsets[own] : tokens.offsets[own + 1]].astype(np.float32))
+
+    for row in range(3):
+        source, reference, translation = (vectors(row + side * 3) for side in range(3))
+        sides = torch.tensor([[SIDES.index("source")] * len(source) + [SIDES.index("reference")] * len(reference)])
+        other = torch.cat([source, reference])[None]
+        lengths = torch.tensor([other.shape[1]]), torch.tensor([len(translation)])
+        with torch.no_grad():
+            by_hand = float(network(other, translation[None], lengths, None, sides))
+        assert found[row] == pytest.approx(by_hand, abs=1e-5)
+    assert abs(found - scorer(network, tiny_encoder, "reference").score(references, TRANSLATIONS).segments).min() > 1e-4
+
+
 def test_a_blank_side_has_the_floor(network: Regressor, tiny_encoder: Path) -> None:
     result = scorer(network, tiny_encoder, "source").score(["das haus", " "], ["", "the house"])
     assert result.segments.tolist() == [-4.0, -4.0]

@@ -27,6 +27,11 @@ OUTPUTS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtmetrics.reports.human_agreement._RESAMPLES", 60)
+
+
 def made(noise: float, sets: int = 6, systems: int = 12) -> list[SystemMeans]:
     """Systems whose metric follows people with some noise."""
     rng = np.random.default_rng(3)

@@ -71,6 +71,28 @@ def test_one_network_learns_to_judge_against_either(trained: Path, judged: Path,
     assert Regressor.read(trained).floor == 0.0
 
 
+def test_source_and_reference_are_read_together(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    config = dataclasses.replace(TINY, against="any", epochs=20)
+    made = train_regressor(Run(tmp_path / "esim"), [judged], str(tiny_encoder), config=config)
+    rows = record_of(made)["rows"]
+    assert sum(rows["train"].values()) + sum(rows["validation"].values()) == 240
+    pairs = [pair for pair in read_judged_pairs([judged], "any") if pair.against == "both"]
+    options = {"regressor": str(made), "encoder": str(tiny_encoder), "against": "both", "lang_pair": "de-en"}
+    scorer = load_scorer("esim", **options)
+    texts, translations = [(pair.other, pair.reference) for pair in pairs], [pair.translation for pair in pairs]
+    result = scorer.score(texts, translations)
+    assert pearson(result.segments, np.array([pair.human for pair in pairs])).value > 0.8
+    assert "|against:both|" in result.signature
+    # One by one, and in another order, as together.
+    one = [scorer.score(texts[number : number + 1], [translations[number]]).segments[0] for number in (5, 3)]
+    assert result.segments[[5, 3]] == pytest.approx(one, abs=1e-5)
+    assert scorer.score([("", "the dog")], ["a dog"]).segments.tolist() == [0.0]
+    with pytest.raises(InputError, match="alignments: are of two texts"):
+        scorer.align(texts[:1], ["a dog"])
+    with pytest.raises(InputError, match="holds no network that compares with the both"):
+        load_scorer("esim", "mini", against="both", lang_pair="de-en")
+
+
 def test_an_interrupted_run_ends_with_the_same_weights(
     trained: Path, judged: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:

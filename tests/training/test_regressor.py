@@ -21,6 +21,7 @@ from mtmetrics.training.regressor import (
     JudgedPair,
     TrainingData,
     draw,
+    pair_texts,
     read_judged_pairs,
     split,
     train_regressor,
@@ -299,3 +300,7 @@ def test_either_reads_a_row_for_each_text_that_it_has(tmp_path: Path) -> None:
         ("reference", 3.0),
     ]
     assert [pair.languages for pair in pairs[:2]] == [("de", "en"), ("en", "en")]
+    both = read_judged_pairs([tmp_path / "rows.jsonl"], "any")
+    assert [pair.against for pair in both] == ["source", "reference", "both", "source", "reference"]
+    assert (both[2].other, both[2].reference, both[2].human) == ("s", "r", 1.0)
+    assert pair_texts(both[2]) == [("s", "de"), ("r", "en"), ("t", "en")]

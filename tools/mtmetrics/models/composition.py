@@ -10,6 +10,14 @@ from mtmetrics.models.networks import Lengths, averages, linear, mask, maxima
 _PADDING = -1e4
 # What a text is to a pair; the first two are what a translation can be compared with.
 SIDES = ("source", "reference", "translation")
+_TRANSLATION = SIDES.index("translation")
+# What a network can be trained to compare with -> the sides that it knows then.
+KNOWN_SIDES = {
+    "source": ("source",),
+    "reference": ("reference",),
+    "either": ("source", "reference"),
+    "any": ("source", "reference", "both"),
+}
 
 
 class Composition(NamedTuple):
@@ -75,17 +83,19 @@ class ComposedInference(nn.Module):
             other: (B, n, d) vectors of the references or sources, special tokens included.
             prediction: (B, m, d) vectors of the translations, likewise.
             lengths: (B,) lengths of each side.
-            against: (B,) place in `SIDES` of what each translation is compared with.
+            against: place in `SIDES` of what each translation is compared with, (B,), or (B, n) of each position, where
+                that is a source and its reference, one after the other.
         """
         masks = [mask(sizes, side.shape[1]) for side, sizes in zip((other, prediction), lengths, strict=True)]
         enhanced = []
-        names = against, torch.full_like(against, SIDES.index("translation"))
-        both = ((other, prediction, masks[1], names[0]), (prediction, other, masks[0], names[1]))
+        against = against.reshape(len(against), -1)
+        translation = torch.full_like(against[:, :1], _TRANSLATION)
+        both = ((other, prediction, masks[1], against), (prediction, other, masks[0], translation))
         for own, found, real, name in both:
             near = self.near(own, found, real)
             attended = self.attention(near).to(own.dtype) @ found
             joined = torch.cat([attended, (own - attended).abs(), own * attended, near.amax(-1, keepdim=True)], -1)
-            enhanced.append(self.norm(own + self.enhancement(joined) + self.sides[name][:, None]))
+            enhanced.append(self.norm(own + self.enhancement(joined) + self.sides[name]))
         states, real = torch.cat(enhanced, 1), torch.cat(masks, 1)
         for layer in self.layers:
             states = layer(states, src_key_padding_mask=~real)

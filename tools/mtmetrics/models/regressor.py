@@ -19,7 +19,8 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
 
     Args:
         architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
-        against: what translations are compared with, ``"reference"`` or ``"source"``, or ``"either"``.
+        against: what translations are compared with, ``"reference"`` or ``"source"``, ``"either"``, or ``"any"``, which
+            is either or both together.
         encoder: name of the encoder whose vectors it reads.
         encoder_fingerprint: of that encoder.
         depth: number of its layers.

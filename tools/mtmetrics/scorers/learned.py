@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mtmetrics.artifacts.models import model_label
+from mtmetrics.checks import compared_columns
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
@@ -151,6 +152,8 @@ class LearnedScore(Scorer):
             InputError: as of `Scorer`; or the network compares with something else than asked.
             ArtifactError: as of `Scorer`; or the network is of another kind.
         """
+        from mtmetrics.models.composition import KNOWN_SIDES
+
         against = options.pop("against", None)
         bundle, pool, chosen = cls.open_preset(preset, pool, options)
         languages(bundle, lang_pair)
@@ -166,10 +169,11 @@ class LearnedScore(Scorer):
         network, fingerprint = pool.regressor(name, revision=table.get("revision"))
         if network.architecture != cls.metric:
             raise ArtifactError(f"regressor {name}: it is of the metric {network.architecture}, not {cls.metric}")
-        if network.against == "either":
-            against = wanted
+        able = KNOWN_SIDES[network.against]
+        if len(able) > 1 and (against or wanted) in able:
+            against = against or wanted
         elif against not in (None, network.against):
-            column = " and ".join(COLUMNS[network.against])
+            column = " or ".join(" and ".join(COLUMNS[side]) for side in able)
             raise InputError(
                 f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor"
             )
@@ -194,7 +198,7 @@ class LearnedScore(Scorer):
         own = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
         return {"regressor": own, "encoder": model_name(self.encoder)}[option]
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
         parts = []
         for first in range(0, len(others), _LINES):
             lines = slice(first, first + _LINES)
@@ -202,12 +206,14 @@ class LearnedScore(Scorer):
         joined = (map(np.concatenate, zip(*system, strict=True)) for system in zip(*parts, strict=True))
         return [ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined]
 
-    def _score_lines(self, others: list[str], systems: list[list[str]]) -> list[tuple[np.ndarray, ...]]:
-        columns = (others, *systems)
+    def _score_lines(self, others: list[Any], systems: list[list[str]]) -> list[tuple[np.ndarray, ...]]:
+        compared = [*compared_columns(self.compares, others).values()]
+        columns = (*compared, *systems)
         texts = [text for column in columns for text in column]
         tokens = self.encoder.encode(texts, text_languages(columns, self.column_languages))
         index = tokens.index.reshape(-1, len(others))
-        pairs = np.stack([np.tile(index[0], len(systems)), index[1:].ravel()])
+        sides = [np.tile(side, len(systems)) for side in index[: len(compared)]]
+        pairs = np.stack([*sides, index[len(compared) :].ravel()])
         pieces = Pieces(tokens, special=self.network.composition is not None)
         empty = (pieces.words[pairs] == 0).any(0)
         truncated = tokens.truncated[pairs].any(0)
@@ -217,7 +223,7 @@ class LearnedScore(Scorer):
         return list(zip(scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True))
 
     def _predict(self, pieces: "Pieces", pairs: np.ndarray) -> np.ndarray:
-        """(n,) scores of (2, n) pairs of texts."""
+        """(n,) scores of (2, n) pairs of texts, or (3, n) of a source, its reference and the translation."""
         import torch
 
         scores = np.empty(pairs.shape[1])
@@ -225,26 +231,32 @@ class LearnedScore(Scorer):
         with torch.inference_mode():
             for batch, sides in self._batches(pieces, pairs):
                 given = torch.from_numpy(features[batch]).to(self.device) if self.network.features else None
-                scores[batch] = self.network(*sides, given, self._side(len(batch))).cpu().numpy()
+                against = self._sides(pieces.lengths[pairs[:-1, batch]], sides[0].shape[1])
+                scores[batch] = self.network(*sides, given, against).cpu().numpy()
         return scores
 
-    def _side(self, count: int) -> "torch.Tensor":
-        """(count,) what the translations are compared with, as a network with a composition reads it."""
+    def _sides(self, lengths: np.ndarray, longest: int) -> "torch.Tensor":
+        """(B, longest) what each position of what translations are compared with is, as a network with a composition
+        reads it, from the (1, B) lengths, or the (2, B) lengths of sources and references."""
         import torch
 
         from mtmetrics.models.composition import SIDES
 
-        return torch.full((count,), SIDES.index(self.against), device=self.device)
+        if self.against != "both":
+            return torch.full((lengths.shape[1], longest), SIDES.index(self.against), device=self.device)
+        behind = np.arange(longest) >= lengths[0][:, None]
+        found = np.where(behind, SIDES.index("reference"), SIDES.index("source"))
+        return torch.from_numpy(found).to(self.device)
 
     def _batches(self, pieces: "Pieces", pairs: np.ndarray) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
         """Numbers of pairs of like length, and what the network takes of them: both sides, padded, and their
         lengths."""
         import torch
 
-        lengths = pieces.lengths[pairs]
+        lengths = np.stack([pieces.lengths[pairs[:-1]].sum(0), pieces.lengths[pairs[-1]]])
         width = self.network.width * len(self.network.members)
         for batch in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
-            sides = (pieces.padded(side[batch], width).to(self.device) for side in pairs)
+            sides = (pieces.padded(side[:, batch], width).to(self.device) for side in (pairs[:-1], pairs[-1:]))
             yield batch, (*sides, tuple(torch.from_numpy(side[batch]).to(self.device) for side in lengths))
 
     def _features(self, tokens: PackedTokens, pairs: np.ndarray) -> np.ndarray:
@@ -283,7 +295,9 @@ class AttentiveScore(LearnedScore):
 
     @property
     def cells(self) -> Cells:
-        """Attention."""
+        """Attention; an `InputError` where two texts are compared with."""
+        if self.against == "both":
+            raise InputError("alignments: are of two texts; compare with the source or the reference")
         return "attention"
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
@@ -344,11 +358,12 @@ class Pieces:
         return np.flatnonzero(self.tokens.words[rows] >= 0)
 
     def padded(self, texts: np.ndarray, width: int) -> "torch.Tensor":
-        """(B, longest, width) first entries of the vectors of some texts, zeros behind their ends."""
+        """(B, longest, width) first entries of the vectors of some (m, B) texts, m of which follow each other, zeros
+        behind their ends."""
         import torch
 
-        batch = np.zeros((len(texts), int(self.lengths[texts].max()), width), dtype=np.float32)
-        for row, text in enumerate(texts):
-            rows = self._rows[self._bounds[text] : self._bounds[text + 1]]
-            batch[row, : len(rows)] = self.tokens.vectors[rows, :width]
+        batch = np.zeros((texts.shape[1], int(self.lengths[texts].sum(0).max()), width), dtype=np.float32)
+        for number, own in enumerate(texts.T):
+            rows = np.concatenate([self._rows[self._bounds[text] : self._bounds[text + 1]] for text in own])
+            batch[number, : len(rows)] = self.tokens.vectors[rows, :width]
         return torch.from_numpy(batch)

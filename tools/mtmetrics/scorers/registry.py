@@ -154,7 +154,7 @@ METRICS: dict[str, Metric] = {
         Metric("bertr", "bertr.BERTR", _EITHER, "reference"),
         Metric("bilstm", "learned.BiLSTM", _EITHER, "reference"),
         Metric("bilstm_attention", "learned.BiLSTMAttention", _EITHER, "reference"),
-        Metric("esim", "learned.ESIM", _EITHER, "reference"),
+        Metric("esim", "learned.ESIM", tuple(COLUMNS), "reference"),
         Metric("source_length", "baselines.SourceLength"),
         Metric("prediction_length", "baselines.PredictionLength"),
         Metric("fluency", "baselines.Fluency"),

@@ -65,9 +65,11 @@ def part_weights(
     asked = str(combine).split("+")
     if not set(asked) <= set(LEVELS) or len(set(asked)) != len(asked):
         raise InputError(f"combine {combine!r}: must be one of wrd, snt, wrd+snt")
-    levels = _scaled(chosen, [name for name in LEVELS if name in asked and name not in gone])
-    if not levels:
+    names = [name for name in LEVELS if name in asked and name not in gone]
+    if not names:
         raise InputError(f"combine {combine!r}: nothing is left without {' and '.join(without)}")
+    # A level that stands alone is the score, whatever its weight.
+    levels = _scaled(chosen, names) if len(names) > 1 else {names[0]: 1.0}
     return _scaled(chosen, [name for name in WORD_PARTS if name not in gone and "wrd" in levels]), levels
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils.rnn import pad_sequence
 
 from mtmetrics.artifacts.models import model_folder, model_label, pretrained
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
-from mtmetrics.models.composition import SIDES, ComposedMember, Composition
+from mtmetrics.models.composition import KNOWN_SIDES, SIDES, ComposedMember, Composition
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.regressor import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
@@ -56,7 +57,7 @@ def train_composed(
             of the rows, another half in each epoch.
     """
     choice("architecture", config.architecture, ("esim",))
-    choice("against", config.against, ("source", "reference", "either"))
+    choice("against", config.against, tuple(KNOWN_SIDES))
     dtype = "bfloat16" if config.bf16 else "float32"
     reader = TokenEncoder(encoder, layer=config.layer, max_pieces=config.max_pieces, dtype=dtype, cache_bytes=0)
     files = {"judged": judged, "valid": valid}
@@ -158,7 +159,7 @@ def _plan(
         if not chosen.any():
             raise InputError(f"--repeat {beginning}: no file of --judged has a name that begins so")
         often[chosen] = number
-    lengths = sum(store.lengths[[[store.row[text] for text in pair_texts(pair)] for pair in pairs]].T)
+    lengths = np.array([sum(store.lengths[store.row[text]] for text in pair_texts(pair)) for pair in pairs])
     steps: list[np.ndarray] = []
     # Where rows are read less than once in an epoch, every epoch has others: those whose turn has come.
     turn = np.random.default_rng(seed).random(len(pairs))
@@ -179,11 +180,15 @@ class PairBatches:
     steps: Sequence[np.ndarray] = ()
 
     def __post_init__(self) -> None:
-        self._texts = np.array([[self.store.row[text] for text in pair_texts(pair)] for pair in self.pairs])
+        # Of each pair the texts: what is compared with, a source perhaps with its reference, and the translation.
+        self._texts = [[self.store.row[text] for text in pair_texts(pair)] for pair in self.pairs]
         self._human = np.array([pair.human for pair in self.pairs]).clip(self.config.lowest, self.config.highest)
-        self._against = np.array([SIDES.index(pair.against) for pair in self.pairs])
+        self._sides = [
+            [SIDES.index(side) for side in (("source", "reference") if pair.against == "both" else (pair.against,))]
+            for pair in self.pairs
+        ]
         if not len(self.steps):
-            order = np.argsort(self.store.lengths[self._texts].sum(1), kind="stable")
+            order = np.argsort([self.store.lengths[texts].sum() for texts in self._texts], kind="stable")
             self.steps = [order[first : first + _EVALUATION_BATCH] for first in range(0, len(order), _EVALUATION_BATCH)]
 
     def __len__(self) -> int:
@@ -193,13 +198,15 @@ class PairBatches:
         """The padded vectors of both sides in a step, their lengths, what they are, and the judgements."""
         rows = self.steps[step]
         batch: dict[str, Any] = {}
-        for name, texts in zip(("other", "prediction"), self._texts[rows].T, strict=True):
-            lengths = self.store.lengths[texts]
-            vectors = self.store.pieces(texts)[:, 0].split(lengths.tolist())
-            batch[name] = torch.nn.utils.rnn.pad_sequence(list(vectors), batch_first=True)
+        for name, own in (("other", slice(-1)), ("prediction", slice(-1, None))):
+            texts = [self._texts[row][own] for row in rows]
+            lengths = np.array([self.store.lengths[each].sum() for each in texts])
+            vectors = self.store.pieces(np.concatenate(texts))[:, 0].split(lengths.tolist())
+            batch[name] = pad_sequence(list(vectors), batch_first=True)
             batch[f"{name}_lengths"] = torch.from_numpy(lengths)
-        human = torch.from_numpy(self._human[rows]).float()
-        return batch | {"against": torch.from_numpy(self._against[rows]), "human": human}
+        positions = [np.repeat(self._sides[row], self.store.lengths[self._texts[row][:-1]]) for row in rows]
+        against = pad_sequence([torch.from_numpy(each) for each in positions], batch_first=True)
+        return batch | {"against": against, "human": torch.from_numpy(self._human[rows]).float()}
 
 
 class _Objective(torch.nn.Module):

@@ -10,12 +10,14 @@ import numpy as np
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.readers import jsonl_rows
+from mtmetrics.models.composition import KNOWN_SIDES
 from mtmetrics.training.corpus import held_back, short_name, text_key
 
 
 class JudgedPair(NamedTuple):
     """A translation, the reference or source that it is compared with, how people judged it, its file, the languages of
-    the two texts, where the row has a language pair, and which of the two the other text is."""
+    the two texts, where the row has a language pair, which of the two the other text is, and the reference where it is
+    compared with both."""
 
     other: str
     translation: str
@@ -23,10 +25,13 @@ class JudgedPair(NamedTuple):
     group: str
     languages: tuple[str | None, str | None] = (None, None)
     against: str = "reference"
+    reference: str | None = None
 
 
 def pair_texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
-    return list(zip((pair.other, pair.translation), pair.languages, strict=True))
+    """The texts with their languages: what is compared with, one or two, and the translation."""
+    first, last = zip((pair.other, pair.translation), pair.languages, strict=True)
+    return [first, last] if pair.reference is None else [first, (pair.reference, pair.languages[1]), last]
 
 
 def counts(train: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str, dict[str, int]]:
@@ -40,8 +45,8 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
     judgement are left out.
 
     The names of the fields are in `mtmetrics.judgements.readers.FIELDS`; `against` is ``"reference"``, ``"source"``, or
-    ``"either"``: then a row is read once for each of the two that it has. With `standardise`, the judgements of each
-    file get mean 0 and deviation 1.
+    ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for both
+    together. With `standardise`, the judgements of each file get mean 0 and deviation 1.
     """
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
@@ -52,17 +57,19 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
             if row.null("human"):
                 continue
             translation, human = row.text(row.required("translation")), row.number(row.required("human"))
-            sides = ("source", "reference") if against == "either" else (against,)
+            sides = KNOWN_SIDES[against]
             source, target = None, None
             if row.name("lp") is not None:
                 source, target = language_pair(row.checked_pair(row.text(row.required("lp"))))
             for side in sides:
-                if against == "either" and (row.null(side) or row.name(side) is None):
+                names = ("source", "reference") if side == "both" else (side,)
+                if len(sides) > 1 and any(row.null(name) or row.name(name) is None for name in names):
                     continue
-                other = row.text(row.required(side))
-                if other.strip() and translation.strip():
-                    languages = (source if side == "source" else target, target)
-                    pairs.append(JudgedPair(other, translation, human, short_name(path), languages, side))
+                others = [row.text(row.required(name)) for name in names]
+                if translation.strip() and all(other.strip() for other in others):
+                    languages = (target if side == "reference" else source, target)
+                    about = (short_name(path), languages, side, *others[1:])
+                    pairs.append(JudgedPair(others[0], translation, human, *about))
         if not pairs:
             raise InputError(f"{path}: holds no judged translation")
         if standardise:

@@ -184,7 +184,10 @@ class CompositionConfig(Epochs):
     warmup: float = 0.06
     max_pieces: int = 100
     architecture: str = setting("esim", "no other one is composed")
-    against: str = setting("source", "compare translations with the source, the reference, or either, each in a row")
+    against: str = setting(
+        "source",
+        "compare translations with the source, the reference, either, each in a row, or any: either, and both together",
+    )
     layer: int = setting(4, "the encoder's layer that the network reads")
     begun_from: str = setting("5+6+6", "the encoder's layers from which those of the composition begin")
     hidden: int = setting(256, "width of the regressor over the pooled states")
