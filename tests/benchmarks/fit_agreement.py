@@ -18,7 +18,8 @@ from mtmetrics.io.lines import iter_jsonl
 from mtmetrics.judgements.judged import read_judged_systems
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.human_agreement import TABLE, SystemMeans, bare_signature, fit_agreement
-from mtmetrics.scorers.registry import COLUMNS, find_metric, load_scorer
+from mtmetrics.scorers.metric import COLUMNS
+from mtmetrics.scorers.registry import find_metric, load_scorer
 
 METRICS = ("xmoverscore", "uscore", "sentsim", "distilscore", "bertr", "bilstm", "bilstm_attention", "esim")
 YEARS = {"wmt17_sys": "de fi ru tr", "wmt18_sys": "cs de et fi ru tr zh"}

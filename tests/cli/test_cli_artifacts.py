@@ -20,7 +20,7 @@ from mtmetrics.errors import install_command
 from mtmetrics.integrations.registration import install
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.registry import METRICS
+from mtmetrics.scorers.metric import METRICS
 
 
 @pytest.fixture

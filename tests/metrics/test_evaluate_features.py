@@ -9,7 +9,7 @@ import pytest
 
 import mtmetrics
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.registry import COLUMNS, METRICS
+from mtmetrics.scorers.metric import COLUMNS, METRICS
 
 TEXTS = {
     "sources": ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze."],

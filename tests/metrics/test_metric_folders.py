@@ -15,7 +15,7 @@ import yaml
 import mtmetrics.artifacts.presets as presets
 from mtmetrics.integrations.registration import install
 from mtmetrics.layout import metric_names, metric_scripts, source_tree
-from mtmetrics.scorers.registry import METRICS
+from mtmetrics.scorers.metric import METRICS
 
 pytestmark = pytest.mark.parametrize("name", metric_names())
 

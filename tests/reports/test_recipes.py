@@ -11,7 +11,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.judgements.public_sets import datasets
 from mtmetrics.reports.metric_runs import MetricSpec, RowScores
 from mtmetrics.reports.recipes import RecipeRow, list_recipes, load_recipe
-from mtmetrics.scorers.registry import METRICS
+from mtmetrics.scorers.metric import METRICS
 
 RUN = {
     "belouadi2023": "table4 table5 table6 table7",

@@ -6,7 +6,7 @@ from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.errors import InputError
 from mtmetrics.layout import metric_names
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.registry import METRICS
+from mtmetrics.scorers.metric import METRICS
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.registry import METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, Metric
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import kinds, option
 

@@ -10,7 +10,8 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.registry import Metric, find_metric
+from mtmetrics.scorers.metric import Metric
+from mtmetrics.scorers.registry import find_metric
 
 
 def load_scorers(

@@ -1,21 +1,18 @@
 """``mtmetrics evaluate``: how well metrics agree with human judgements."""
 
 import argparse
-import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
+from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.output import TABLE_FORMATS, check_folders, pick_format, print_table, print_text, print_warnings
-from mtmetrics.errors import InputError, require_extra
+from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.judgements.judged import Judged
-    from mtmetrics.models.pool import ModelPool
     from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.reports.metric_runs import Entry, MetricRuns, MetricSpec
-    from mtmetrics.reports.recipes import Recipe
+    from mtmetrics.reports.metric_runs import MetricRuns, MetricSpec
 
 _INPUT: options.Options = {
     "--data FILE ...": (
@@ -132,17 +129,17 @@ def run(args: argparse.Namespace) -> None:
 
 def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, one: bool) -> None:
     """A row per metric or, of one metric, per file."""
-    from mtmetrics.reports.agreement import check_table, remarks, usual_test
+    from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
     from mtmetrics.reports.agreement_report import render_files, render_metrics
     from mtmetrics.reports.metric_runs import Entry
 
     test = "none" if one else args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
     entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
-    files = judged(args)
+    files = judged_files(args)
     with options.scoring(len(specs) * sum(map(len, files))):
         settings = {"parts": args.parts, "one": one, "test": test, "intervals": args.ci}
-        runs, table = table_of(entries, files, options.model_pool(args), measure, **settings)
+        runs, table = judge_entries(entries, files, options.model_pool(args), measure, **settings)
     if one:
         results = [systems[0] for systems in runs.results[specs[0]]]
         text = render_files(table, results, _about(args, specs[0]), args.format)
@@ -166,36 +163,8 @@ def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", runs: "Metric
     print(f"mtmetrics: people's agreement: {curve.about}; {args.agreement} holds it", file=sys.stderr)
 
 
-def table_of(
-    entries: "list[Entry]",
-    files: "list[Judged]",
-    pool: "ModelPool",
-    measure: "Measure",
-    *,
-    parts: bool = False,
-    recipe: "Recipe | None" = None,
-    one: bool = False,
-    **settings: Any,
-) -> "tuple[MetricRuns, MetricTable]":
-    """Runs the metrics of the rows, with or without the parts of their scores, by which those of `one` are called."""
-    from mtmetrics.reports.agreement import metric_table
-    from mtmetrics.reports.metric_runs import run_metrics
-
-    metrics = [entry.metric for entry in entries if entry.metric is not None]
-    runs = run_metrics(metrics, files, pool, lenient=recipe is not None)
-    if parts:
-        entries = [part for entry in entries for part in runs.with_parts(entry)]
-    if one:
-        entries = [dataclasses.replace(entry, title=entry.part) for entry in entries]
-    scored = [runs.scored(entry) for entry in entries]
-    if recipe is not None:
-        pairs = [file.lang_pair for file in files]
-        scored = [row.marked(found, pairs) for row, found in zip(recipe.rows, scored, strict=True)]
-    return runs, metric_table(scored, files, measure, **settings)
-
-
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> None:
-    from mtmetrics.reports.agreement import remarks
+    from mtmetrics.reports.agreement import judge_entries, remarks
     from mtmetrics.reports.agreement_report import chosen_layers, layer_curves, mean_intervals, render_layers
     from mtmetrics.reports.figures import check_plot_file, save_figure
     from mtmetrics.reports.metric_runs import Entry
@@ -204,11 +173,11 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
     drawn = args.plot is not None
     if drawn:
         check_plot_file(args.plot, "--plot")
-    files = judged(args)
+    files = judged_files(args)
     pool, settings = options.model_pool(args), {"parts": args.parts, "one": True, "intervals": drawn}
     layers = chosen_layers(args.layers, spec.load(pool, files[0].lang_pair).depth)
     studies = {
-        layer: table_of([Entry(str(spec), spec.having(layer=layer))], files, pool, measure, **settings)[1]
+        layer: judge_entries([Entry(str(spec), spec.having(layer=layer))], files, pool, measure, **settings)[1]
         for layer in options.progress(layers, desc="layers", unit="layer")
     }
     print_text(render_layers(studies, _about(args, spec), args.format), args)
@@ -229,41 +198,3 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
 def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
     preset = {} if spec.preset is None else {"preset": spec.preset}
     return {"metric": spec.metric, **preset, "field": args.field}
-
-
-def judged(args: argparse.Namespace) -> "list[Judged]":
-    """All files, read before the first is scored, so that a bad line in the last one does not cost an hour."""
-    from mtmetrics.judgements.judged import read_judged, read_judged_systems
-
-    fields, read, paths = {"lang_pair": args.pair}, read_judged_systems, args.data
-    if args.level == "segment":
-        read, fields = read_judged, {**fields, "prediction_field": args.field}
-    elif args.field != "translation":
-        where = "whole systems have their translations in the field outputs"
-        raise InputError(f"--field {args.field}: is of judged segments; {where}")
-    else:
-        # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the judgements.
-        paths = [path for path in args.data if ".outputs.jsonl" not in path] or args.data
-    files = [part for path in paths for part in read(path, **fields)]
-    if args.where is not None:
-        files = chosen_rows(files, args.where)
-    if args.detokenize:
-        require_extra("mining", "--detokenize")
-        files = [file.detokenised() for file in files]
-    for file in files:
-        for name in args.column:
-            file.column(name)
-    return files
-
-
-def chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":
-    """The rows whose field has a value, ``FIELD=VALUE``, of files with such a field, and all of the other files."""
-    name, equals, value = where.partition("=")
-    if not (equals and name and value):
-        raise InputError(f"--where {where}: FIELD=VALUE is needed, such as year=2020")
-    if not any(name in file.rows for file in files):
-        raise InputError(f"--where {where}: no file has a field {name!r} of numbers, or one of those that all have")
-    kept = [file.having(name, value) if name in file.rows else file for file in files]
-    if not any(map(len, kept)):
-        raise InputError(f"--where {where}: holds for no row")
-    return [file for file in kept if len(file)]

@@ -23,7 +23,7 @@ from mtmetrics.cli.options import (
 from mtmetrics.cli.output import rounded
 from mtmetrics.cli.rows import input_rows
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.scorers.registry import KEYS
+from mtmetrics.scorers.metric import KEYS
 
 if TYPE_CHECKING:
     from mtmetrics.matching.plan import Alignment

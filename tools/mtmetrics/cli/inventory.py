@@ -17,7 +17,8 @@ from mtmetrics.cli.output import pick_format, print_json
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.integrations.registration import install, registered
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.registry import COLUMNS, METRICS, find_metric, installed_plugins, load_scorer
+from mtmetrics.scorers.metric import COLUMNS, METRICS
+from mtmetrics.scorers.registry import find_metric, installed_plugins, load_scorer
 
 # A line of the doctor's report: ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``, and what was found.
 _Finding = tuple[str, str]

@@ -16,7 +16,8 @@ from mtmetrics._version import __version__
 from mtmetrics.cli import options
 from mtmetrics.cli.shell_words import in_shell_words
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.scorers.registry import METRICS, installed_plugins, known_metric
+from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.registry import installed_plugins, known_metric
 
 # A new command is a line here, a module of its name that configures its parser, and three examples below.
 _COMMANDS = {

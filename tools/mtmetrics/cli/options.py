@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.registry import METRICS, known_metric
+from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.registry import known_metric
 from mtmetrics.scorers.settings import kinds
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mtmetrics.cli import options
-from mtmetrics.cli.evaluate import judged, table_of
+from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_text, print_warnings
 from mtmetrics.errors import InputError
 
@@ -118,17 +118,17 @@ def _weights(args: argparse.Namespace) -> None:
 def _judged(args: argparse.Namespace, *, intervals: bool = False) -> "tuple[MetricRuns, list[Entry], MetricTable]":
     """Runs the metrics on the data, and says on standard error what is unusual; the table of their agreement names the
     files and holds the judgements."""
-    from mtmetrics.reports.agreement import Measure, remarks
+    from mtmetrics.reports.agreement import Measure, judge_entries, remarks
     from mtmetrics.reports.figures import check_plot_file
     from mtmetrics.reports.metric_runs import Entry
 
     check_plot_file(args.out, "mtmetrics plot")
     specs = options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,))
-    files = judged(args)
+    files = judged_files(args)
     entries = [*(Entry(name, spec) for name, spec in specs.items()), *map(Entry.of_column, args.column)]
     with options.scoring(len(specs) * sum(map(len, files))):
         pool, measure = options.model_pool(args), Measure(args.coefficient)
-        result, table = table_of(entries, files, pool, measure, intervals=intervals)
+        result, table = judge_entries(entries, files, pool, measure, intervals=intervals)
     print_warnings([*result.notes(), *remarks(table)])
     return result, entries, table
 

@@ -10,7 +10,8 @@ from mtmetrics.cli.options import metric_options, pool_options, progress
 from mtmetrics.cli.output import rounded
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks, written
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.registry import COLUMNS, KEYS, find_metric
+from mtmetrics.scorers.metric import COLUMNS, KEYS
+from mtmetrics.scorers.registry import find_metric
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics._version import __version__
 from mtmetrics.cli import options
 from mtmetrics.cli.data import pulled
+from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.output import check_folders, print_text, print_warnings
 from mtmetrics.errors import InputError, MTMetricsError
 
@@ -78,8 +79,7 @@ def _announce(name: str) -> None:
 
 
 def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: Any) -> None:
-    from mtmetrics.cli.evaluate import judged, table_of
-    from mtmetrics.reports.agreement import check_table, remarks, usual_test
+    from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
     from mtmetrics.reports.agreement_report import render_metrics
 
     test = args.significance or usual_test(measure)
@@ -87,10 +87,10 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: Any) -> No
     specs = options.metric_specs(args, usual=()).values()
     vectors = dict(map(_stored_vectors, args.vectors or []))
     entries = recipe.entries(args.preset or "paper", {spec.metric: spec for spec in specs}, vectors)
-    files = _of_recipe(judged(args), recipe)
+    files = _of_recipe(judged_files(args), recipe)
     with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
         pool = options.model_pool(args)
-        runs, table = table_of(entries, files, pool, measure, recipe=recipe, test=test, intervals=args.ci)
+        runs, table = judge_entries(entries, files, pool, measure, recipe=recipe, test=test, intervals=args.ci)
     print_text(render_metrics(table, {"field": args.field}, args.format, recipe=recipe), args)
     print_warnings([*runs.notes(), *remarks(table)])
     if args.report is not None:

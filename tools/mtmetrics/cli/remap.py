@@ -105,7 +105,8 @@ def _pairs(args: argparse.Namespace) -> tuple[list[tuple[str, str]], str]:
         if not pairs:
             raise InputError(f"{args.word_pairs}: empty; there are no word pairs")
         return pairs, Path(args.word_pairs).name
-    from mtmetrics.training.corpus import read_pairs, short_name
+    from mtmetrics.io.lines import short_name
+    from mtmetrics.training.corpus import read_pairs
 
     rows, _ = read_pairs(args.parallel, args.exclude_origin)
     if len(rows) > args.sentences:

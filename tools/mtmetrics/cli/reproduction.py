@@ -13,7 +13,8 @@ from mtmetrics.checks import compared_texts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.texts import example
 from mtmetrics.reports.human_agreement import bare_signature
-from mtmetrics.scorers.registry import METRICS, load_scorer
+from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.registry import load_scorer
 
 _STORED = Path(__file__).with_name("reproduction.toml")
 _SYSTEM = "literal"

@@ -10,7 +10,8 @@ from mtmetrics.cli.options import metric_options
 from mtmetrics.errors import InputError
 from mtmetrics.io import lines as textio
 from mtmetrics.io.languages import language_checked
-from mtmetrics.scorers.registry import COLUMNS, KEYS, Column, Metric, find_metric
+from mtmetrics.scorers.metric import COLUMNS, KEYS, Column, Metric
+from mtmetrics.scorers.registry import find_metric
 
 
 class MetricRows(NamedTuple):

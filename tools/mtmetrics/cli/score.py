@@ -76,7 +76,8 @@ def run(args: argparse.Namespace) -> None:
     loaders = [options.loader_options(spec, args) for spec in specs.values()]
     names, columns, rows, count, sides = metric_rows(args, loaders)
     check_folders(args.out, option="--out ")
-    from mtmetrics.scorers.registry import COLUMNS, load_scorer
+    from mtmetrics.scorers.metric import COLUMNS
+    from mtmetrics.scorers.registry import load_scorer
     from mtmetrics.scorers.results import joined, total_report
 
     with_parts = args.parts and form in _SUMMARIES  # of which they hold the means

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.evaluate import judged
+from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.output import TABLE_FORMATS, check_folders, pick_format, print_text, print_warnings
 from mtmetrics.errors import InputError
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
         parsed = (MetricSpec.parse(f"{first.metric}::{name}={value}") for value in listed.split(","))
         tried[name.replace("-", "_")] = [value for spec in parsed for _, value in spec.options]
     asked = tried or tuned_options(first.metric)
-    files = judged(args)
+    files = judged_files(args)
     with options.scoring(0):
         found = tune(first, files, options.model_pool(args), asked, coefficient=args.coefficient, folds=args.folds)
     write_preset(found, args.out, overwrite=args.overwrite)

@@ -14,7 +14,8 @@ from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
 from mtmetrics.checks import check, compared_texts
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers.registry import COLUMNS, METRICS, load_scorer
+from mtmetrics.scorers.metric import COLUMNS, METRICS
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.settings import kinds
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from mtmetrics._version import __version__
 from mtmetrics.checks import compared_texts
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.registry import KEYS
+from mtmetrics.scorers.metric import KEYS
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -88,7 +88,7 @@ def _prepared(metric: Any, with_sources: bool, options: dict[str, Any]) -> tuple
 
 
 def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, Any]) -> "Scorer":
-    from mtmetrics.scorers.registry import METRICS
+    from mtmetrics.scorers.metric import METRICS
 
     options = module.scorer_options | options
     metric = METRICS[module.metric_name]

@@ -258,3 +258,8 @@ def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
             after = f"{ended[0]} ends after {number - 1} lines, but {longer} goes on"
             raise InputError(f"{after}; parallel files need equal lengths")
         yield [line for line in row if line is not None]
+
+
+def short_name(path: str | Path) -> str:
+    """Folder and name of a file: enough to tell files of one name apart, without saying where they lie."""
+    return "/".join(Path(path).parts[-2:]) if len(Path(path).parts) > 1 else str(path)

@@ -4,9 +4,9 @@ import dataclasses
 import functools
 import threading
 import weakref
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from mtmetrics.models.text_units import word_table
 
 if TYPE_CHECKING:
     import torch
-
-    from mtmetrics.models.token_encoder import TokenEncoder
 
 
 @dataclasses.dataclass
@@ -69,6 +67,20 @@ class Reading(NamedTuple):
         for layer in self.layers:
             total.add_(found[layer], alpha=self.states[layer - 1])
         return total
+
+
+class Reader(Protocol):
+    """Who takes vectors from a shared network: what of a pass, of texts how long, and whether it keeps them for later
+    runs; those of a reader of means are not kept."""
+
+    readings: list[Reading]
+    max_length: int
+    mean: bool
+
+    @property
+    def stores(self) -> bool: ...
+
+    def store(self, texts: Iterable[tuple[Any, EncodedText]]) -> None: ...
 
 
 class LayerStates:
@@ -158,21 +170,21 @@ class EncoderNetwork:
         self._cache = TextCache(0, lambda encoded: encoded.vectors.nbytes)
         self._cache_bytes = cache_bytes
         self.counts = EncodingCounts()
-        self._readers: weakref.WeakSet[TokenEncoder] = weakref.WeakSet()
+        self._readers: weakref.WeakSet[Reader] = weakref.WeakSet()
         self._joining = threading.Lock()  # a reader may be made in one thread while another one encodes
 
     @functools.cached_property
     def word_table(self) -> np.ndarray:
         return word_table(self.tokenizer)
 
-    def join(self, reader: "TokenEncoder") -> None:
+    def join(self, reader: Reader) -> None:
         """Computes for one more reader, as long as it lives."""
         with self._joining:
             self._readers.add(reader)
             readings = {reading for other in self._readers for reading in other.readings}
         self._cache.limit = self._cache_bytes * len(readings)
 
-    def known(self, key: Hashable, reader: "TokenEncoder") -> list[EncodedText] | None:
+    def known(self, key: Hashable, reader: Reader) -> list[EncodedText] | None:
         """What the cache has of a text, for each reading of a reader; None where anything lacks."""
         found = []
         for reading in reader.readings:
@@ -184,7 +196,7 @@ class EncoderNetwork:
             found.append(whole)
         return found
 
-    def run(self, keys: Sequence[Hashable], texts: Sequence[EncodedText], reader: "TokenEncoder", keep: Any) -> int:
+    def run(self, keys: Sequence[Hashable], texts: Sequence[EncodedText], reader: Reader, keep: Any) -> int:
         """One pass over the tokens of texts; the cache gets what other readers want of them.
 
         Args:
@@ -244,5 +256,5 @@ class EncoderNetwork:
         self._cache.put((key, reading, max_length if text.truncated else None), text)
 
 
-def _order(reading: Reading, reader: "TokenEncoder") -> tuple[bool, bool]:
+def _order(reading: Reading, reader: Reader) -> tuple[bool, bool]:
     return reading.mean, reading not in reader.readings

@@ -15,7 +15,7 @@ from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import coloured, heatmap
 from mtmetrics.page.offers import about, chosen, named, offers
 from mtmetrics.page.texts import TextInput, Texts, example, read
-from mtmetrics.scorers.registry import COLUMNS, Column
+from mtmetrics.scorers.metric import COLUMNS, Column
 
 if TYPE_CHECKING:
     import gradio

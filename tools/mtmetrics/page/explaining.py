@@ -10,7 +10,7 @@ from mtmetrics.matching.word_errors import Fault, level
 from mtmetrics.reports.figures import label_fonts
 from mtmetrics.reports.heatmap import draw_alignment, segment_title
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.registry import KEYS
+from mtmetrics.scorers.metric import KEYS
 from mtmetrics.scorers.results import MetricResult
 
 # Pixels of the picture for one of the page.

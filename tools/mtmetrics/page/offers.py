@@ -12,7 +12,8 @@ from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.errors import InputError
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.available import artifacts_of, listed
-from mtmetrics.scorers.registry import COLUMNS, METRICS, SIDES, Column, find_metric, installed_plugins
+from mtmetrics.scorers.metric import COLUMNS, METRICS, SIDES, Column
+from mtmetrics.scorers.registry import find_metric, installed_plugins
 
 _ABOUT = Path(__file__).with_name("metrics.toml")
 
@@ -24,7 +25,7 @@ class MetricChoice(NamedTuple):
         spec: the metric, as the command line names it.
         name: metric and preset, such as ``SentSim mini``.
         title: the same, with the side where it may compare with either.
-        side: what it compares with, of `mtmetrics.scorers.registry.COLUMNS`.
+        side: what it compares with, of `mtmetrics.scorers.metric.COLUMNS`.
         range: of the score of a segment.
         about: a sentence on what it measures.
         default: whether it is ticked at first.

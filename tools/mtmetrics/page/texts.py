@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from mtmetrics.checks import check, compared_texts, language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines
-from mtmetrics.scorers.registry import Column
+from mtmetrics.scorers.metric import Column
 
 MAX_SEGMENTS = 50_000
 MAX_CHARACTERS = 64_000_000

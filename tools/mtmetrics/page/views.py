@@ -7,7 +7,7 @@ from typing import NamedTuple
 from mtmetrics.page.charts import colour, draw_histograms, draw_means, inline, themed
 from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
 from mtmetrics.reports.styles import decimals
-from mtmetrics.scorers.registry import SIDES
+from mtmetrics.scorers.metric import SIDES
 from mtmetrics.statistics.significance import ALPHA
 
 PAGE = 10

@@ -10,7 +10,9 @@ import numpy as np
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import Judged
-from mtmetrics.reports.metric_runs import RowScores
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.reports.metric_runs import Entry, MetricRuns, RowScores, run_metrics
+from mtmetrics.reports.recipes import Recipe
 from mtmetrics.statistics.correlation import (
     COEFFICIENTS,
     Correlation,
@@ -167,6 +169,43 @@ class MetricTable:
             pair if pairs.count(pair) == 1 else f"{column.file} ({pair})"
             for pair, column in zip(pairs, self.columns, strict=True)
         ]
+
+
+def judge_entries(
+    entries: Sequence[Entry],
+    files: Sequence[Judged],
+    pool: ModelPool,
+    measure: Measure,
+    *,
+    parts: bool = False,
+    recipe: Recipe | None = None,
+    one: bool = False,
+    **settings: Any,
+) -> tuple[MetricRuns, MetricTable]:
+    """Runs the metrics of the rows on judged data, and correlates their scores with the judgements.
+
+    Args:
+        entries: the rows.
+        files: the columns.
+        pool: loaded models to share.
+        measure: of the agreement.
+        parts: a row for each part of a score too.
+        recipe: the rows are those of this table of a paper: a metric that cannot be run is left out, and what is not
+            run as published is marked.
+        one: rows are called by the part of the score, since they are all of one metric.
+        **settings: of `metric_table`.
+    """
+    metrics = [entry.metric for entry in entries if entry.metric is not None]
+    runs = run_metrics(metrics, files, pool, lenient=recipe is not None)
+    if parts:
+        entries = [part for entry in entries for part in runs.with_parts(entry)]
+    if one:
+        entries = [dataclasses.replace(entry, title=entry.part) for entry in entries]
+    scored = [runs.scored(entry) for entry in entries]
+    if recipe is not None:
+        pairs = [file.lang_pair for file in files]
+        scored = [row.marked(found, pairs) for row, found in zip(recipe.rows, scored, strict=True)]
+    return runs, metric_table(scored, files, measure, **settings)
 
 
 def metric_table(

@@ -15,7 +15,8 @@ from mtmetrics.io.atomic import new_folder, write_atomic
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.registry import COLUMNS, find_metric
+from mtmetrics.scorers.metric import COLUMNS
+from mtmetrics.scorers.registry import find_metric
 from mtmetrics.statistics.correlation import SEED
 
 TABLE = "agreement"

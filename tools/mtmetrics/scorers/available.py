@@ -7,7 +7,7 @@ from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.matching.remapping_files import is_local, mapped_pairs
-from mtmetrics.scorers.registry import Metric
+from mtmetrics.scorers.metric import Metric
 
 
 class Listed(NamedTuple):

@@ -25,8 +25,8 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import report_progress
 from mtmetrics.scorers.degenerate import degenerate
+from mtmetrics.scorers.metric import METRICS, SIDES, Column
 from mtmetrics.scorers.preset_tables import dtype_name, extended, signature
-from mtmetrics.scorers.registry import SIDES, Column, find_metric
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
     MetricResult,
@@ -131,7 +131,7 @@ class Scorer(abc.ABC):
         pool = pool or ModelPool()
         bundle = load_preset(cls.metric, preset or str(cls.usual_preset), local_files_only=pool.local_files_only)
         score = {*cls.tables.get("score", ()), *cls.Settings.preset_keys()}
-        if len(find_metric(cls.metric).sides) > 1:
+        if len(METRICS[cls.metric].sides) > 1:
             score.add("against")
         bundle.refuse_unknown({**cls.tables, "agreement.*": AGREEMENT_KEYS, **({"score": score} if score else {})})
         for name, value in bundle.options.items():
@@ -142,7 +142,7 @@ class Scorer(abc.ABC):
     @classmethod
     def side(cls, bundle: Preset, options: Mapping[str, Any]) -> str:
         """What to compare with, see `Metric.side`; an `InputError` where the preset is made for another side."""
-        metric = find_metric(cls.metric)
+        metric = METRICS[cls.metric]
         side, only = metric.side(options, None, bundle.settings), metric.only(bundle.settings)
         if only not in (None, side):
             there = f"preset {bundle.name} compares with the {SIDES[only]} only"

@@ -16,8 +16,9 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, worker_count
+from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.preset_tables import encoder_table, languages, map_name, model_name, preset_map
-from mtmetrics.scorers.registry import COLUMNS, find_metric
+from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 

@@ -14,8 +14,8 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import spans_of
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.metric import COLUMNS, SIDES
 from mtmetrics.scorers.preset_tables import model_name
-from mtmetrics.scorers.registry import COLUMNS, SIDES
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 

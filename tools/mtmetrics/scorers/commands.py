@@ -22,7 +22,7 @@ from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.registry import COLUMNS, KEYS
+from mtmetrics.scorers.metric import COLUMNS, KEYS
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.stored import read_scores

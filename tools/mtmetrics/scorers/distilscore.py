@@ -12,8 +12,9 @@ from mtmetrics.models.packed import Encoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
+from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.preset_tables import encoder_table, languages, model_name
-from mtmetrics.scorers.registry import COLUMNS, find_metric
+from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 

@@ -18,8 +18,9 @@ from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, text_languages, worker_count
+from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.preset_tables import languages, model_name
-from mtmetrics.scorers.registry import COLUMNS, find_metric
+from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.metric import COLUMNS, METRICS, Metric
 from mtmetrics.scorers.preset_tables import extended
-from mtmetrics.scorers.registry import COLUMNS, METRICS, Metric
 from mtmetrics.scorers.results import ChunkScores
 
 __all__ = ["PluginMetric", "load_plugin", "plugin_metrics"]

@@ -20,8 +20,8 @@ from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_languages, worker_count
+from mtmetrics.scorers.metric import COLUMNS, SETTINGS
 from mtmetrics.scorers.preset_tables import languages, model_name
-from mtmetrics.scorers.registry import COLUMNS, SETTINGS
 from mtmetrics.scorers.results import ChunkScores, MetricResult, joined
 from mtmetrics.scorers.settings import option
 

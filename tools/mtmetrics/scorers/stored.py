@@ -18,7 +18,7 @@ from mtmetrics.models.runner import report_progress
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.degenerate import degenerate
-from mtmetrics.scorers.registry import COLUMNS
+from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.results import MetricResult, SystemScores
 from mtmetrics.scorers.settings import option
 

@@ -10,18 +10,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_jsonl, iter_lines
+from mtmetrics.io.lines import iter_jsonl, iter_lines, short_name
 from mtmetrics.judgements.judged import Judged, read_judged_segments
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.settings import DistilConfig, EncoderConfig
-
-if TYPE_CHECKING:
-    from mtmetrics.training.run import Run
 
 log = logging.getLogger(__name__)
 UNNAMED = "unnamed"
@@ -76,7 +73,9 @@ def read_distillation(
     exclude: Sequence[str],
     caps: dict[str, int] | None,
     config: EncoderConfig | DistilConfig,
-    run: "Run",
+    *,
+    seed: int,
+    processes: int,
 ) -> DistillationText:
     """Reads what a distillation needs.
 
@@ -86,25 +85,26 @@ def read_distillation(
             source and translation; those whose judgement is null do not count. Pairs that share a text with them are
             left out.
         config: of the steps, and of what is held back.
-        run: with the seed, and the processes that share a step.
+        seed: of the choice and the order of the pairs.
+        processes: that share a step.
     """
     tests = [judged_segments(path) for path in judged]
     for test in tests:
         if reason := pearson(np.arange(len(test)), test.human).reason:
             raise InputError(f"--judged {test.file}: no correlation is defined, {reason}")
-    pairs, counts = read_pairs(parallel, exclude, caps, run.seed)
+    pairs, counts = read_pairs(parallel, exclude, caps, seed)
     columns = [column for test in tests for column in (test.sources, test.predictions, test.references)]
     keys = {text_key(text) for column in columns for text in column if text}
     kept = pairs
     if keys:  # else the keys of all pairs would be made for nothing
         kept = [pair for pair in pairs if keys.isdisjoint((text_key(pair.source), text_key(pair.target)))]
     counts.left_out["judged"] += len(pairs) - len(kept)
-    train, words, held = training_split(kept, config.held_back_per_mille, config.held_back_per_pair, run.seed)
+    train, words, held = training_split(kept, config.held_back_per_mille, config.held_back_per_pair, seed)
     log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
     train += words
     groups, lengths = [pair.group for pair in train], [len(pair.source) + len(pair.target) for pair in train]
-    steps = config.steps * run.processes
-    plan = plan_batches(groups, np.array(lengths), config.pairs_per_step, steps, run.seed, config.words)
+    steps = config.steps * processes
+    plan = plan_batches(groups, np.array(lengths), config.pairs_per_step, steps, seed, config.words)
     return DistillationText(train, len(words), plan, held, tests, counts)
 
 
@@ -292,11 +292,6 @@ def training_split(
         few = len(pairs) - len(words)
         raise InputError(f"{few} sentence pairs are too few to train on and to hold some back")
     return train, words, held
-
-
-def short_name(path: str | Path) -> str:
-    """Folder and name of a file: enough to tell files of one name apart, without saying where they lie."""
-    return "/".join(Path(path).parts[-2:]) if len(Path(path).parts) > 1 else str(path)
 
 
 def _iter_rows(path: str | Path) -> Iterable[tuple[str, str, str]]:

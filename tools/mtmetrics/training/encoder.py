@@ -50,7 +50,7 @@ def train_encoder(
     files = {"parallel": parallel, "judged": judged}
     run.open(config, files, teacher=pinned(teacher, folder), exclude=sorted(exclude), caps=caps or {})
     original, model = _load_teacher(folder, config.layer)
-    data = corpus.read_distillation(parallel, judged, exclude, caps, config, run)
+    data = corpus.read_distillation(parallel, judged, exclude, caps, config, seed=run.seed, processes=run.processes)
     for group in sorted({pair.group for pair in [*data.train, *data.held]}):
         if not group.removesuffix(".words").endswith("-en"):
             rule = "so each file's name begins with a pair into it, such as de-en.jsonl"

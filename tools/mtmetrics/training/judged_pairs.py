@@ -9,9 +9,10 @@ import numpy as np
 
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
+from mtmetrics.io.lines import short_name
 from mtmetrics.judgements.readers import jsonl_rows
 from mtmetrics.models.composition import KNOWN_SIDES
-from mtmetrics.training.corpus import held_back, short_name, text_key
+from mtmetrics.training.corpus import held_back, text_key
 
 
 class JudgedPair(NamedTuple):

@@ -30,8 +30,9 @@ from mtmetrics.artifacts.models import model_fingerprint, model_label
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic
+from mtmetrics.io.lines import short_name
 from mtmetrics.models.runner import Devices, pick_devices
-from mtmetrics.training.corpus import short_name
+from mtmetrics.training.vocabulary import save_tokenizer
 
 log = logging.getLogger(__name__)
 _PACKAGES = ["mtmetrics", "torch", "transformers", "sentence-transformers", "tokenizers"]
@@ -140,8 +141,6 @@ class Run:
     def tokenizers(self, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """The tokenizers by name that `make` returned when this run first came here, kept in the work folder."""
         from transformers import PreTrainedTokenizerFast
-
-        from mtmetrics.training.vocabulary import save_tokenizer
 
         folder = self.work / "tokenizers"
         with self.main_first():
@@ -371,8 +370,6 @@ def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
     not finite."""
     import torch
 
-    from mtmetrics.training import vocabulary
-
     half = copy.deepcopy(model).to(device="cpu", dtype=torch.float16)
     bad = [name for name, values in half.state_dict().items() if not values.isfinite().all()]
     if bad:
@@ -383,4 +380,4 @@ def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
     half.save_pretrained(folder)
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
-    vocabulary.save_tokenizer(tokenizer, folder)
+    save_tokenizer(tokenizer, folder)

@@ -100,7 +100,7 @@ def train_distil(
     folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
     models = {"teacher": pinned(teacher, folders["teacher"]), "student": pinned(student, folders["student"])}
     run.open(config, {"parallel": parallel, "judged": judged}, exclude=sorted(exclude), caps=caps or {}, **models)
-    data = corpus.read_distillation(parallel, judged, exclude, caps, config, run)
+    data = corpus.read_distillation(parallel, judged, exclude, caps, config, seed=run.seed, processes=run.processes)
     rows = {text: row for row, text in enumerate(dict.fromkeys(english(pair) for pair in [*data.train, *data.held]))}
     with run.main_first():
         vectors = _teacher_vectors(run, folders["teacher"], list(rows))
