@@ -47,11 +47,9 @@ def listed(metric: Metric) -> Iterator[Listed]:
         settings = bundle.settings
         if fluency:
             settings = {"language_models": settings["language_models"], "languages": [*settings["language_models"]]}
-        only = metric.only(settings)
-        # A learned metric compares with what the preset has networks for.
-        held = [side for side in metric.sides if side in settings.get("regressors", metric.sides)]
-        compared = held if only is None else [only]
-        yield Listed(metric.name, name, compared, _languages(bundle, settings), _offline(bundle, settings))
+        yield Listed(
+            metric.name, name, metric.sides_of(settings), _languages(bundle, settings), _offline(bundle, settings)
+        )
 
 
 def _languages(bundle: Preset, settings: Mapping[str, Any]) -> list[str]:

@@ -71,12 +71,16 @@ class Metric:
         """The columns that it can compare with."""
         return tuple(dict.fromkeys(column for side in self.sides for column in COLUMNS[side]))
 
-    def only(self, settings: Mapping[str, Any]) -> str | None:
-        """The one side that a preset with these settings is made for; None where it leaves the choice."""
+    def sides_of(self, settings: Mapping[str, Any]) -> list[str]:
+        """The sides that a preset with these settings is made for; all where it names none."""
         said = settings.get("score", {}).get("against")
         holds = {side for side, name in SETTINGS.items() if {name, f"{name}s"} & settings.keys()}
         named = {*settings.get("regressors", {}), *holds} if said is None else {said}
-        found = [side for side in self.sides if side in named]
+        return [side for side in self.sides if side in named] or [*self.sides]
+
+    def only(self, settings: Mapping[str, Any]) -> str | None:
+        """The one side that a preset with these settings is made for; None where it leaves the choice."""
+        found = self.sides_of(settings)
         return found[0] if len(found) == 1 and len(self.sides) > 1 else None
 
     def asked(self, options: Mapping[str, Any]) -> str | None:
@@ -110,7 +114,10 @@ class Metric:
         """
         asked = self.asked(options)
         there = [side for side in self.sides if given is None or {*COLUMNS[side]} <= {*given}]
-        known = " or ".join(" and ".join(COLUMNS[side]) for side in self.sides)
+        known = " or ".join(
+            " and ".join(COLUMNS[side]) for side in self.sides if side != "both" or len(self.sides) == 1
+        )
+        known += ", or both" if "both" in self.sides and len(self.sides) > 1 else ""
         if asked is not None:
             choice("against", asked, tuple(COLUMNS))
             if asked not in self.sides:
