@@ -85,6 +85,7 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
     except (OSError, UnicodeDecodeError) as error:
         raise ArtifactError(f"{path}: the artifact catalog cannot be read ({error})") from error
     new = entry_toml(entry)
+    # Not by tomlkit: it puts new files behind a comment that belongs to the next entry.
     header = re.escape(new.partition("]")[0])  # "[NAME", which "[NAME.files" begins with too
     section = re.compile(rf"^{header}\]\n(?:(?!\[|#).*\n)*(?:{header}\..*\n(?:(?!\[|#).*\n)*)*", re.MULTILINE)
     found = section.search(text)
