@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,14 +13,12 @@ from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment, Cells, attention_plan, pieces
 from mtmetrics.models.packed import PackedTokens
-from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, text_languages, worker_count
 from mtmetrics.scorers.metric import COLUMNS
-from mtmetrics.scorers.preset_tables import languages, model_name
-from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.preset_tables import Opened, model_name
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 
@@ -83,8 +81,6 @@ class LearnedScore(Scorer):
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
         label: how the signature calls it.
         device: where the network runs.
-        lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
-            without it as English.
         **options: of `LearnedScore.Settings`.
 
     Raises:
@@ -137,29 +133,24 @@ class LearnedScore(Scorer):
         super().__init__(lang_pair, **options)
         self.encoder, self.dtype = encoder, encoder.dtype
         self.network = network.to(device).eval()
-        self.against = against or network.against
-        self.compares = COLUMNS[self.against]
+        self.compare_with(against or network.against)
+        self.floor = network.floor
         self.fingerprint, self.label = fingerprint, label
         self.device = device
         self.workers = worker_count(self.settings.workers)
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "LearnedScore":
-        """See `Scorer`; `against` chooses among the networks of a preset, of which one may do one side only.
+    def from_opened(cls, opened: Opened) -> Self:
+        """`against` chooses among the networks of a preset, of which one may do one side only.
 
         Raises:
-            InputError: as of `Scorer`; or the network compares with something else than asked.
-            ArtifactError: as of `Scorer`; or the network is of another kind.
+            InputError: the network compares with something else than asked.
+            ArtifactError: the network is of another kind.
         """
         from mtmetrics.models.composition import KNOWN_SIDES
 
-        against = options.pop("against", None)
-        bundle, pool, chosen = cls.open_preset(preset, pool, options)
-        languages(bundle, lang_pair)
-        known = bundle.settings.get("regressors", {})
-        wanted = find_metric(cls.metric).side({"against": against}, None, bundle.settings)
+        bundle, pool, chosen, against = opened.bundle, opened.pool, opened.chosen, opened.against
+        known, wanted = bundle.settings.get("regressors", {}), opened.wanted_side()
         table = {"model": chosen.regressor} if chosen.regressor else known.get(wanted, {})
         if "model" not in table:
             # A preset for one side cannot be asked for the other; one without any lacks a model.
@@ -183,17 +174,8 @@ class LearnedScore(Scorer):
         except ArtifactError as error:
             hint = "" if chosen.encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
             raise ArtifactError(f"regressor {name}: {error}{hint}") from error
-        device = pick_devices(pool.device)[0]
-        return cls(
-            model,
-            network,
-            fingerprint,
-            model_label(name),
-            device,
-            against=against,
-            lang_pair=lang_pair,
-            **chosen.of_class(),
-        )
+        device, of_class = pick_devices(pool.device)[0], {"lang_pair": opened.lang_pair, **chosen.of_class()}
+        return cls(model, network, fingerprint, model_label(name), device, against=against, **of_class)
 
     def pinned(self, option: str) -> Any:
         own = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
@@ -270,9 +252,6 @@ class LearnedScore(Scorer):
         columns = [slice(first, first + network.width) for first in firsts]
         layers = [dataclasses.replace(tokens, vectors=tokens.vectors[:, own]) for own in columns]
         return pair_features(network.features, layers, pairs[0], pairs[1], threads=self.workers)
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        return self.network.floor, {}
 
 
 class BiLSTM(LearnedScore):
