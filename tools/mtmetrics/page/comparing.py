@@ -17,7 +17,7 @@ from mtmetrics.page.texts import Texts, example
 from mtmetrics.reports.comparison import SystemComparison, SystemScore, compare_systems
 from mtmetrics.reports.human_agreement import AgreementCurve, known_agreement
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.results import MetricResult, in_turns, joined_systems, stretches
+from mtmetrics.scorers.results import MetricResult, in_turns, joined_systems
 from mtmetrics.statistics.significance import SEED, bootstrap_interval
 
 _RESAMPLES = 1000
@@ -115,12 +115,10 @@ class Comparer:
         for offer in offers:
             yield Progress(f"loading {offer.title}", 0, total, None)
             scorers.append(self._scorer(offer, texts.lang_pair))
-            scorers[-1].system_names = list(texts.systems)  # by which stored scores are found
         started, done = time.monotonic(), 0
         collected: list[list[list[MetricResult]]] = [[] for _ in offers]
         lines = max(8, _PAIRS_AT_ONCE // len(texts.systems))
-        given = [[scorer.compared(texts.others), *texts.systems.values()] for scorer in scorers]
-        streams = [it.score_chunks(stretches(own, lines)) for it, own in zip(scorers, given, strict=True)]
+        streams = [it.score_stretches(it.compared(texts.others), texts.systems, lines) for it in scorers]
         for number, results in in_turns(streams):  # so that the time left holds for all
             collected[number].append(results)
             done += len(results) * len(results[0].segments)

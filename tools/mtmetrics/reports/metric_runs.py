@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.checks import check, compared_texts, language_pair
+from mtmetrics.checks import language_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
@@ -15,7 +15,7 @@ from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.baselines import corpus_bleu
 from mtmetrics.scorers.preset_tables import extended
 from mtmetrics.scorers.registry import find_metric, known_metric, load_scorer
-from mtmetrics.scorers.results import MetricResult, chunk_lines, scored_together, stretches
+from mtmetrics.scorers.results import MetricResult, chunk_lines, scored_together
 from mtmetrics.scorers.settings import kinds
 
 SCORE = "score"
@@ -262,15 +262,9 @@ def run_metrics(
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:
     """For each metric its result on each system of a file; judged segments count as one system."""
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
-    named = {f"predictions of {name}" if name else "predictions": texts for name, texts in outputs.items()}
-    streams = []
-    for scorer in scorers:
-        scorer.system_names = list(outputs)
-        texts = _compared(scorer, file, scorer.signature)
-        checked = check(**texts, **named)
-        columns = [compared_texts(checked[: len(texts)]), *checked[len(texts) :]]
-        lines = chunk_lines([scorer.lines for scorer in scorers], len(columns))
-        streams.append(scorer.score_chunks(stretches(columns, lines)))
+    lines = chunk_lines([scorer.lines for scorer in scorers], 1 + len(outputs))
+    compared = [scorer.compared(_compared(scorer, file, scorer.signature)) for scorer in scorers]
+    streams = [it.score_stretches(own, outputs, lines) for it, own in zip(scorers, compared, strict=True)]
     return [[_signed(result, file) for result in systems] for systems in scored_together(streams)]
 
 

@@ -1,23 +1,13 @@
 """What every scorer shares: checked input, chunks, floor scores, reports and results; and how it reads a preset."""
 
 import abc
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from mtmetrics.artifacts.presets import AGREEMENT_KEYS, Preset, load_preset
-from mtmetrics.checks import (
-    InputReport,
-    as_texts,
-    check,
-    choice,
-    compared_columns,
-    compared_texts,
-    language_pair,
-    positive,
-)
+from mtmetrics.checks import InputReport, as_texts, check, choice, compared_columns, compared_texts, language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.matching.pairs import Pending
 from mtmetrics.matching.plan import Alignment, Cells
@@ -65,7 +55,7 @@ class Scorer(abc.ABC):
         dtype: number format of the encoder, None where there is none.
         lang_pair: such as ``"de-en"``, where it was given, for the signature and for encoders that read languages
             differently; without it these read references as English.
-        floor: score of a segment with a blank side, NaN where such a segment keeps its own; see `_floor`.
+        floor: score of a segment with a blank side, where it has no parts.
         floor_degenerate: whether output that is no translation (`DEGENERATE`) gets the floor score.
         settings: what was set.
         system_names: of the systems that are scored next, where the caller knows them; stored scores are found by them.
@@ -113,8 +103,7 @@ class Scorer(abc.ABC):
 
         Raises:
             InputError: an unknown preset, pair or option; or the metric or preset cannot compare with that side.
-            ArtifactError: something that the preset names, or needs to name, cannot be loaded; nothing falls back
-                silently.
+            ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
         """
         if cls.usual_preset is None:
             return cls(lang_pair=lang_pair, **options)
@@ -123,7 +112,7 @@ class Scorer(abc.ABC):
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
         """The metric that `from_preset` makes when the preset is open."""
-        return cls(lang_pair=opened.lang_pair, **opened.chosen.of_class())
+        return cls(**opened.keywords())
 
     @property
     def column_languages(self) -> tuple[str | None, str | None]:
@@ -195,20 +184,20 @@ class Scorer(abc.ABC):
     @abc.abstractmethod
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> SystemScores:
         """The scores of each system in one chunk of checked texts, which are strings, or pairs of source and a single
-        reference; worker processes may still be computing them while
-        the next chunk is encoded."""
+        reference; worker processes may still be computing them while the next chunk is encoded."""
 
     def require_floor(self) -> None:
         """Refuses to give `DEGENERATE` output a floor score that is not known."""
-        if self.floor_degenerate and not np.isfinite(self._floor()[0]):
+        floor, _ = self._floor()
+        if self.floor_degenerate and (floor is None or not np.isfinite(floor)):
             raise InputError(f"degenerate 'floor': {self.metric} has no floor score here")
 
     def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         """(n,) scores of (n,) parts, as the options say that weigh them."""
         raise NotImplementedError
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        """Score and parts of a segment with a blank side; a score that is NaN stays what it is."""
+    def _floor(self) -> tuple[float | None, dict[str, float]]:
+        """Score and parts of a segment with a blank side; None for a score that stays what it is."""
         return self.floor, {}
 
     def score(self, others: Sequence[Any], predictions: Sequence[str]) -> MetricResult:
@@ -231,23 +220,28 @@ class Scorer(abc.ABC):
     def score_systems(self, others: Sequence[Any], systems: Mapping[str, Sequence[str]]) -> dict[str, MetricResult]:
         """Scores several systems, by name, on the same sources or references, which are encoded once; else as
         `score`."""
+        found = joined_systems(self.score_stretches(others, systems, self.lines))
+        results = dict(zip(systems, found, strict=True))
+        total_report(results.values()).warn()
+        return results
+
+    def score_stretches(
+        self, others: Sequence[Any], systems: Mapping[str, Sequence[str]], lines: int
+    ) -> Iterator[list[MetricResult]]:
+        """As `score_systems`, but yields the results of so many segments at a time; the texts are checked at once."""
         if not systems:
             raise InputError("systems: empty; there is nothing to score")
         self.system_names = list(systems)
         names = {name: f"predictions of {name}" if name else "predictions" for name in systems}
         checked = check(**compared_columns(self.compares, others), **{names[n]: texts for n, texts in systems.items()})
         count = len(self.compares)
-        columns = [compared_texts(checked[:count]), *checked[count:]]
-        results = dict(zip(systems, self.score_stream(stretches(columns, self.lines)), strict=True))
-        total_report(results.values()).warn()
-        return results
+        return self.score_chunks(stretches([compared_texts(checked[:count]), *checked[count:]], lines))
 
     def score_stream(self, chunks: Iterable[list[list[Any]]]) -> list[MetricResult]:
         """Scores input that arrives in chunks, one result per system; memory grows with the scores alone.
 
         Args:
-            chunks: lists of columns: the sources or references, or pairs of both
-                (`mtmetrics.checks.compared_texts`), then one column per system.
+            chunks: lists of columns: what is compared with (see `compared`), then one column per system.
 
         Raises:
             InputError: there is not a single segment.
@@ -266,19 +260,14 @@ class Scorer(abc.ABC):
             scores = self._score_chunk(others, repeated)
             if waiting:
                 yield self._results(*waiting.pop())
-            waiting.append((given, others, owners, repeated, scores))
+            waiting.append((others, owners, repeated, scores))
             if not isinstance(scores, Pending):
                 yield self._results(*waiting.pop())
         for chunk in waiting:
             yield self._results(*chunk)
 
     def _results(
-        self,
-        given: list[Any],
-        others: list[Any],
-        owners: np.ndarray | None,
-        systems: list[list[str]],
-        computed: SystemScores,
+        self, others: list[Any], owners: np.ndarray | None, systems: list[list[str]], computed: SystemScores
     ) -> list[MetricResult]:
         floor, floor_parts = self._floor()
         line = extended(self.signature, "degenerate:floor") if self.floor_degenerate else self.signature
@@ -296,7 +285,7 @@ class Scorer(abc.ABC):
             if self.floor_degenerate:
                 best.put(result.degenerate, floor, floor_parts)
             results.append(result)
-        report_progress("segments", len(given) * len(systems))
+        report_progress("segments", sum(len(result.segments) for result in results))
         return results
 
     def align(self, others: Sequence[str], predictions: Sequence[str]) -> list[Alignment]:
@@ -400,9 +389,3 @@ def text_languages(columns: Sequence[list[str]], languages: Sequence[str | None]
 def any_truncated(*sides: PackedTokens) -> np.ndarray:
     """(n,) bool, pairs of which a side was truncated."""
     return np.any([side.truncated[side.index] for side in sides], axis=0)
-
-
-def worker_count(workers: int | None) -> int:
-    """A checked number of workers; if None that of the cores, at most 4, which take all that a process can give
-    them."""
-    return positive("workers", min(os.cpu_count() or 1, 4) if workers is None else workers)

@@ -13,7 +13,7 @@ from mtmetrics.matching.plan import Alignment, Cells, greedy_plan, pieces
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, worker_count
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
 from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
@@ -77,7 +77,7 @@ class BERTR(Scorer):
         if remapping is not None:
             remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32))
         self.special_tokens = self.settings.special_tokens
-        self.workers = worker_count(self.settings.workers)
+        self.workers = settings.worker_count(self.settings.workers)
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
@@ -87,7 +87,7 @@ class BERTR(Scorer):
         encoder = opened.pool.encoder(**opened.encoder_table("" if of_source else opened.pair and opened.pair[1]))
         mapped = of_source or opened.chosen.map not in (None, "none")
         remapping = opened.remapping(encoder) if mapped else None
-        return cls(encoder, remapping, against=against, lang_pair=opened.lang_pair, **opened.chosen.of_class())
+        return cls(encoder, remapping, against=against, **opened.keywords())
 
     def pinned(self, option: str) -> Any:
         if option == "map":

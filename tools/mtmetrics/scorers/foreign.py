@@ -25,5 +25,5 @@ class ForeignMetric(Scorer):
         """The scores of the (n,) numbers of a system in one chunk."""
         return ChunkScores.plain(0.0 - numbers if self.lower_is_better else numbers)
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def _floor(self) -> tuple[float | None, dict[str, float]]:
         return float(self._scores(np.array([self.floor])).segments[0]), {}

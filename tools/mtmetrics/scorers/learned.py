@@ -16,7 +16,7 @@ from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, text_languages, worker_count
+from mtmetrics.scorers.base import Scorer, text_languages
 from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.preset_tables import Opened, model_name
 from mtmetrics.scorers.results import ChunkScores
@@ -137,7 +137,7 @@ class LearnedScore(Scorer):
         self.floor = network.floor
         self.fingerprint, self.label = fingerprint, label
         self.device = device
-        self.workers = worker_count(self.settings.workers)
+        self.workers = settings.worker_count(self.settings.workers)
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
@@ -174,8 +174,8 @@ class LearnedScore(Scorer):
         except ArtifactError as error:
             hint = "" if chosen.encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
             raise ArtifactError(f"regressor {name}: {error}{hint}") from error
-        device, of_class = pick_devices(pool.device)[0], {"lang_pair": opened.lang_pair, **chosen.of_class()}
-        return cls(model, network, fingerprint, model_label(name), device, against=against, **of_class)
+        device = pick_devices(pool.device)[0]
+        return cls(model, network, fingerprint, model_label(name), device, against=against, **opened.keywords())
 
     def pinned(self, option: str) -> Any:
         own = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label

@@ -57,6 +57,10 @@ class Opened:
                     f"{where}: preset {preset.name} knows the languages {' '.join(known)}, not {language!r}"
                 )
 
+    def keywords(self) -> dict[str, Any]:
+        """What the class of the metric takes besides its models and `against`."""
+        return {"lang_pair": self.lang_pair, **self.chosen.of_class()}
+
     def needed_pair(self) -> tuple[str, str]:
         """The languages of source and translation; an `InputError` where no pair is given."""
         if self.pair is None:

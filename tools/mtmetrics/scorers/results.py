@@ -93,11 +93,10 @@ class ChunkScores:
         """Scores without parts, of texts of which none was cut and none is empty."""
         return cls(np.array(scores, dtype=np.float64), {}, *np.zeros((2, len(scores)), dtype=bool))
 
-    def put(self, rows: np.ndarray, floor: float, parts: Mapping[str, float]) -> None:
-        """Gives some segments, a mask, the floor score and the lowest parts; where the floor is NaN, they keep their
-        scores."""
+    def put(self, rows: np.ndarray, floor: float | None, parts: Mapping[str, float]) -> None:
+        """Gives some segments, a mask, the floor score and the lowest parts; without a floor they keep their scores."""
         self.empty[rows] = True
-        if not np.isnan(floor):
+        if floor is not None:
             self.segments[rows] = floor
         for name, value in parts.items():
             self.parts[name][rows] = value

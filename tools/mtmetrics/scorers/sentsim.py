@@ -18,7 +18,7 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_languages, worker_count
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
 from mtmetrics.scorers.metric import COLUMNS, SETTINGS
 from mtmetrics.scorers.preset_tables import Opened, model_name
 from mtmetrics.scorers.results import ChunkScores, MetricResult, joined
@@ -150,7 +150,7 @@ class SentSim(Scorer):
             if missing:
                 what = f"{', '.join(missing)} against the {against}"
                 raise InputError(f"normalize='fixed': no bounds for {what}; use normalize='batch'")
-        self.workers = worker_count(chosen.workers)
+        self.workers = settings.worker_count(chosen.workers)
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
@@ -252,11 +252,14 @@ class SentSim(Scorer):
         return np.array(sum(weight * np.exp(values) for weight, values in zip(self.weights, good, strict=True)))
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        columns = [others, *systems]
-        texts = [text for column in columns for text in column]
-        encoded = self._encoded(texts, text_languages(columns, self.column_languages))
-        apart = {name: tokens.split(len(others)) for name, tokens in encoded.items()}
-        first, *rest = [dict(zip(apart, column, strict=True)) for column in zip(*apart.values(), strict=True)]
+        needed = {"sss" if part == "sss" else "words" for part in self.parts}
+        encoders: dict[str, Encoder] = {"words": self.words, "sss": self.sentences}
+        encoded = {
+            name: encoded_together(encoder, [others, *systems], self.column_languages)
+            for name, encoder in encoders.items()
+            if name in needed
+        }
+        first, *rest = [dict(zip(encoded, column, strict=True)) for column in zip(*encoded.values(), strict=True)]
         results = []
         for column in rest:
             parts = {name: self._part(name, first, column) for name in self.parts}
@@ -270,12 +273,6 @@ class SentSim(Scorer):
                 segments = np.array(self.weights) @ signed
             results.append(ChunkScores(segments, parts, truncated, empty))
         return results
-
-    def _encoded(self, texts: list[str], languages: list[str | None]) -> dict[str, PackedTokens]:
-        """What the parts are computed from: the words and the sentence vectors of all texts, or one of the two."""
-        needed = {"sss" if part == "sss" else "words" for part in self.parts}
-        encoders: dict[str, Encoder] = {"words": self.words, "sss": self.sentences}
-        return {name: encoder.encode(texts, languages) for name, encoder in encoders.items() if name in needed}
 
     def _part(self, name: str, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
         if name == "sss":

@@ -53,7 +53,6 @@ class StoredScores(ForeignMetric):
 
     metric = "scores"
     usual_preset: ClassVar = "FILE"
-    floor = np.nan
 
     def __init__(
         self,
@@ -81,8 +80,8 @@ class StoredScores(ForeignMetric):
         path = Path(opened.bundle.name)
         if opened.bundle.name == cls.usual_preset or not path.is_file():
             raise InputError(f"metric scores: {path}: no such file; write scores:FILE")
-        of_class = {"against": opened.side(), "lang_pair": opened.lang_pair, **opened.chosen.of_class()}
-        return cls(read_scores(path, opened.chosen.key), path.name, sha256_file(path)[:8], **of_class)
+        scores, fingerprint = read_scores(path, opened.chosen.key), sha256_file(path)[:8]
+        return cls(scores, path.name, fingerprint, against=opened.side(), **opened.keywords())
 
     @property
     def signature(self) -> str:
@@ -102,7 +101,7 @@ class StoredScores(ForeignMetric):
             plain = [other if isinstance(other, str) else next(filter(str.strip, other), "") for other in others]
             scores = [self._scores(values[place:until]) for values in columns]
             place = until
-            yield self._results(plain, plain, None, systems, scores)
+            yield self._results(plain, None, systems, scores)
         if columns and place < len(columns[0]):
             raise InputError(f"{self.name}: holds {len(columns[0])} scores of a system, for only {place} segments")
 
@@ -117,6 +116,9 @@ class StoredScores(ForeignMetric):
             what = f"no scores of {missing[0]!r}" if missing else "several systems, whose names are not known here"
             raise InputError(f"{self.name}: {what}; it holds: {there}")
         return [self.scores[name] for name in names]
+
+    def _floor(self) -> tuple[float | None, dict[str, float]]:
+        return None, {}
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
         raise NotImplementedError  # `score_chunks` looks at no texts

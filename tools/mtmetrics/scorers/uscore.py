@@ -15,7 +15,7 @@ from mtmetrics.matching.word_errors import Evidence
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, text_languages
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
 from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
@@ -206,27 +206,24 @@ class UScore(Scorer):
             ArtifactError: a part that was not left out has no model.
         """
         opened = dataclasses.replace(opened, lang_pair=opened.lang_pair or opened.bundle.settings.get("lang_pair"))
-        bundle, pool, chosen, lang_pair = opened.bundle, opened.pool, opened.chosen, opened.lang_pair
+        bundle, pool, chosen = opened.bundle, opened.pool, opened.chosen
         score = bundle.settings.get("score", {})
         gone = {*score.get("without", []), *_names(chosen.without)}
         gone |= {"language_model"} if chosen.lm == "none" else set()
         word_weights, level_weights = part_weights(chosen.weights, chosen.combine, gone)
-        if word_weights:
-            opened.needed_pair()
+        pair = opened.needed_pair() if word_weights else opened.pair or ("", "")
         tables = _model_tables(opened)
         needed = [name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights]
         missing = [name for name in needed if name not in tables]
         if missing:
-            target = str(opened.pair and opened.pair[1])
-            named = [f"{name} ({target})" if name == "language_model" else name for name in missing]
+            named = [f"{name} ({pair[1]})" if name == "language_model" else name for name in missing]
             advice = "'mtmetrics uscore' makes a preset that does, from text of both languages; or leave out by name"
             raise ArtifactError(
                 f"preset {bundle.name}: names no model for {' and '.join(named)}; {advice}: "
                 f"without={'+'.join(missing)!r}"
             )
-        there = functools.partial(pool.translator, lang_pair=str(lang_pair))
-        back = functools.partial(pool.translator, lang_pair="-".join(reversed(str(lang_pair).split("-"))))
-        of_pool: list[Any] = [there, pool.language_model, pool.sentence_encoder, back]
+        forth, back = (functools.partial(pool.translator, lang_pair="-".join(way)) for way in (pair, pair[::-1]))
+        of_pool: list[Any] = [forth, pool.language_model, pool.sentence_encoder, back]
         loaders = dict(zip(OPTIONAL, of_pool, strict=True))
         together = word_weights and "sentences" in needed
         models = {name: loaders[name](**tables[name]) for name in needed if not (together and name == "sentences")}
@@ -240,11 +237,11 @@ class UScore(Scorer):
             else:
                 encoder = pool.encoder(**table)
             masses = choice("masses", score.get("masses", "uniform"), ("uniform", "norm"))
-            shared = {"lang_pair": lang_pair, "workers": chosen.workers, "pieces": score.get("pieces")}
+            shared = {"lang_pair": opened.lang_pair, "workers": chosen.workers, "pieces": score.get("pieces")}
             shared |= {"remapping": opened.remapping(encoder), "language_model": models.get("language_model")}
             shared["weights"] = None if masses == "uniform" else masses
             words = XMoverScore(encoder, variant="uscore", **shared)
-        of_class = chosen.of_class() | {"without": "+".join(sorted(gone)) or None, "lang_pair": lang_pair}
+        of_class = opened.keywords() | {"without": "+".join(sorted(gone)) or None}
         of_class["back_translator"] = models.get("back_translation")
         return cls(words, models.get("translation"), models.get("sentences"), **of_class)
 
@@ -319,13 +316,11 @@ class UScore(Scorer):
     ) -> dict[str, list[PackedTokens]]:
         """Per level the packed sources and systems, by their parts what was made of them, and sources that are not
         remapped; a text is encoded once per encoder."""
-        lines, texts = len(columns[0]), [text for column in columns for text in column]
-        languages = text_languages(columns, self.column_languages)
         words = self.words if self.word_weights else None
         sentences = self._sentences
         packed: dict[str, list[PackedTokens]] = {}
         if words is not None:
-            source, *targets = words.encoder.encode(texts, languages).split(lines)
+            source, *targets = encoded_together(words.encoder, columns, self.column_languages)
             packed["wrd"] = [words.ngrams_of(source, "source")]
             packed["wrd"] += [words.ngrams_of(side, "target") for side in targets]
             if "back" in made:
@@ -335,7 +330,7 @@ class UScore(Scorer):
                 sides = [words.encoder.encode([item.text for item in side], language) for side in translated]
                 packed[part] = [words.ngrams_of(side, "target") for side in sides]
         if sentences is not None:
-            packed["snt"] = sentences.encode(texts, languages).split(lines)
+            packed["snt"] = encoded_together(sentences, columns, self.column_languages)
         return packed
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
@@ -374,7 +369,7 @@ def _names(listed: str | Collection[str] | None) -> set[str]:
 
 
 def _model_tables(opened: Opened) -> dict[str, dict[str, Any]]:
-    """By the names of `OPTIONAL`, the tables of the models that the user or the preset names."""
+    """By the names of `OPTIONAL`, the models that the user or the preset names."""
     settings, chosen = opened.bundle.settings, opened.chosen
     tables = {name: settings.get(name, {}) for name in ("translation", "sentences", "back_translation")}
     tables["language_model"] = settings.get("language_models", {}).get(opened.pair and opened.pair[1], {})

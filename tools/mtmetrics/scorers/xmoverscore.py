@@ -26,7 +26,7 @@ from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, worker_count
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
 from mtmetrics.scorers.preset_tables import Opened, map_name, model_name, source_and_target_encoders
 from mtmetrics.scorers.results import ChunkScores, SystemScores
 from mtmetrics.scorers.settings import option
@@ -202,7 +202,7 @@ class XMoverScore(Scorer):
         self.drop_rate = form.drop_rate if chosen.drop_rate is None else chosen.drop_rate
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
             raise InputError(f"drop_rate {self.drop_rate!r}: must lie between 0 and 1")
-        self.workers = worker_count(chosen.workers)
+        self.workers = settings.worker_count(chosen.workers)
         self._form = form
 
     @classmethod
@@ -218,7 +218,7 @@ class XMoverScore(Scorer):
         weights: Any = None if chosen.weights in (None, "uniform") else chosen.weights
         if weights not in (None, "norm"):
             weights = TokenWeights.load(opened.bundle.path(str(weights)))
-        of_class = chosen.of_class() | {"lang_pair": opened.lang_pair}
+        of_class = {"lang_pair": opened.lang_pair, **chosen.of_class()}
         if given.get("lm_weight") is None:
             of_class["lm_weight"] = lm_weight
         return cls(sources, targets, remapping, model, weights, **of_class)
