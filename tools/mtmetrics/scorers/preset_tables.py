@@ -83,12 +83,13 @@ class Opened:
     def encoder_table(self, target: str | None = None) -> dict[str, Any]:
         """Model, layer and revision of the encoder: the user's own, else those of the table ``[encoders.LANGUAGE]`` of
         the target, else of ``[encoder]``."""
-        table = {"model": self.given.get("encoder")}
-        if not table["model"]:
-            tables = self.bundle.settings.get("encoders", {})
-            if tables and target is None:
-                why = f"preset {self.bundle.name} chooses its encoder by the target language"
-                raise InputError(f"lang_pair is missing; {why}")
+        own, tables = self.given.get("encoder"), self.bundle.settings.get("encoders", {})
+        if own:
+            table = {"model": own}
+        elif tables and target is None:
+            why = f"preset {self.bundle.name} chooses its encoder by the target language"
+            raise InputError(f"lang_pair is missing; {why}")
+        else:
             table = self.model_table("encoder", tables.get(target) or self.bundle.settings.get("encoder", {}))
         layer = self.given.get("layer")
         return {"revision": None, **table, "layer": table.get("layer") if layer is None else layer}

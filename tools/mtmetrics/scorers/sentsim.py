@@ -162,7 +162,7 @@ class SentSim(Scorer):
             raise ArtifactError(f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table")
         side = opened.side()
         place, table = _models(bundle, SETTINGS[side], opened.pair)
-        of_class = chosen.of_class()
+        of_class = opened.keywords()
         if chosen.combine is None:
             of_class["combine"] = VARIANTS[chosen.variant]
         elif given.get("variant") is not None:
@@ -185,7 +185,7 @@ class SentSim(Scorer):
         used |= other
         models = _encoders(opened, table, used["layer"])
         bounds = bundle.settings.get("bounds", {}).get(place)
-        return cls(*models, bounds, against=side, lang_pair=opened.lang_pair, **of_class)
+        return cls(*models, bounds, against=side, **of_class)
 
     def pinned(self, option: str) -> Any:
         words = self.words if self.parts != ("sss",) else None

@@ -218,7 +218,7 @@ class XMoverScore(Scorer):
         weights: Any = None if chosen.weights in (None, "uniform") else chosen.weights
         if weights not in (None, "norm"):
             weights = TokenWeights.load(opened.bundle.path(str(weights)))
-        of_class = {"lang_pair": opened.lang_pair, **chosen.of_class()}
+        of_class = opened.keywords() | chosen.of_class()
         if given.get("lm_weight") is None:
             of_class["lm_weight"] = lm_weight
         return cls(sources, targets, remapping, model, weights, **of_class)
