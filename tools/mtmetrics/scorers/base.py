@@ -366,24 +366,24 @@ class Scorer(abc.ABC):
         return [[match_evidence(alignment)] for alignment in alignments]
 
 
-def encoded_together(
-    encoder: Encoder, columns: Sequence[list[str]], languages: Sequence[str | None]
-) -> list[PackedTokens]:
-    """Columns of n texts, packed; one call, so that no text is encoded twice, whatever a cache holds.
+def encoded(encoder: Encoder, columns: Sequence[list[str]], languages: Sequence[str | None]) -> PackedTokens:
+    """Columns of n texts, laid end to end and packed; one call, so that no text is encoded twice, whatever a cache
+    holds.
 
     Args:
         encoder: reads them.
         columns: what is compared with, then the systems.
-        languages: of the former and of the latter, see `Scorer.column_languages`.
+        languages: of the first column and of all others, see `Scorer.column_languages`.
     """
-    texts = [text for column in columns for text in column]
-    return encoder.encode(texts, text_languages(columns, languages)).split(len(columns[0]))
+    (first, rest), texts = languages, [text for column in columns for text in column]
+    return encoder.encode(texts, [first] * len(columns[0]) + [rest] * (len(texts) - len(columns[0])))
 
 
-def text_languages(columns: Sequence[list[str]], languages: Sequence[str | None]) -> list[str | None]:
-    """The language of each text of columns, laid end to end: the first column's, then that of all others."""
-    first, rest = languages
-    return [first] * len(columns[0]) + [rest] * sum(map(len, columns[1:]))
+def encoded_together(
+    encoder: Encoder, columns: Sequence[list[str]], languages: Sequence[str | None]
+) -> list[PackedTokens]:
+    """The same, of each column."""
+    return encoded(encoder, columns, languages).split(len(columns[0]))
 
 
 def any_truncated(*sides: PackedTokens) -> np.ndarray:

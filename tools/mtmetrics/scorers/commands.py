@@ -223,7 +223,7 @@ class CommandMetric(ForeignMetric):
             together = distinct[first : first + self.command.lines]
             known |= zip(together, self._numbers(together), strict=True)
         found = np.array([known.get(row, self.floor) for row in rows], dtype=np.float64)
-        return [self._scores(numbers) for numbers in found.reshape(len(systems), len(others))]
+        return [self._turned(numbers) for numbers in found.reshape(len(systems), len(others))]
 
     def _row(self, other: Any, translation: str) -> tuple[str, ...]:
         """The texts in the order of the command's columns."""

@@ -21,9 +21,9 @@ class ForeignMetric(Scorer):
         """What the signature says of their direction."""
         return ["sign:turned"] if self.lower_is_better else []
 
-    def _scores(self, numbers: np.ndarray) -> ChunkScores:
+    def _turned(self, numbers: np.ndarray) -> ChunkScores:
         """The scores of the (n,) numbers of a system in one chunk."""
         return ChunkScores.plain(0.0 - numbers if self.lower_is_better else numbers)
 
     def _floor(self) -> tuple[float | None, dict[str, float]]:
-        return float(self._scores(np.array([self.floor])).segments[0]), {}
+        return float(self._turned(np.array([self.floor])).segments[0]), {}

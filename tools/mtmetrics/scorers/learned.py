@@ -16,10 +16,10 @@ from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, text_languages
+from mtmetrics.scorers.base import Scorer, encoded
 from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.preset_tables import Opened, model_name
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import ChunkScores, stretches
 from mtmetrics.scorers.settings import option
 
 if TYPE_CHECKING:
@@ -182,18 +182,14 @@ class LearnedScore(Scorer):
         return {"regressor": own, "encoder": model_name(self.encoder)}[option]
 
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
-        parts = []
-        for first in range(0, len(others), _LINES):
-            lines = slice(first, first + _LINES)
-            parts.append(self._score_lines(others[lines], [texts[lines] for texts in systems]))
+        parts = [self._score_lines(own, texts) for own, *texts in stretches([others, *systems], _LINES)]
         joined = (map(np.concatenate, zip(*system, strict=True)) for system in zip(*parts, strict=True))
         return [ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined]
 
     def _score_lines(self, others: list[Any], systems: list[list[str]]) -> list[tuple[np.ndarray, ...]]:
         compared = [*compared_columns(self.compares, others).values()]
         columns = (*compared, *systems)
-        texts = [text for column in columns for text in column]
-        tokens = self.encoder.encode(texts, text_languages(columns, self.column_languages))
+        tokens = encoded(self.encoder, columns, self.column_languages)
         index = tokens.index.reshape(-1, len(others))
         sides = [np.tile(side, len(systems)) for side in index[: len(compared)]]
         pairs = np.stack([*sides, index[len(compared) :].ravel()])
@@ -284,7 +280,7 @@ class AttentiveScore(LearnedScore):
         import torch
 
         columns = others, predictions
-        tokens = self.encoder.encode([*others, *predictions], text_languages(columns, self.column_languages))
+        tokens = encoded(self.encoder, columns, self.column_languages)
         read = Pieces(tokens, special=self.network.composition is not None)
         pairs = tokens.index.reshape(2, -1)
         filled = np.flatnonzero((read.words[pairs] > 0).all(0))

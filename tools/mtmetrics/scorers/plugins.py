@@ -68,7 +68,7 @@ class PluginMetric(ForeignMetric):
             if len(kept):
                 found = self.segment_scores([others[row] for row in kept], [texts[row] for row in kept])
                 numbers[kept] = self._checked(found, len(kept))
-            results.append(self._scores(numbers))
+            results.append(self._turned(numbers))
         return results
 
     def _checked(self, found: Any, count: int) -> np.ndarray:

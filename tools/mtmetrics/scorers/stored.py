@@ -99,7 +99,7 @@ class StoredScores(ForeignMetric):
                 raise InputError(f"{self.name}: holds {len(columns[0])} scores of a system, there are more segments")
             # Of several references the first that is not blank is what outputs of another length are told by.
             plain = [other if isinstance(other, str) else next(filter(str.strip, other), "") for other in others]
-            scores = [self._scores(values[place:until]) for values in columns]
+            scores = [self._turned(values[place:until]) for values in columns]
             place = until
             yield self._results(plain, None, systems, scores)
         if columns and place < len(columns[0]):
