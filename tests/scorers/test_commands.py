@@ -58,6 +58,8 @@ def test_source_and_reference_and_lower_is_better(commands) -> None:
     result = scorer.score([("a", "bc"), ("a", " ")], ["abcd", "x"])
     assert (result.segments.tolist(), scorer.compares) == ([-1.0, -5.0], ("sources", "references"))
     assert "sign:turned" in result.signature
+    blank = commands(python() + "lower_is_better = true").score([" "], ["x"])
+    assert str(blank.segments.tolist()) == "[0.0]"
     with pytest.raises(InputError, match="against 'source': the columns of cmd:it are reference, translation, source"):
         commands(python() + columns, against="source")
 

@@ -45,6 +45,17 @@ def test_one_system_needs_no_name_and_chunks_go_on_where_they_were(tmp_path: Pat
         assert scorer.score(["x"] * 1500, ["y"] * 1500).segments.tolist() == [number / 8 for number in range(1500)]
 
 
+def test_a_segment_is_blank_where_all_its_references_are(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("1\n2\n3\n")
+    result = load_scorer("scores", str(tmp_path / "plain"), against="reference").score(
+        [[" ", "r"], [" ", ""], ["r", "s"]], ["x", "y", "z"]
+    )
+    assert result.segments.tolist() == [1.0, 2.0, 3.0]
+    assert result.empty.tolist() == [False, True, False]
+    with pytest.raises(InputError, match="scores compares with sources or references only, not with both"):
+        load_scorer("scores", str(tmp_path / "plain"), against="both")
+
+
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [

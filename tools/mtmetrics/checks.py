@@ -14,7 +14,7 @@ _NAMED = 3
 
 
 def warn(message: str) -> None:
-    """Warns the user; the warning names the package, since a line of its code would tell nothing."""
+    """Warns the user. The warning names the package, not the line of its code that warns."""
     warnings.warn_explicit(message, UserWarning, "<mtmetrics>", 1)
 
 

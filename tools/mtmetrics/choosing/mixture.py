@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.checks import InputReport, compared_texts, number
+from mtmetrics.checks import InputReport, number
 from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
@@ -70,8 +70,7 @@ class Mixture:
         that are equal are encoded once."""
         rows = [np.zeros((0, len(predictions)))]
         for name, scorer in self.scorers.items():
-            others = compared_texts([columns[name] for name in scorer.compares])
-            [[result]] = scorer.score_chunks([[others, list(predictions)]])
+            [[result]] = scorer.score_chunks([[scorer.compared(columns), list(predictions)]])
             self.reports[name].add(result.report)
             rows.append(result.segments[None])
         return np.concatenate(rows)

@@ -2,7 +2,6 @@
 
 import argparse
 
-from mtmetrics.checks import compared_texts
 from mtmetrics.cli import options
 from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_text
 from mtmetrics.cli.rows import read_systems
@@ -65,10 +64,7 @@ def run(args: argparse.Namespace) -> None:
         scorer.floor_degenerate = args.degenerate == "floor"
         scorer.require_floor()
     with options.scoring(len(scorers) * sum(map(len, systems.values()))):
-        results = {
-            name: scorer.score_systems(compared_texts([others[column] for column in scorer.compares]), systems)
-            for name, scorer in scorers.items()
-        }
+        results = {name: it.score_systems(it.compared(others), systems) for name, it in scorers.items()}
     comparisons = {}
     for name, of_metric in results.items():
         scores = {system: result.segments for system, result in of_metric.items()}

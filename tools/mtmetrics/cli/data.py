@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.checks import choice, compared_texts, warn
+from mtmetrics.checks import choice, warn
 from mtmetrics.cli import options
 from mtmetrics.cli.output import print_json, print_table
 from mtmetrics.errors import InputError
@@ -102,8 +102,7 @@ def run_score(args: argparse.Namespace) -> None:
     for eval_set, references, compared in options.progress(jobs, desc="scoring", unit=" pairs"):
         scorer = load_scorer(pool=pool, **asked | compared | {"lang_pair": eval_set.lang_pair})
         texts = {"sources": eval_set.sources, "references": eval_set.references.get(references, [])}
-        others = compared_texts([texts[column] for column in scorer.compares])
-        results = scorer.score_systems(others, eval_set.scored_systems(references))
+        results = scorer.score_systems(scorer.compared(texts), eval_set.scored_systems(references))
         scores = {system: result.segments.tolist() for system, result in results.items()}
         files = eval_set.write_metric_scores(args.name, references, scores, overwrite=args.overwrite)
         row = {"lang_pair": eval_set.lang_pair, "files": [str(path) for path in files.values()]}

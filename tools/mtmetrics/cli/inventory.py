@@ -11,7 +11,6 @@ from typing import Any
 import mtmetrics
 from mtmetrics.artifacts.catalog import catalog, verify
 from mtmetrics.artifacts.presets import load_preset, preset_names
-from mtmetrics.checks import compared_texts
 from mtmetrics.cli.options import PLUGIN, add_model_options, add_options, add_output_options, model_pool
 from mtmetrics.cli.output import pick_format, print_json
 from mtmetrics.errors import InputError, MTMetricsError, install_command
@@ -215,8 +214,7 @@ def _tried(metric: str, name: str) -> dict[_Finding, list[str]]:
         try:
             lang_pair = load_preset(metric, name).settings.get("lang_pair", "de-en")
             scorer = load_scorer(metric, preset=name, lang_pair=lang_pair, pool=pool, against=side)
-            others = compared_texts([["Guten Tag."]] * len(COLUMNS[side]))
-            scorer.score(others, ["Good day."])
+            scorer.score(scorer.compared({column: ["Guten Tag."] for column in scorer.compares}), ["Good day."])
         except MTMetricsError as error:
             finding = ("FAIL" if _is_bundled(metric, name) else "note", f"does not load offline: {error}")
             outcomes = refused if isinstance(error, InputError) else found

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtmetrics.artifacts.presets import preset_names, preset_toml
-from mtmetrics.checks import compared_texts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.texts import example
 from mtmetrics.reports.human_agreement import bare_signature
@@ -48,8 +47,7 @@ def measured(pool: ModelPool) -> Iterator[tuple[str, Scores]]:
         for side in metric.sides_of(metric.made_by().preset_settings(_MINI, {})):
             options = {"against": side} if len(metric.sides) > 1 else {}
             scorer = load_scorer(metric.name, _MINI, lang_pair=texts.lang_pair, pool=pool, **options)
-            others = compared_texts([columns[column] for column in scorer.compares])
-            found = scorer.score(others, predictions)
+            found = scorer.score(scorer.compared(columns), predictions)
             name = f"{metric.name}/{_MINI} against {side}"
             yield name, Scores(bare_signature(scorer.signature), [float(f"{score:.9g}") for score in found.segments])
 

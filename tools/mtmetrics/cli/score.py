@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.checks import compared_texts
 from mtmetrics.cli import options
 from mtmetrics.cli.output import FORMATS, check_folders, opened, pick_format, rounded
 from mtmetrics.cli.ray import add_engine_options
@@ -76,9 +75,8 @@ def run(args: argparse.Namespace) -> None:
     loaders = [options.loader_options(spec, args) for spec in specs.values()]
     names, columns, rows, count, sides = metric_rows(args, loaders)
     check_folders(args.out, option="--out ")
-    from mtmetrics.scorers.metric import COLUMNS
     from mtmetrics.scorers.registry import load_scorer
-    from mtmetrics.scorers.results import joined, total_report
+    from mtmetrics.scorers.results import joined_systems, total_report
 
     with_parts = args.parts and form in _SUMMARIES  # of which they hold the means
     lowest = _Lowest()
@@ -93,19 +91,17 @@ def run(args: argparse.Namespace) -> None:
             scorer.system_names = names
             scorer.floor_degenerate = args.degenerate == "floor"
             scorer.require_floor()
-        places = [[columns.index(column) for column in COLUMNS[side]] for side in sides]
         kept: list[Results] = []
         with options.scoring(count * len(names) * len(specs)):
-            for chunk, results in _scored(scorers, places, len(columns), len(names), rows):
+            for others, systems, results in _scored(scorers, columns, len(names), rows):
                 if args.segments:
-                    others = [_compared(chunk, there) for there in places]
-                    lowest.add(specs, names, others, chunk[len(columns) :], results)
+                    lowest.add(specs, names, others, systems, results)
                 if args.degenerate == "null":
                     results = [[result.without_degenerate() for result in systems] for systems in results]
                 writer.add(results)
                 kept.append([[one if with_parts else one.without_parts() for one in systems] for systems in results])
         of_metrics = zip(specs, zip(*kept, strict=True), strict=True)
-        totals = {metric: [joined(system) for system in zip(*found, strict=True)] for metric, found in of_metrics}
+        totals = {metric: joined_systems(found) for metric, found in of_metrics}
         summaries = {
             metric: [_summary(total, interval=args.ci, parts=with_parts) for total in systems]
             for metric, systems in totals.items()
@@ -121,25 +117,20 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _scored(
-    scorers: "list[Scorer]", places: list[list[int]], others: int, systems: int, rows: Iterator[list[Any]]
-) -> "Iterator[tuple[list[list[Any]], Results]]":
-    """Chunks, as columns, and their results; all metrics score a chunk before the next is read, which is all where one
-    of them needs its whole input first. `places` are those of what each compares with, among the `others` columns,
-    which stand before those of the systems."""
-    from mtmetrics.scorers.results import chunk_lines, chunked, joined
+    scorers: "list[Scorer]", columns: Sequence[str], systems: int, rows: Iterator[list[Any]]
+) -> "Iterator[tuple[list[list[Any]], list[list[str]], Results]]":
+    """Of each chunk what each metric compares with, the translations of each system, and the results. All metrics score
+    a chunk before the next is read, which is all where one of them needs its whole input first. Rows hold the `columns`
+    that are compared with, then one for each of the systems."""
+    from mtmetrics.scorers.results import chunk_lines, chunked, scored_together, stretches
 
     independent = all(scorer.independent for scorer in scorers)
-    chunks = chunked(rows, chunk_lines([scorer.lines for scorer in scorers], others + systems))
-    for together in ([chunk] for chunk in chunks) if independent else [list(chunks)]:
-        results = []
-        for scorer, there in zip(scorers, places, strict=True):
-            given = ([_compared(chunk, there), *chunk[others:]] for chunk in together)
-            results.append([joined(system) for system in zip(*scorer.score_chunks(given), strict=True)])
-        yield [list(itertools.chain(*parts)) for parts in zip(*together, strict=True)], results
-
-
-def _compared(chunk: list[list[Any]], places: Sequence[int]) -> list[Any]:
-    return compared_texts([chunk[place] for place in places])
+    lines = chunk_lines([scorer.lines for scorer in scorers], len(columns) + systems)
+    for chunk in chunked(rows, lines if independent else None):
+        others = [scorer.compared(dict(zip(columns, chunk, strict=False))) for scorer in scorers]
+        given = [[own, *chunk[len(columns) :]] for own in others]
+        streams = [it.score_chunks(stretches(own, lines)) for it, own in zip(scorers, given, strict=True)]
+        yield others, chunk[len(columns) :], scored_together(streams)
 
 
 def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import datasets
 import evaluate
 
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
-from mtmetrics.checks import check, compared_texts
+from mtmetrics.checks import check
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.metric import COLUMNS, METRICS
@@ -160,8 +160,8 @@ class MetricModule(evaluate.Metric):
         columns = {name: texts for name, texts in columns.items() if texts is not None}
         wanted = {name: arguments.pop(name, default) for name, (default, _) in RETURNS.items()}
         side = METRICS[self.metric_name].side(arguments, columns, self.preset.settings)
-        others = compared_texts([columns[name] for name in COLUMNS[side]])
         scorer = self.scorer(**arguments | {"against": side})
+        others = scorer.compared(columns)
         scored = scorer.score(others, columns["predictions"])
         result = scored.as_dict(scores=wanted["return_scores"], parts=wanted["return_parts"])
         if wanted["return_ci"]:

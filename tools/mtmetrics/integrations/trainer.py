@@ -4,7 +4,7 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.checks import check, compared_texts
+from mtmetrics.checks import check
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,9 +76,8 @@ def _prepared(metric: Any, with_sources: bool, options: dict[str, Any]) -> tuple
         if options:
             why = "options are for evaluate modules; a scorer is given them when it is made"
             raise InputError(f"{', '.join(options)}: {why}")
-        columns = metric.compares
-        return {*columns}, lambda predictions, **texts: _means(
-            metric.score(compared_texts([texts[name] for name in columns]), predictions)
+        return {*metric.compares}, lambda predictions, **texts: _means(
+            metric.score(metric.compared(texts), predictions)
         )
     features = getattr(metric, "features", None)
     if features is None:

@@ -312,7 +312,7 @@ class _Page:
             return None
         scored = compared.metrics[metric]
         names = list(compared.texts.systems)
-        other = compared.texts.compared(scored.offer.columns)[segment]
+        other = scored.scorer.compared(compared.texts.others)[segment]
         result, text = scored.results[names[system]], compared.texts.systems[names[system]][segment]
         return views.Opened(segment, system, heatmap(scored.scorer, other, text, result, segment))
 
@@ -387,7 +387,7 @@ def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[i
     """The coloured texts of all systems in some segments."""
     scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
     places = [(row, place) for row in rows for place in range(len(systems))]
-    others = compared.texts.compared(scored.offer.columns)
+    others = scored.scorer.compared(compared.texts.others)
     texts = coloured(scored.scorer, [others[row] for row, _ in places], [systems[place][row] for row, place in places])
     return dict(zip(places, texts, strict=False))
 

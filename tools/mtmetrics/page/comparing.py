@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtmetrics.checks import compared_texts
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.offers import MetricChoice
@@ -18,7 +17,7 @@ from mtmetrics.page.texts import Texts, example
 from mtmetrics.reports.comparison import SystemComparison, SystemScore, compare_systems
 from mtmetrics.reports.human_agreement import AgreementCurve, known_agreement
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.results import MetricResult, joined
+from mtmetrics.scorers.results import MetricResult, in_turns, joined_systems
 from mtmetrics.statistics.significance import SEED, bootstrap_interval
 
 _RESAMPLES = 1000
@@ -116,12 +115,11 @@ class Comparer:
         for offer in offers:
             yield Progress(f"loading {offer.title}", 0, total, None)
             scorers.append(self._scorer(offer, texts.lang_pair))
-            scorers[-1].system_names = list(texts.systems)  # by which stored scores are found
         started, done = time.monotonic(), 0
         collected: list[list[list[MetricResult]]] = [[] for _ in offers]
-        streams = [scorer.score_chunks(_chunks(texts, offer)) for scorer, offer in zip(scorers, offers, strict=True)]
-        # They take turns, so that what one has encoded is still there for the next, and the time left holds for all.
-        for number, results in _turns(streams):
+        lines = max(8, _PAIRS_AT_ONCE // len(texts.systems))
+        streams = [it.score_stretches(it.compared(texts.others), texts.systems, lines) for it in scorers]
+        for number, results in in_turns(streams):  # so that the time left holds for all
             collected[number].append(results)
             done += len(results) * len(results[0].segments)
             left = (time.monotonic() - started) * (total - done) / done
@@ -135,7 +133,7 @@ class Comparer:
     def _judged(
         self, offer: MetricChoice, scorer: Scorer, chunks: list[list[MetricResult]], texts: Texts
     ) -> ScoredMetric:
-        results = dict(zip(texts.systems, (joined(system) for system in zip(*chunks, strict=True)), strict=True))
+        results = dict(zip(texts.systems, joined_systems(chunks), strict=True))
         scores = {name: result.segments for name, result in results.items()}
         anchors = None
         with contextlib.suppress(MTMetricsError):  # such as a preset for another language pair
@@ -146,8 +144,7 @@ class Comparer:
     def _of_example(self, offer: MetricChoice) -> Anchors:
         known = example()
         scorer = self._scorer(offer, known.lang_pair)
-        texts = {"sources": known.sources, "references": known.references}
-        others = compared_texts([texts[column] for column in offer.columns])
+        others = scorer.compared({"sources": known.sources, "references": known.references})
         human = known.second if "references" in offer.columns else known.references
         moved = [*human[_SHIFT:], *human[:_SHIFT]]
         found = scorer.score_systems(others, {"random": moved, "human": human})
@@ -164,20 +161,3 @@ def _compared(scores: Mapping[str, np.ndarray], people: AgreementCurve | str | N
         for rank, name in enumerate(order, 1)
     ]
     return SystemComparison(systems, np.ones((len(order),) * 2), count, "permutation", "none", _RESAMPLES, SEED)
-
-
-def _chunks(texts: Texts, offer: MetricChoice) -> Iterator[list[list[str]]]:
-    columns = [texts.compared(offer.columns), *texts.systems.values()]
-    lines = max(8, _PAIRS_AT_ONCE // len(texts.systems))
-    for first in range(0, texts.segments, lines):
-        yield [column[first : first + lines] for column in columns]
-
-
-def _turns(streams: Sequence[Iterator[list[MetricResult]]]) -> Iterator[tuple[int, list[MetricResult]]]:
-    """What the streams, which are equally long, give in turns, with the number of the stream."""
-    while True:
-        for number, stream in enumerate(streams):
-            results = next(stream, None)
-            if results is None:
-                return
-            yield number, results

@@ -6,9 +6,9 @@ import itertools
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mtmetrics.checks import check, compared_texts, language_pair
+from mtmetrics.checks import check, language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.scorers.metric import Column
@@ -41,10 +41,6 @@ class Texts(NamedTuple):
     @property
     def segments(self) -> int:
         return len(next(iter(self.others.values())))
-
-    def compared(self, columns: Sequence[Column]) -> list[Any]:
-        """What a metric compares with that reads these columns."""
-        return compared_texts([self.others[column] for column in columns])
 
 
 class Example(NamedTuple):

@@ -1,14 +1,13 @@
 """Metrics x judged data -> scores: how a user names a metric, and several metrics that share their encodings."""
 
 import dataclasses
-import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from mtmetrics.checks import check, compared_texts, language_pair
+from mtmetrics.checks import language_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
@@ -16,7 +15,7 @@ from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.baselines import corpus_bleu
 from mtmetrics.scorers.preset_tables import extended
 from mtmetrics.scorers.registry import find_metric, known_metric, load_scorer
-from mtmetrics.scorers.results import MetricResult, chunk_lines, joined
+from mtmetrics.scorers.results import MetricResult, chunk_lines, scored_together
 from mtmetrics.scorers.settings import kinds
 
 SCORE = "score"
@@ -261,27 +260,12 @@ def run_metrics(
 
 
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:
-    """For each metric its result on each system of a file; judged segments count as one system.
-
-    They go stretch by stretch, so that what one has encoded is still there for the next.
-    """
+    """For each metric its result on each system of a file; judged segments count as one system."""
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
-    named = {f"predictions of {name}" if name else "predictions": texts for name, texts in outputs.items()}
-    streams = []
-    for scorer in scorers:
-        scorer.system_names = list(outputs)
-        texts = _compared(scorer, file, scorer.signature)
-        checked = check(**texts, **named)
-        columns = [compared_texts(checked[: len(texts)]), *checked[len(texts) :]]
-        lines = chunk_lines([scorer.lines for scorer in scorers], len(columns))
-        streams.append(scorer.score_chunks(_stretches(columns, lines)))
-    collected: list[list[list[MetricResult]]] = [[] for _ in scorers]
-    # A metric that needs its whole input first gives everything at once.
-    for turn in itertools.zip_longest(*streams):
-        for chunks, results in zip(collected, turn, strict=True):
-            if results is not None:
-                chunks.append(results)
-    return [[_signed(joined(system), file) for system in zip(*chunks, strict=True)] for chunks in collected]
+    lines = chunk_lines([scorer.lines for scorer in scorers], 1 + len(outputs))
+    compared = [scorer.compared(_compared(scorer, file, scorer.signature)) for scorer in scorers]
+    streams = [it.score_stretches(own, outputs, lines) for it, own in zip(scorers, compared, strict=True)]
+    return [[_signed(result, file) for result in systems] for systems in scored_together(streams)]
 
 
 def _signed(result: MetricResult, file: Judged) -> MetricResult:
@@ -300,11 +284,6 @@ def _compared(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]
         number = references.index(None) + 1
         raise InputError(f"{file.file}: segment {number} has no reference, which the metric compares with ({metric})")
     return columns
-
-
-def _stretches(columns: list[list[Any]], lines: int) -> Iterator[list[list[Any]]]:
-    for first in range(0, len(columns[0]), lines):
-        yield [column[first : first + lines] for column in columns]
 
 
 def _corpus_bleu(file: Judged) -> tuple[list[float], str]:

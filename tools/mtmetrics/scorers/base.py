@@ -1,22 +1,13 @@
 """What every scorer shares: checked input, chunks, floor scores, reports and results; and how it reads a preset."""
 
 import abc
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from mtmetrics.artifacts.presets import AGREEMENT_KEYS, Preset, load_preset
-from mtmetrics.checks import (
-    InputReport,
-    as_texts,
-    check,
-    compared_columns,
-    compared_texts,
-    language_pair,
-    positive,
-)
+from mtmetrics.checks import InputReport, as_texts, check, choice, compared_columns, compared_texts, language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.matching.pairs import Pending
 from mtmetrics.matching.plan import Alignment, Cells
@@ -25,14 +16,16 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import report_progress
 from mtmetrics.scorers.degenerate import degenerate
-from mtmetrics.scorers.metric import METRICS, SIDES, Column
-from mtmetrics.scorers.preset_tables import dtype_name, extended, signature
+from mtmetrics.scorers.metric import COLUMNS, METRICS, Column
+from mtmetrics.scorers.preset_tables import Opened, dtype_name, extended, signature
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
     MetricResult,
     SystemScores,
     best_of_each,
-    joined,
+    blank_rows,
+    joined_systems,
+    stretches,
     total_report,
     unfolded,
 )
@@ -43,8 +36,8 @@ class Scorer(abc.ABC):
     """A metric that compares the translations of one or several systems with their sources, with references, or with
     both.
 
-    Its models are the first arguments of ``__init__``; its `Settings` follow as keywords. ``from_preset`` loads the
-    models that a preset names, takes the same keywords, and those that say what else to load.
+    Its models are the first arguments of ``__init__``; `lang_pair` and its `Settings` follow as keywords.
+    ``from_preset`` loads the models that a preset names, takes the same keywords, and those that say what else to load.
 
     Attributes:
         metric: name of the metric.
@@ -60,7 +53,9 @@ class Scorer(abc.ABC):
         lines: segments that are best scored together.
         depth: number of layers that the encoder of words has; None where the layer cannot be chosen.
         dtype: number format of the encoder, None where there is none.
-        lang_pair: such as ``"de-en"``, where it was given.
+        lang_pair: such as ``"de-en"``, where it was given, for the signature and for encoders that read languages
+            differently; without it these read references as English.
+        floor: score of a segment with a blank side, where it has no parts.
         floor_degenerate: whether output that is no translation (`DEGENERATE`) gets the floor score.
         settings: what was set.
         system_names: of the systems that are scored next, where the caller knows them; stored scores are found by them.
@@ -85,6 +80,7 @@ class Scorer(abc.ABC):
     dtype: str | None = None
     lang_pair: str | None = None
     system_names: Sequence[str] | None = None
+    floor: float
     floor_degenerate: bool = False
 
     def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
@@ -94,7 +90,7 @@ class Scorer(abc.ABC):
     @classmethod
     def from_preset(
         cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "Scorer":
+    ) -> Self:
         """The metric as a preset describes it.
 
         Args:
@@ -102,16 +98,21 @@ class Scorer(abc.ABC):
             lang_pair: such as ``"de-en"``.
             pool: loaded models to share.
             **options: of `Settings`, each of which overrides the preset unless it is None; and `against` where the
-                metric can compare with either side.
+                metric can compare with either side. Without it the preset decides where it is made for one side, else
+                what is usual.
 
         Raises:
-            InputError: an unknown preset, pair or option.
+            InputError: an unknown preset, pair or option; or the metric or preset cannot compare with that side.
             ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
         """
         if cls.usual_preset is None:
             return cls(lang_pair=lang_pair, **options)
-        _, _, settings = cls.open_preset(preset, pool, options)
-        return cls(lang_pair=lang_pair, **settings.of_class())
+        return cls.from_opened(cls.open_preset(preset, pool, options, lang_pair))
+
+    @classmethod
+    def from_opened(cls, opened: Opened) -> Self:
+        """The metric that `from_preset` makes when the preset is open."""
+        return cls(**opened.keywords())
 
     @property
     def column_languages(self) -> tuple[str | None, str | None]:
@@ -124,40 +125,46 @@ class Scorer(abc.ABC):
 
     @classmethod
     def open_preset(
-        cls, preset: str | None, pool: ModelPool | None, options: dict[str, Any]
-    ) -> tuple[Preset, ModelPool, Any]:
-        """The preset of this metric, the pool that its models come from, and the settings that follow from it and from
-        `options`, into which those go that the preset sets and the user does not."""
+        cls, preset: str | None, pool: ModelPool | None, options: dict[str, Any], lang_pair: str | None = None
+    ) -> Opened:
+        """The preset of this metric, with the pool that its models come from and the settings that follow from it and
+        from `options`, into which those go that the preset sets and the user does not."""
         pool = pool or ModelPool()
-        bundle = load_preset(cls.metric, preset or str(cls.usual_preset), local_files_only=pool.local_files_only)
-        score = {*cls.tables.get("score", ()), *cls.Settings.preset_keys()}
-        if len(METRICS[cls.metric].sides) > 1:
-            score.add("against")
+        bundle = cls.read_preset(preset, options, local_files_only=pool.local_files_only)
+        several = len(METRICS[cls.metric].sides) > 1
+        score = {*cls.tables.get("score", ()), *cls.Settings.preset_keys(), *(["against"] if several else [])}
         bundle.refuse_unknown({**cls.tables, "agreement.*": AGREEMENT_KEYS, **({"score": score} if score else {})})
         for name, value in bundle.options.items():
             if options.get(name) is None:
                 options[name] = value
-        return bundle, pool, cls.Settings.chosen(bundle, options)
+        against = options.pop("against", None) if several else None
+        return Opened(bundle, pool, options, cls.Settings.chosen(bundle, options), lang_pair, against)
 
     @classmethod
-    def side(cls, bundle: Preset, options: Mapping[str, Any]) -> str:
-        """What to compare with, see `Metric.side`; an `InputError` where the preset is made for another side."""
-        metric = METRICS[cls.metric]
-        side, only = metric.side(options, None, bundle.settings), metric.only(bundle.settings)
-        if only not in (None, side):
-            there = f"preset {bundle.name} compares with the {SIDES[only]} only"
-            raise InputError(f"against {side!r}: {there}; choose another preset")
-        return side
+    def read_preset(cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False) -> Preset:
+        """The preset of a name, or what stands in its place."""
+        return load_preset(cls.metric, preset or str(cls.usual_preset), local_files_only=local_files_only)
 
     @classmethod
     def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a preset says, from which `Metric.only` finds the side that it is made for."""
-        return {} if cls.usual_preset is None else load_preset(cls.metric, preset or cls.usual_preset).settings
+        return {} if cls.usual_preset is None else cls.read_preset(preset, options).settings
 
     @classmethod
     def unpaired(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options, beyond those given, with which it can be loaded before the language pair is known."""
         return {"map": "none"} if "map" in cls.Settings.options() else {}
+
+    def compare_with(self, side: str, sides: Sequence[str] | None = None) -> None:
+        """Sets what translations are compared with, one of `sides`, by default those of the metric, else an
+        `InputError`; the signature names it where there are several."""
+        sides = METRICS[self.metric].sides if sides is None else sides
+        self.compares = COLUMNS[choice("against", side, sides)]
+        self.against = side if len(sides) > 1 else None
+
+    def compared(self, columns: Mapping[str, Sequence[Any]]) -> list[Any]:
+        """What translations are compared with, as `score` takes it, of columns of texts by name."""
+        return compared_texts([columns[name] for name in self.compares])
 
     @property
     def signature(self) -> str:
@@ -177,21 +184,21 @@ class Scorer(abc.ABC):
     @abc.abstractmethod
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> SystemScores:
         """The scores of each system in one chunk of checked texts, which are strings, or pairs of source and a single
-        reference; worker processes may still be computing them while
-        the next chunk is encoded."""
+        reference; worker processes may still be computing them while the next chunk is encoded."""
 
     def require_floor(self) -> None:
         """Refuses to give `DEGENERATE` output a floor score that is not known."""
-        if self.floor_degenerate and not np.isfinite(self._floor()[0]):
+        floor, _ = self._floor()
+        if self.floor_degenerate and (floor is None or not np.isfinite(floor)):
             raise InputError(f"degenerate 'floor': {self.metric} has no floor score here")
 
     def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         """(n,) scores of (n,) parts, as the options say that weigh them."""
         raise NotImplementedError
 
-    @abc.abstractmethod
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        """Score and parts of a segment with a blank side."""
+    def _floor(self) -> tuple[float | None, dict[str, float]]:
+        """Score and parts of a segment with a blank side; None for a score that stays what it is."""
+        return self.floor, {}
 
     def score(self, others: Sequence[Any], predictions: Sequence[str]) -> MetricResult:
         """Scores one system.
@@ -213,39 +220,36 @@ class Scorer(abc.ABC):
     def score_systems(self, others: Sequence[Any], systems: Mapping[str, Sequence[str]]) -> dict[str, MetricResult]:
         """Scores several systems, by name, on the same sources or references, which are encoded once; else as
         `score`."""
+        found = joined_systems(self.score_stretches(others, systems, self.lines))
+        results = dict(zip(systems, found, strict=True))
+        total_report(results.values()).warn()
+        return results
+
+    def score_stretches(
+        self, others: Sequence[Any], systems: Mapping[str, Sequence[str]], lines: int
+    ) -> Iterator[list[MetricResult]]:
+        """As `score_systems`, but yields the results of so many segments at a time; the texts are checked at once."""
         if not systems:
             raise InputError("systems: empty; there is nothing to score")
         self.system_names = list(systems)
         names = {name: f"predictions of {name}" if name else "predictions" for name in systems}
         checked = check(**compared_columns(self.compares, others), **{names[n]: texts for n, texts in systems.items()})
         count = len(self.compares)
-        columns = [compared_texts(checked[:count]), *checked[count:]]
-        chunks = (
-            [column[first : first + self.lines] for column in columns]
-            for first in range(0, len(columns[0]), self.lines)
-        )
-        results = dict(zip(systems, self.score_stream(chunks), strict=True))
-        total_report(results.values()).warn()
-        return results
+        return self.score_chunks(stretches([compared_texts(checked[:count]), *checked[count:]], lines))
 
     def score_stream(self, chunks: Iterable[list[list[Any]]]) -> list[MetricResult]:
         """Scores input that arrives in chunks, one result per system; memory grows with the scores alone.
 
         Args:
-            chunks: lists of columns: the sources or references, or pairs of both
-                (`mtmetrics.checks.compared_texts`), then one column per system.
+            chunks: lists of columns: what is compared with (see `compared`), then one column per system.
 
         Raises:
             InputError: there is not a single segment.
         """
-        collected: list[list[MetricResult]] = []
-        for results in self.score_chunks(chunks):
-            collected = collected or [[] for _ in results]
-            for system, result in zip(collected, results, strict=True):
-                system.append(result)
-        if not collected:
+        results = joined_systems(self.score_chunks(chunks))
+        if not results:
             raise InputError(f"{self.compares[0]}: empty; there is nothing to score")
-        return [joined(system) for system in collected]
+        return results
 
     def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
         """As `score_stream`, but yields the results of each chunk; nothing is kept."""
@@ -256,28 +260,21 @@ class Scorer(abc.ABC):
             scores = self._score_chunk(others, repeated)
             if waiting:
                 yield self._results(*waiting.pop())
-            waiting.append((given, others, owners, repeated, scores))
+            waiting.append((others, owners, repeated, scores))
             if not isinstance(scores, Pending):
                 yield self._results(*waiting.pop())
         for chunk in waiting:
             yield self._results(*chunk)
 
     def _results(
-        self,
-        given: list[Any],
-        others: list[Any],
-        owners: np.ndarray | None,
-        systems: list[list[str]],
-        computed: SystemScores,
+        self, others: list[Any], owners: np.ndarray | None, systems: list[list[str]], computed: SystemScores
     ) -> list[MetricResult]:
         floor, floor_parts = self._floor()
         line = extended(self.signature, "degenerate:floor") if self.floor_degenerate else self.signature
-        sides = [(other,) if isinstance(other, str) else other for other in others]
-        first, blanks = [side[0] for side in sides], [not all(map(str.strip, side)) for side in sides]
+        first = [other if isinstance(other, str) else other[0] for other in others]
         results = []
         for predictions, scores in zip(systems, computed() if isinstance(computed, Pending) else computed, strict=True):
-            blank = [missing or not text.strip() for missing, text in zip(blanks, predictions, strict=True)]
-            scores.put(np.array(blank, dtype=bool) | scores.empty, floor, floor_parts)
+            scores.put(blank_rows(others, predictions) | scores.empty, floor, floor_parts)
             best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
             counted = {"blank": best.empty.copy(), "truncated": best.truncated}
             compared = None if owners is None else np.flatnonzero(np.diff(owners, prepend=-1))
@@ -288,7 +285,7 @@ class Scorer(abc.ABC):
             if self.floor_degenerate:
                 best.put(result.degenerate, floor, floor_parts)
             results.append(result)
-        report_progress("segments", len(given) * len(systems))
+        report_progress("segments", sum(len(result.segments) for result in results))
         return results
 
     def align(self, others: Sequence[str], predictions: Sequence[str]) -> list[Alignment]:
@@ -369,32 +366,26 @@ class Scorer(abc.ABC):
         return [[match_evidence(alignment)] for alignment in alignments]
 
 
-def encoded_together(
-    encoder: Encoder, columns: Sequence[list[str]], languages: Sequence[str | None]
-) -> list[PackedTokens]:
-    """Columns of n texts, packed; one call, so that no text is encoded twice, whatever a cache holds.
+def encoded(encoder: Encoder, columns: Sequence[list[str]], languages: Sequence[str | None]) -> PackedTokens:
+    """Columns of n texts, laid end to end and packed; one call, so that no text is encoded twice, whatever a cache
+    holds.
 
     Args:
         encoder: reads them.
         columns: what is compared with, then the systems.
-        languages: of the former and of the latter, see `Scorer.column_languages`.
+        languages: of the first column and of all others, see `Scorer.column_languages`.
     """
-    texts = [text for column in columns for text in column]
-    return encoder.encode(texts, text_languages(columns, languages)).split(len(columns[0]))
+    (first, rest), texts = languages, [text for column in columns for text in column]
+    return encoder.encode(texts, [first] * len(columns[0]) + [rest] * (len(texts) - len(columns[0])))
 
 
-def text_languages(columns: Sequence[list[str]], languages: Sequence[str | None]) -> list[str | None]:
-    """The language of each text of columns, laid end to end: the first column's, then that of all others."""
-    first, rest = languages
-    return [first] * len(columns[0]) + [rest] * sum(map(len, columns[1:]))
+def encoded_together(
+    encoder: Encoder, columns: Sequence[list[str]], languages: Sequence[str | None]
+) -> list[PackedTokens]:
+    """The same, of each column."""
+    return encoded(encoder, columns, languages).split(len(columns[0]))
 
 
 def any_truncated(*sides: PackedTokens) -> np.ndarray:
     """(n,) bool, pairs of which a side was truncated."""
     return np.any([side.truncated[side.index] for side in sides], axis=0)
-
-
-def worker_count(workers: int | None) -> int:
-    """A checked number of workers; if None that of the cores, at most 4, which take all that a process can give
-    them."""
-    return positive("workers", min(os.cpu_count() or 1, 4) if workers is None else workers)

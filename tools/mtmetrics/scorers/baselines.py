@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.preset_tables import model_name, needed_languages, preset_language_model, signature
+from mtmetrics.scorers.preset_tables import Opened, model_name, signature
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -29,21 +29,15 @@ class Baseline(Scorer):
     """A number that needs no model, of a segment's source or reference and its translation; higher is better."""
 
     usual_preset = None
-    floor: ClassVar[float] = 0.0
+    floor = 0.0
 
     def value(self, other: str, prediction: str) -> float:
         """The score of a segment without a blank side."""
         raise NotImplementedError
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        results = []
-        for texts in systems:
-            values = np.array([self.value(*pair) for pair in zip(others, texts, strict=True)], dtype=np.float64)
-            results.append(ChunkScores(values, {}, *np.zeros((2, len(texts)), dtype=bool)))
-        return results
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        return self.floor, {}
+        pairs = (zip(others, texts, strict=True) for texts in systems)
+        return [ChunkScores.plain([self.value(*pair) for pair in of_system]) for of_system in pairs]
 
 
 class SourceLength(Baseline):
@@ -197,7 +191,6 @@ class Fluency(Scorer):
 
     Args:
         language_model: of the target language.
-        lang_pair: recorded in the signature.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -211,20 +204,24 @@ class Fluency(Scorer):
 
     def __init__(self, language_model: LanguageModel, *, lang_pair: str | None = None) -> None:
         super().__init__(lang_pair)
-        self.language_model = language_model
+        self.language_model, self.floor = language_model, language_model.floor
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "Fluency":
-        """The language model, for the target of `lang_pair`, of a preset of XMoverScore; or `lm`."""
-        bundle, pool, _ = XMoverScore.open_preset(preset, pool, {})
-        pair = needed_languages(bundle, lang_pair)
-        model, _ = preset_language_model(bundle, pool, pair[1], cls.Settings.of(options).lm)
+    def open_preset(
+        cls, preset: str | None, pool: ModelPool | None, options: dict[str, Any], lang_pair: str | None = None
+    ) -> Opened:
+        """A preset of XMoverScore, of which only the language model counts."""
+        opened = XMoverScore.open_preset(preset, pool, {}, lang_pair)
+        return dataclasses.replace(opened, given=options, chosen=cls.Settings.of(options))
+
+    @classmethod
+    def from_opened(cls, opened: Opened) -> Self:
+        """The language model, for the target of the language pair, of a preset of XMoverScore; or `lm`."""
+        model, _ = opened.language_model()
         if model is None:
-            why = f"preset {bundle.name} names none; pass lm="
-            raise InputError(f"fluency needs a language model for {pair[1]!r}, and {why}")
-        return cls(model, lang_pair=lang_pair)
+            why = f"preset {opened.bundle.name} names none; pass lm="
+            raise InputError(f"fluency needs a language model for {opened.needed_pair()[1]!r}, and {why}")
+        return cls(model, lang_pair=opened.lang_pair)
 
     def pinned(self, option: str) -> Any:
         return {option: model_name(self.language_model), **self.language_model.signature_fields}
@@ -235,6 +232,3 @@ class Fluency(Scorer):
         shape = (len(systems), len(others))
         columns = zip(means.reshape(shape), truncated.reshape(shape), strict=True)
         return [ChunkScores(values, {}, cut, np.zeros(len(others), dtype=bool)) for values, cut in columns]
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        return self.language_model.floor, {}

@@ -3,22 +3,18 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 from mtmetrics.matching.greedy import bertr
 from mtmetrics.matching.plan import Alignment, Cells, greedy_plan, pieces
 from mtmetrics.matching.remapping import Remapping
-from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, worker_count
-from mtmetrics.scorers.metric import COLUMNS
-from mtmetrics.scorers.preset_tables import encoder_table, languages, map_name, model_name, preset_map
-from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
+from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 
@@ -34,8 +30,6 @@ class BERTR(Scorer):
         encoder: the encoder, opened at the layer to use.
         remapping: linear map of the source side; only against the source.
         against: compare with the ``"reference"`` or with the ``"source"``.
-        lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
-            without it as English.
         **options: of `BERTR.Settings`.
 
     Raises:
@@ -54,6 +48,7 @@ class BERTR(Scorer):
         workers: int | None = option(None, settings.WORKERS)
 
     metric = "bertr"
+    floor = 0.0
     scale = "at most 1"
     told_alignments = (
         "per segment the pieces of `source` (the reference, or the source) and `prediction`, their cosines (`values`), "
@@ -75,33 +70,24 @@ class BERTR(Scorer):
     ) -> None:
         super().__init__(lang_pair, **options)
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
-        self.against = choice("against", against, find_metric(self.metric).sides)
-        self.compares = COLUMNS[against]
+        self.compare_with(against)
         if remapping is not None and against == "reference":
             raise InputError("map: maps bring a source language closer, so they need against='source'; leave it out")
         self.remapping = remapping
         if remapping is not None:
             remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32))
         self.special_tokens = self.settings.special_tokens
-        self.workers = worker_count(self.settings.workers)
+        self.workers = settings.worker_count(self.settings.workers)
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "BERTR":
-        """See `Scorer`; without `against`, BERTR compares with the reference. Against the source it needs a
-        multilingual encoder, and reads that of the table ``[encoder]``, whatever the target language."""
-        against = options.pop("against", None)
-        bundle, pool, chosen = cls.open_preset(preset, pool, options)
-        compared: Any = cls.side(bundle, {"against": against})
-        pair = languages(bundle, lang_pair)
-        table = encoder_table(bundle, chosen.encoder, "" if compared == "source" else pair and pair[1])
-        layer = table.get("layer") if chosen.layer is None else chosen.layer
-        model = pool.encoder(table["model"], layer=layer, revision=table.get("revision"))
-        remapping = None
-        if compared == "source" or chosen.map not in (None, "none"):
-            remapping = preset_map(bundle, pool, model, lang_pair, kind=chosen.map, maps=chosen.maps)
-        return cls(model, remapping, against=compared, lang_pair=lang_pair, **chosen.of_class())
+    def from_opened(cls, opened: Opened) -> Self:
+        """Against the source it needs a multilingual encoder: that of ``[encoder]``, whatever the target language."""
+        against: Any = opened.side()
+        of_source = against == "source"
+        encoder = opened.pool.encoder(**opened.encoder_table("" if of_source else opened.pair and opened.pair[1]))
+        mapped = of_source or opened.chosen.map not in (None, "none")
+        remapping = opened.remapping(encoder) if mapped else None
+        return cls(encoder, remapping, against=against, **opened.keywords())
 
     def pinned(self, option: str) -> Any:
         if option == "map":
@@ -137,6 +123,3 @@ class BERTR(Scorer):
                 yield greedy_plan(x_pieces, y_pieces, x @ y.T, (0, np.ones(len(x))))
             else:
                 yield Alignment.nothing("cosine")
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        return 0.0, {}

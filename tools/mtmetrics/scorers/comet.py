@@ -2,20 +2,19 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mtmetrics.checks import check, choice, compared_columns
-from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.checks import check, compared_columns
+from mtmetrics.errors import InputError
 from mtmetrics.matching.word_errors import Evidence, Fault, word_faults
 from mtmetrics.models.comet import PENALTIES, Comet, CometScores, ErrorSpan
-from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import spans_of
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.metric import COLUMNS, SIDES
-from mtmetrics.scorers.preset_tables import model_name
+from mtmetrics.scorers.metric import SIDES
+from mtmetrics.scorers.preset_tables import Opened, model_name
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 
@@ -35,7 +34,6 @@ class CometScore(Scorer):
     Args:
         model: the checkpoint.
         against: what to compare with, where it has the choice; by default source and reference.
-        lang_pair: recorded in the signature.
         **options: of `CometScore.Settings`.
 
     Raises:
@@ -65,24 +63,16 @@ class CometScore(Scorer):
         if against not in (None, *sides):
             able = " or the ".join(SIDES[side] for side in sides)
             raise InputError(f"against {against!r}: COMET {model.label} compares with the {able}")
-        side = choice("against", against or sides[0], sides)
-        self.against = side if len(sides) > 1 else None
-        self.compares = COLUMNS[side]
+        self.compare_with(against or sides[0], sides)
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "CometScore":
-        """See `Scorer`."""
-        against = options.pop("against", None)
-        bundle, pool, chosen = cls.open_preset(preset, pool, options)
-        table = {"model": chosen.model} if chosen.model else bundle.settings.get("comet", {})
-        if "model" not in table:
-            raise ArtifactError(f"preset {bundle.name}: names no model in its [comet] table")
-        if not chosen.model and against is not None:
-            cls.side(bundle, {"against": against})
-        model = pool.comet(bundle.path(table["model"]), revision=table.get("revision"))
-        return cls(model, against=against, lang_pair=lang_pair)
+    def from_opened(cls, opened: Opened) -> Self:
+        """Its own model knows what the preset compares with; another one says it itself."""
+        own = opened.chosen.model
+        table = opened.model_table("comet", {"model": own} if own else opened.bundle.settings.get("comet", {}))
+        if not own:
+            opened.side()
+        return cls(opened.pool.comet(**table), against=opened.against, lang_pair=opened.lang_pair)
 
     def pinned(self, option: str) -> Any:
         return model_name(self.model)

@@ -12,17 +12,18 @@ import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import SourceAndReference, choice, number, positive
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.atomic import make_folder, write_atomic
-from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.metric import COLUMNS, KEYS
+from mtmetrics.scorers.preset_tables import Opened
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.stored import read_scores
@@ -161,7 +162,7 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-class CommandMetric(Scorer):
+class CommandMetric(ForeignMetric):
     """A metric that a program computes, which gets rows of texts and gives a number for each.
 
     Equal rows are sent once. Line breaks and tabs within a text become spaces, except in JSON Lines.
@@ -169,7 +170,7 @@ class CommandMetric(Scorer):
     Args:
         command: how it is run.
         name: of the command, for messages and the signature.
-        lang_pair: recorded in the signature; the program gets it as ``MTMETRICS_LANG_PAIR``.
+        lang_pair: the program gets it as ``MTMETRICS_LANG_PAIR``.
         against: what it compares with; `command` says the same.
     """
 
@@ -192,33 +193,27 @@ class CommandMetric(Scorer):
             reads = ", ".join(command.columns)
             raise InputError(f"against {against!r}: the columns of cmd:{name} are {reads}; leave it out")
         self.command, self.name = command, name
+        self.lower_is_better, self.floor = command.lower_is_better, command.floor
         self.compares = COLUMNS[command.side]
         self.lines = command.lines
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "CommandMetric":
-        """The command of a table, whose name stands where other metrics have a preset: ``cmd:NAME``.
-
-        Raises:
-            InputError: as `Command.read`.
-        """
-        against = options.pop("against", None)
-        chosen = cls.Settings.of(options)
-        command = Command.read(chosen.commands or _FILE, preset)
-        return cls(command, str(preset), lang_pair=lang_pair, against=against)
+    def read_preset(cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False) -> Preset:
+        """What the columns of a command compare with, whose name stands where other metrics have a preset:
+        ``cmd:NAME``; an `InputError` as of `Command.read`."""
+        side = Command.read(options.get("commands") or _FILE, preset).side
+        return Preset(str(preset), cls.metric, Path(), {"score": {"against": side}})
 
     @classmethod
-    def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What its columns say."""
-        return {"score": {"against": Command.read(options.get("commands") or _FILE, preset).side}}
+    def from_opened(cls, opened: Opened) -> Self:
+        name = opened.bundle.name
+        command = Command.read(opened.chosen.commands or _FILE, name)
+        return cls(command, name, lang_pair=opened.lang_pair, against=opened.against)
 
     @property
     def signature(self) -> str:
         metric, _, rest = super().signature.partition("|")
-        turned = "sign:turned|" if self.command.lower_is_better else ""
-        return f"{metric}|name:{self.name}#{self.command.fingerprint}|{turned}{rest}"
+        return "|".join([metric, f"name:{self.name}#{self.command.fingerprint}", *self._signs, rest])
 
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
         rows = [self._row(other, text) for texts in systems for other, text in zip(others, texts, strict=True)]
@@ -226,14 +221,9 @@ class CommandMetric(Scorer):
         distinct = list(known)
         for first in range(0, len(distinct), self.command.lines):
             together = distinct[first : first + self.command.lines]
-            known |= zip(together, self._scores(together), strict=True)
-        sign = -1.0 if self.command.lower_is_better else 1.0
-        found = np.array([known.get(row, self.command.floor) for row in rows], dtype=np.float64)
-        values = (0.0 + sign * found).reshape(len(systems), len(others))
-        return [ChunkScores(scores, {}, *np.zeros((2, len(others)), dtype=bool)) for scores in values]
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        return (-1.0 if self.command.lower_is_better else 1.0) * self.command.floor, {}
+            known |= zip(together, self._numbers(together), strict=True)
+        found = np.array([known.get(row, self.floor) for row in rows], dtype=np.float64)
+        return [self._turned(numbers) for numbers in found.reshape(len(systems), len(others))]
 
     def _row(self, other: Any, translation: str) -> tuple[str, ...]:
         """The texts in the order of the command's columns."""
@@ -244,7 +234,7 @@ class CommandMetric(Scorer):
             texts[self.command.side] = other
         return tuple(texts[column] for column in self.command.columns)
 
-    def _scores(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
+    def _numbers(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
         """Those of one call, or as a call before left them."""
         if self.command.keep is None:
             return self._run(rows)

@@ -2,19 +2,15 @@
 of SentSim)."""
 
 import dataclasses
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from mtmetrics.checks import choice
 from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.models.packed import Encoder
-from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
-from mtmetrics.scorers.metric import COLUMNS
-from mtmetrics.scorers.preset_tables import encoder_table, languages, model_name
-from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.preset_tables import Opened, model_name
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 
@@ -27,8 +23,6 @@ class DistilScore(Scorer):
     Args:
         encoder: an encoder of one vector per text.
         against: compare with the ``"source"`` or with the ``"reference"``.
-        lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
-            without it as English.
 
     Raises:
         InputError: an unknown setting.
@@ -48,6 +42,7 @@ class DistilScore(Scorer):
         layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
 
     metric = "distilscore"
+    floor = -1.0
     scale = "from -1 to 1"
     tables: ClassVar = {"encoder": {"model", "revision", "layer"}}
 
@@ -56,23 +51,13 @@ class DistilScore(Scorer):
     ) -> None:
         super().__init__(lang_pair)
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
-        self.against = choice("against", against, find_metric(self.metric).sides)
-        self.compares = COLUMNS[against]
+        self.compare_with(against)
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "DistilScore":
-        """See `Scorer`; without `against`, DistilScore compares with the source, unless the preset knows references
-        only."""
-        against = options.pop("against", None)
-        bundle, pool, chosen = cls.open_preset(preset, pool, options)
-        languages(bundle, lang_pair)
-        compared: Any = cls.side(bundle, {"against": against})
-        table = encoder_table(bundle, chosen.encoder)
-        layer = table.get("layer") if chosen.layer is None else chosen.layer
-        model = pool.sentence_encoder(table["model"], layer=layer, revision=table.get("revision"))
-        return cls(model, against=compared, lang_pair=lang_pair)
+    def from_opened(cls, opened: Opened) -> Self:
+        against: Any = opened.side()
+        encoder = opened.pool.sentence_encoder(**opened.encoder_table())
+        return cls(encoder, against=against, lang_pair=opened.lang_pair)
 
     def pinned(self, option: str) -> Any:
         return {"encoder": model_name(self.encoder), "layer": self.encoder.layer}[option]
@@ -84,6 +69,3 @@ class DistilScore(Scorer):
             similarity = text_cosines(x, y)
             results.append(ChunkScores(similarity, {}, any_truncated(x, y), np.isnan(similarity)))
         return results
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        return -1.0, {}

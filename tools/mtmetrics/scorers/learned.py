@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment, Cells, attention_plan, pieces
 from mtmetrics.models.packed import PackedTokens
-from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, text_languages, worker_count
+from mtmetrics.scorers.base import Scorer, encoded
 from mtmetrics.scorers.metric import COLUMNS
-from mtmetrics.scorers.preset_tables import languages, model_name
-from mtmetrics.scorers.registry import find_metric
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.preset_tables import Opened, model_name
+from mtmetrics.scorers.results import ChunkScores, stretches
 from mtmetrics.scorers.settings import option
 
 if TYPE_CHECKING:
@@ -83,8 +81,6 @@ class LearnedScore(Scorer):
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
         label: how the signature calls it.
         device: where the network runs.
-        lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
-            without it as English.
         **options: of `LearnedScore.Settings`.
 
     Raises:
@@ -137,29 +133,24 @@ class LearnedScore(Scorer):
         super().__init__(lang_pair, **options)
         self.encoder, self.dtype = encoder, encoder.dtype
         self.network = network.to(device).eval()
-        self.against = against or network.against
-        self.compares = COLUMNS[self.against]
+        self.compare_with(against or network.against)
+        self.floor = network.floor
         self.fingerprint, self.label = fingerprint, label
         self.device = device
-        self.workers = worker_count(self.settings.workers)
+        self.workers = settings.worker_count(self.settings.workers)
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "LearnedScore":
-        """See `Scorer`; `against` chooses among the networks of a preset, of which one may do one side only.
+    def from_opened(cls, opened: Opened) -> Self:
+        """`against` chooses among the networks of a preset, of which one may do one side only.
 
         Raises:
-            InputError: as of `Scorer`; or the network compares with something else than asked.
-            ArtifactError: as of `Scorer`; or the network is of another kind.
+            InputError: the network compares with something else than asked.
+            ArtifactError: the network is of another kind.
         """
         from mtmetrics.models.composition import KNOWN_SIDES
 
-        against = options.pop("against", None)
-        bundle, pool, chosen = cls.open_preset(preset, pool, options)
-        languages(bundle, lang_pair)
-        known = bundle.settings.get("regressors", {})
-        wanted = find_metric(cls.metric).side({"against": against}, None, bundle.settings)
+        bundle, pool, chosen, against = opened.bundle, opened.pool, opened.chosen, opened.against
+        known, wanted = bundle.settings.get("regressors", {}), opened.wanted_side()
         table = {"model": chosen.regressor} if chosen.regressor else known.get(wanted, {})
         if "model" not in table:
             # A preset for one side cannot be asked for the other; one without any lacks a model.
@@ -184,34 +175,21 @@ class LearnedScore(Scorer):
             hint = "" if chosen.encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
             raise ArtifactError(f"regressor {name}: {error}{hint}") from error
         device = pick_devices(pool.device)[0]
-        return cls(
-            model,
-            network,
-            fingerprint,
-            model_label(name),
-            device,
-            against=against,
-            lang_pair=lang_pair,
-            **chosen.of_class(),
-        )
+        return cls(model, network, fingerprint, model_label(name), device, against=against, **opened.keywords())
 
     def pinned(self, option: str) -> Any:
         own = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
         return {"regressor": own, "encoder": model_name(self.encoder)}[option]
 
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
-        parts = []
-        for first in range(0, len(others), _LINES):
-            lines = slice(first, first + _LINES)
-            parts.append(self._score_lines(others[lines], [texts[lines] for texts in systems]))
+        parts = [self._score_lines(own, texts) for own, *texts in stretches([others, *systems], _LINES)]
         joined = (map(np.concatenate, zip(*system, strict=True)) for system in zip(*parts, strict=True))
         return [ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined]
 
     def _score_lines(self, others: list[Any], systems: list[list[str]]) -> list[tuple[np.ndarray, ...]]:
         compared = [*compared_columns(self.compares, others).values()]
         columns = (*compared, *systems)
-        texts = [text for column in columns for text in column]
-        tokens = self.encoder.encode(texts, text_languages(columns, self.column_languages))
+        tokens = encoded(self.encoder, columns, self.column_languages)
         index = tokens.index.reshape(-1, len(others))
         sides = [np.tile(side, len(systems)) for side in index[: len(compared)]]
         pairs = np.stack([*sides, index[len(compared) :].ravel()])
@@ -271,9 +249,6 @@ class LearnedScore(Scorer):
         layers = [dataclasses.replace(tokens, vectors=tokens.vectors[:, own]) for own in columns]
         return pair_features(network.features, layers, pairs[0], pairs[1], threads=self.workers)
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        return self.network.floor, {}
-
 
 class BiLSTM(LearnedScore):
     """Each side is read by itself."""
@@ -305,7 +280,7 @@ class AttentiveScore(LearnedScore):
         import torch
 
         columns = others, predictions
-        tokens = self.encoder.encode([*others, *predictions], text_languages(columns, self.column_languages))
+        tokens = encoded(self.encoder, columns, self.column_languages)
         read = Pieces(tokens, special=self.network.composition is not None)
         pairs = tokens.index.reshape(2, -1)
         filled = np.flatnonzero((read.words[pairs] > 0).all(0))

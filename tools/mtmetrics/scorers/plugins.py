@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.metric import COLUMNS, METRICS, Metric
 from mtmetrics.scorers.preset_tables import extended
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import ChunkScores, blank_rows
 
 __all__ = ["PluginMetric", "load_plugin", "plugin_metrics"]
 
 
-class PluginMetric(Scorer):
+class PluginMetric(ForeignMetric):
     """A metric of somebody else. A subclass names itself in `metric`, gives `segment_scores`, and is then a metric like
     all others: on the command line, in comparisons, tables, reranking and filtering.
 
@@ -40,15 +40,13 @@ class PluginMetric(Scorer):
     usual_preset = None
     sides: ClassVar[tuple[str, ...]] = ("source",)
     usual: ClassVar[str | None] = None
-    lower_is_better: ClassVar[bool] = False
-    floor: ClassVar[float] = 0.0
+    floor = 0.0
     version: ClassVar[str] = "1"
 
     def __init__(self, lang_pair: str | None = None, *, against: str | None = None, **options: Any) -> None:
         super().__init__(lang_pair, **options)
         side = Metric(self.metric, type(self), self.sides, self.usual or self.sides[0]).side({"against": against})
-        self.compares = COLUMNS[side]
-        self.against = side if len(self.sides) > 1 else None
+        self.compare_with(side, self.sides)
         self.open()
 
     def open(self) -> None:
@@ -61,20 +59,16 @@ class PluginMetric(Scorer):
 
     @property
     def signature(self) -> str:
-        turned = ["sign:turned"] if self.lower_is_better else []
-        return extended(super().signature, *turned, f"plugin:{self.version}")
+        return extended(super().signature, *self._signs, f"plugin:{self.version}")
 
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
         results = []
         for texts in systems:
-            values = np.full(len(texts), self.floor, dtype=np.float64)
-            sides = [(other,) if isinstance(other, str) else other for other in others]
-            rows = enumerate(zip(sides, texts, strict=True))
-            kept = [row for row, (side, text) in rows if all(map(str.strip, (*side, text)))]
-            if kept:
+            numbers, kept = np.zeros(len(texts)), np.flatnonzero(~blank_rows(others, texts))
+            if len(kept):
                 found = self.segment_scores([others[row] for row in kept], [texts[row] for row in kept])
-                values[kept] = self._checked(found, len(kept))
-            results.append(ChunkScores(self._turned(values), {}, *np.zeros((2, len(texts)), dtype=bool)))
+                numbers[kept] = self._checked(found, len(kept))
+            results.append(self._turned(numbers))
         return results
 
     def _checked(self, found: Any, count: int) -> np.ndarray:
@@ -86,12 +80,6 @@ class PluginMetric(Scorer):
             wrong = f"{count} finite numbers are needed for {count} segments"
             raise InputError(f"metric {self.metric}: {wrong}, it gave an array of shape {values.shape}")
         return values
-
-    def _turned(self, values: np.ndarray) -> np.ndarray:
-        return 0.0 - values if self.lower_is_better else values
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        return float(self._turned(np.array(self.floor))), {}
 
 
 def load_plugin(path: str | Path) -> list[str]:

@@ -1,5 +1,6 @@
-"""What the tables of a preset name, and the line that pins a score: its signature."""
+"""A preset that a metric is made from: what its tables name; and the line that pins a score: its signature."""
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,21 +15,113 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX
+from mtmetrics.scorers.metric import METRICS, SIDES
 
 
-def preset_language_model(
-    bundle: Preset, pool: ModelPool, target: str, override: str | None
-) -> tuple[LanguageModel | None, float]:
-    """The language model of a preset of XMoverScore for a target language, or the user's own, and its weight."""
-    table = bundle.settings.get("language_models", {}).get(target, {})
-    if table and "model" not in table:
-        raise ArtifactError(f"preset {bundle.name}: names no model in its [language_models.{target}] table")
-    weight = table.get("weight", 0.1)
-    name = override or (bundle.path(table["model"]) if table else "none")
-    if name == "none":
-        return None, weight
-    options = {} if override else {key: value for key, value in table.items() if key not in ("model", "weight")}
-    return pool.language_model(name, **options), weight
+@dataclasses.dataclass
+class Opened:
+    """A preset, and what the user says besides it; `mtmetrics.scorers.base.Scorer.from_preset` makes a metric of it.
+
+    Attributes:
+        bundle: the preset.
+        pool: its models come from here.
+        given: options of the user, and those that the preset sets as the user would.
+        chosen: the settings of the metric: what is given, else what the preset says, else the default.
+        lang_pair: such as ``"de-en"``, where it is given.
+        against: the side that is asked for by this option; None where it is not.
+        pair: the languages of source and translation, where `lang_pair` is given.
+
+    Raises:
+        InputError: the preset does not know a language, or was made for another pair.
+    """
+
+    bundle: Preset
+    pool: ModelPool
+    given: dict[str, Any]
+    chosen: Any
+    lang_pair: str | None = None
+    against: str | None = None
+    pair: tuple[str, str] | None = dataclasses.field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.lang_pair is None:
+            return
+        self.pair = language_pair(self.lang_pair)
+        preset, where = self.bundle, f"language pair {self.lang_pair}"
+        only, known = preset.settings.get("lang_pair"), preset.settings.get("languages")
+        if only not in (None, self.lang_pair):
+            raise InputError(f"{where}: preset {preset.name} was made for {only} only")
+        for language in self.pair:
+            if known is not None and language not in known:
+                raise InputError(
+                    f"{where}: preset {preset.name} knows the languages {' '.join(known)}, not {language!r}"
+                )
+
+    def keywords(self) -> dict[str, Any]:
+        """What the class of the metric takes besides its models and `against`."""
+        return {"lang_pair": self.lang_pair, **self.chosen.of_class()}
+
+    def needed_pair(self) -> tuple[str, str]:
+        """The languages of source and translation; an `InputError` where no pair is given."""
+        if self.pair is None:
+            raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
+        return self.pair
+
+    def wanted_side(self) -> str:
+        """What to compare with, see `Metric.side`."""
+        asked = {"against": self.against, "setting": self.given.get("setting")}
+        return METRICS[self.bundle.metric].side(asked, None, self.bundle.settings)
+
+    def side(self) -> str:
+        """The same; an `InputError` where the preset is made for another side."""
+        side, only = self.wanted_side(), METRICS[self.bundle.metric].only(self.bundle.settings)
+        if only not in (None, side):
+            there = f"preset {self.bundle.name} compares with the {SIDES[only]} only"
+            raise InputError(f"against {side!r}: {there}; choose another preset")
+        return side
+
+    def encoder_table(self, target: str | None = None) -> dict[str, Any]:
+        """Model, layer and revision of the encoder: the user's own, else those of the table ``[encoders.LANGUAGE]`` of
+        the target, else of ``[encoder]``."""
+        own, tables = self.given.get("encoder"), self.bundle.settings.get("encoders", {})
+        if own:
+            table = {"model": own}
+        elif tables and target is None:
+            why = f"preset {self.bundle.name} chooses its encoder by the target language"
+            raise InputError(f"lang_pair is missing; {why}")
+        else:
+            table = self.model_table("encoder", tables.get(target) or self.bundle.settings.get("encoder", {}))
+        layer = self.given.get("layer")
+        return {"revision": None, **table, "layer": table.get("layer") if layer is None else layer}
+
+    def model_table(self, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+        """A table of the preset that names a model, with the place of that model; an `ArtifactError` if it names
+        none."""
+        if "model" not in table:
+            raise ArtifactError(f"preset {self.bundle.name}: names no model in its [{name}] table")
+        return {**table, "model": self.bundle.path(table["model"])}
+
+    def remapping(self, encoder: Encoder, level: Level = "word") -> Remapping | None:
+        """The map of the source side that the user or the preset asks for."""
+        table = self.bundle.settings.get("maps", {})
+        chosen = choice("map", self.given.get("map") or table.get("kind", "none"), ("none", *KINDS))
+        if chosen == "none":
+            return None
+        language_pair(self.lang_pair)
+        artifact = self.given.get("maps") or self.bundle.path(table.get("artifact", "."))
+        offline = self.pool.local_files_only
+        return load_map(artifact, str(self.lang_pair), chosen, encoder, level=level, local_files_only=offline)
+
+    def language_model(self) -> tuple[LanguageModel | None, float]:
+        """The language model of the target language, the user's own or that of a preset of XMoverScore, and its
+        weight."""
+        target, own = self.needed_pair()[1], self.given.get("lm")
+        table = self.bundle.settings.get("language_models", {}).get(target, {})
+        named: dict[str, Any] = self.model_table(f"language_models.{target}", table) if table else {"model": "none"}
+        weight: float = named.pop("weight", 0.1)
+        if own:
+            named = {"model": own}
+        return (None if named["model"] == "none" else self.pool.language_model(**named)), weight
 
 
 class Pinned(Protocol):
@@ -70,82 +163,24 @@ def dtype_name(dtype: str) -> str:
     return {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[dtype]
 
 
-def needed_languages(bundle: Preset, lang_pair: str | None) -> tuple[str, str]:
-    """Source and target language, which the preset knows; an `InputError` where no pair is given."""
-    pair = languages(bundle, lang_pair)
-    if pair is None:
-        raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
-    return pair
-
-
-def languages(bundle: Preset, lang_pair: str | None) -> tuple[str, str] | None:
-    """Source and target language, which the preset knows; None where no pair is given."""
-    if lang_pair is None:
-        return None
-    pair = language_pair(lang_pair)
-    only, known = bundle.settings.get("lang_pair"), bundle.settings.get("languages")
-    if only not in (None, lang_pair):
-        raise InputError(f"language pair {lang_pair}: preset {bundle.name} was made for {only} only")
-    for language in pair:
-        if known is not None and language not in known:
-            there = f"preset {bundle.name} knows the languages {' '.join(known)}"
-            raise InputError(f"language pair {lang_pair}: {there}, not {language!r}")
-    return pair
-
-
-def encoder_table(bundle: Preset, override: str | None, target: str | None = None) -> dict[str, Any]:
-    """The table of the encoder: the user's own, else ``[encoders.LANGUAGE]`` of the target, else ``[encoder]``."""
-    if override:
-        return {"model": override}
-    tables = bundle.settings.get("encoders", {})
-    if tables and target is None:
-        raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its encoder by the target language")
-    table = tables.get(target) or bundle.settings.get("encoder", {})
-    if "model" not in table:
-        raise ArtifactError(f"preset {bundle.name}: names no model in its [encoder] table")
-    return {**table, "model": bundle.path(table["model"])}
-
-
-def preset_map(
-    bundle: Preset,
-    pool: ModelPool,
-    encoder: Encoder,
-    lang_pair: str | None,
-    *,
-    kind: str | None,
-    maps: str | None,
-    level: Level = "word",
-) -> Remapping | None:
-    """The map of the source side that the user or the preset asks for."""
-    table = bundle.settings.get("maps", {})
-    chosen = choice("map", kind or table.get("kind", "none"), ("none", *KINDS))
-    if chosen == "none":
-        return None
-    language_pair(lang_pair)
-    artifact = maps or bundle.path(table.get("artifact", "."))
-    return load_map(artifact, str(lang_pair), chosen, encoder, level=level, local_files_only=pool.local_files_only)
-
-
-def source_and_target_encoders(
-    bundle: Preset, pool: ModelPool, pair: tuple[str, str], chosen: Any, usual_layer: int | None
-) -> tuple[Any, Any]:
-    """The encoders of sources and of predictions, by the settings that were `chosen` of XMoverScore: two tables of word
-    vectors, or one encoder, twice; `usual_layer` is read where nothing says another one."""
-    table = encoder_table(bundle, chosen.encoder)
-    sources, targets = (bundle.path(table["model"].replace("{lang}", language)) for language in pair)
-    layer = table.get("layer") if chosen.layer is None else chosen.layer
-    if sources.endswith(SUFFIX) and chosen.similarity != "cosine":
+def source_and_target_encoders(opened: Opened, usual_layer: int | None) -> tuple[Any, Any]:
+    """The encoders of sources and of predictions of XMoverScore: two tables of word vectors, or one encoder, twice;
+    `usual_layer` is read where nothing says another one."""
+    pool, table, cosine = opened.pool, opened.encoder_table(), opened.chosen.similarity == "cosine"
+    paths = (table["model"].replace("{lang}", language) for language in opened.needed_pair())
+    (sources, targets), layer = map(opened.bundle.path, paths), table["layer"]
+    if sources.endswith(SUFFIX) and not cosine:
         raise InputError(f"encoder {sources}: holds a vector per text; use similarity='cosine'")
     if Path(sources).is_file() and Path(targets).is_file() and not sources.endswith(SUFFIX):
         if layer is not None:
             raise InputError(f"layer {layer}: {sources} is a table of word vectors, which have no layers; leave it out")
-        if chosen.similarity == "cosine":
+        if cosine:
             why = f"{sources} is a table of word vectors, use similarity='mover'"
             raise InputError(f"similarity='cosine' needs a vector per text; {why}")
         return pool.static_vectors(sources), pool.static_vectors(targets)
     if sources != targets:
         missing = targets if Path(sources).is_file() else sources
         raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
-    load, usual = (pool.sentence_encoder, None) if chosen.similarity == "cosine" else (pool.encoder, usual_layer)
-    encoder = load(sources, layer=usual if layer is None else layer, revision=table.get("revision"))
+    load, usual = (pool.sentence_encoder, None) if cosine else (pool.encoder, usual_layer)
+    encoder = load(sources, layer=usual if layer is None else layer, revision=table["revision"])
     return encoder, encoder

@@ -88,9 +88,16 @@ class ChunkScores:
     truncated: np.ndarray
     empty: np.ndarray
 
-    def put(self, rows: np.ndarray, floor: float, parts: Mapping[str, float]) -> None:
-        """Gives some segments, a mask, the floor score and the lowest parts."""
-        self.empty[rows], self.segments[rows] = True, floor
+    @classmethod
+    def plain(cls, scores: Sequence[float] | np.ndarray) -> "ChunkScores":
+        """Scores without parts, of texts of which none was cut and none is empty."""
+        return cls(np.array(scores, dtype=np.float64), {}, *np.zeros((2, len(scores)), dtype=bool))
+
+    def put(self, rows: np.ndarray, floor: float | None, parts: Mapping[str, float]) -> None:
+        """Gives some segments, a mask, the floor score and the lowest parts; without a floor they keep their scores."""
+        self.empty[rows] = True
+        if floor is not None:
+            self.segments[rows] = floor
         for name, value in parts.items():
             self.parts[name][rows] = value
 
@@ -114,6 +121,38 @@ def joined(results: Sequence[MetricResult]) -> MetricResult:
     return MetricResult(segments, parts, empty, report, results[0].signature, unusual)
 
 
+def joined_systems(chunks: Iterable[list[MetricResult]]) -> list[MetricResult]:
+    """The result of each system, from those of all systems in several chunks; none where there are no chunks."""
+    return [joined(system) for system in zip(*chunks, strict=True)]
+
+
+def in_turns(streams: Sequence[Iterator[list[MetricResult]]]) -> Iterator[tuple[int, list[MetricResult]]]:
+    """What several scorers give for the same segments, chunk by chunk: the number of the scorer, and a result per
+    system.
+
+    They take turns, so that what one has encoded is still there for the next. One that needs its whole input first
+    gives everything in its first turn.
+
+    Args:
+        streams: what `Scorer.score_chunks` returns, of each scorer.
+    """
+    running = dict(enumerate(streams))
+    while running:
+        for number, stream in list(running.items()):
+            if (results := next(stream, None)) is None:
+                del running[number]
+            else:
+                yield number, results
+
+
+def scored_together(streams: Sequence[Iterator[list[MetricResult]]]) -> list[list[MetricResult]]:
+    """For each scorer its result on each system, as `in_turns`."""
+    collected: list[list[list[MetricResult]]] = [[] for _ in streams]
+    for number, results in in_turns(streams):
+        collected[number].append(results)
+    return [joined_systems(chunks) for chunks in collected]
+
+
 def total_report(results: Iterable[MetricResult]) -> InputReport:
     """Of several systems on the same segments."""
     report = InputReport()
@@ -129,11 +168,24 @@ def chunk_lines(lines: Sequence[int], columns: int) -> int:
     return most if len(lines) == 1 or most > CHUNK_LINES else max(64, CHUNK_LINES // columns)
 
 
-def chunked(rows: Iterable[Sequence[str]], lines: int = CHUNK_LINES) -> Iterator[list[list[str]]]:
-    """Turns rows of columns into the chunks of columns that `Scorer.score_stream` takes."""
+def chunked(rows: Iterable[Sequence[str]], lines: int | None = CHUNK_LINES) -> Iterator[list[list[str]]]:
+    """Turns rows of columns into the chunks of columns that `Scorer.score_stream` takes; one of all rows if None."""
     rows = iter(rows)
     while block := list(itertools.islice(rows, lines)):
         yield [list(column) for column in zip(*block, strict=True)]
+
+
+def stretches(columns: Sequence[list[Any]], lines: int) -> Iterator[list[list[Any]]]:
+    """The same of columns that are there whole."""
+    for first in range(0, len(columns[0]), lines):
+        yield [column[first : first + lines] for column in columns]
+
+
+def blank_rows(others: Sequence[Any], texts: Sequence[str]) -> np.ndarray:
+    """(n,) bool, segments of which the translation, or a text that it is compared with, is blank."""
+    sides = ((other,) if isinstance(other, str) else other for other in others)
+    rows = zip(sides, texts, strict=True)
+    return np.array([not all(map(str.strip, (*side, text))) for side, text in rows], dtype=bool)
 
 
 def unfolded(others: Sequence[Any]) -> tuple[list[Any], np.ndarray | None]:

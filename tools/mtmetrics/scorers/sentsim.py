@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,13 +15,12 @@ from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, pieces
 from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
 from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.packed import Encoder, PackedTokens
-from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, text_languages, worker_count
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
 from mtmetrics.scorers.metric import COLUMNS, SETTINGS
-from mtmetrics.scorers.preset_tables import languages, model_name
+from mtmetrics.scorers.preset_tables import Opened, model_name
 from mtmetrics.scorers.results import ChunkScores, MetricResult, joined
 from mtmetrics.scorers.settings import option
 
@@ -61,8 +60,6 @@ class SentSim(Scorer):
         sentences: the encoder of one vector per text.
         bounds: for ``normalize="fixed"``, part -> its lowest and highest value.
         against: compare with the ``"source"`` or with a ``"reference"``.
-        lang_pair: recorded in the signature; an encoder that reads languages differently does so by it, and references
-            without it as English.
         **options: of `SentSim.Settings`.
 
     Raises:
@@ -153,35 +150,31 @@ class SentSim(Scorer):
             if missing:
                 what = f"{', '.join(missing)} against the {against}"
                 raise InputError(f"normalize='fixed': no bounds for {what}; use normalize='batch'")
-        self.workers = worker_count(chosen.workers)
+        self.workers = settings.worker_count(chosen.workers)
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "SentSim":
-        """See `Scorer`; a language pair is needed where the preset chooses its models by the target language, and
-        `against` where it has models for both sides."""
-        against = options.pop("against", None)
-        bundle, pool, chosen = cls.open_preset(preset, pool, options)
-        pair = languages(bundle, lang_pair)
+    def from_opened(cls, opened: Opened) -> Self:
+        """A language pair is needed where the preset chooses its models by the target language, and `against` where it
+        has models for both sides."""
+        bundle, chosen, given = opened.bundle, opened.chosen, opened.given
         known = [name for name in SETTINGS.values() if name in bundle.settings or f"{name}s" in bundle.settings]
         if not known:
             raise ArtifactError(f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table")
-        side = cls.side(bundle, {"against": against, "setting": chosen.setting})
-        place, table = _models(bundle, SETTINGS[side], pair)
-        of_class = chosen.of_class()
+        side = opened.side()
+        place, table = _models(bundle, SETTINGS[side], opened.pair)
+        of_class = opened.keywords()
         if chosen.combine is None:
             of_class["combine"] = VARIANTS[chosen.variant]
-        elif options.get("variant") is not None:
+        elif given.get("variant") is not None:
             both = f"variant {chosen.variant!r} and combine {chosen.combine!r}"
             raise InputError(f"{both} both say what is combined; pass one of them")
         variant = bundle.settings.get("score", {}).get("variant", cls.Settings.variant)
-        if options.get("combine") is not None or chosen.variant != variant:
+        if given.get("combine") is not None or chosen.variant != variant:
             # The preset's weights are those of its own parts.
-            of_class |= {name: _WEIGHT for name in ("w1", "w2") if options.get(name) is None}
+            of_class |= {name: _WEIGHT for name in ("w1", "w2") if given.get(name) is None}
         used = {"words": table["words"], "layer": table.get("layer")}
         used["normalize_vectors"] = bundle.settings.get("score", {}).get("normalize_vectors", False)
-        asked = {name: options.get(name) for name in used}
+        asked = {name: given.get(name) for name in used}
         other = {name: value for name, value in asked.items() if value not in (None, used[name])}
         if other and chosen.normalize == "fixed":
             name, value = next(iter(other.items()))
@@ -190,9 +183,9 @@ class SentSim(Scorer):
         if "words" in other:  # which have layers and revisions of their own
             table, used["layer"] = {**table, "words": chosen.words, "words_revision": None}, chosen.layer
         used |= other
-        models = _encoders(bundle, pool, table, used["layer"])
+        models = _encoders(opened, table, used["layer"])
         bounds = bundle.settings.get("bounds", {}).get(place)
-        return cls(*models, bounds, against=side, lang_pair=lang_pair, **of_class)
+        return cls(*models, bounds, against=side, **of_class)
 
     def pinned(self, option: str) -> Any:
         words = self.words if self.parts != ("sss",) else None
@@ -259,11 +252,14 @@ class SentSim(Scorer):
         return np.array(sum(weight * np.exp(values) for weight, values in zip(self.weights, good, strict=True)))
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        columns = [others, *systems]
-        texts = [text for column in columns for text in column]
-        encoded = self._encoded(texts, text_languages(columns, self.column_languages))
-        apart = {name: tokens.split(len(others)) for name, tokens in encoded.items()}
-        first, *rest = [dict(zip(apart, column, strict=True)) for column in zip(*apart.values(), strict=True)]
+        needed = {"sss" if part == "sss" else "words" for part in self.parts}
+        encoders: dict[str, Encoder] = {"words": self.words, "sss": self.sentences}
+        encoded = {
+            name: encoded_together(encoder, [others, *systems], self.column_languages)
+            for name, encoder in encoders.items()
+            if name in needed
+        }
+        first, *rest = [dict(zip(encoded, column, strict=True)) for column in zip(*encoded.values(), strict=True)]
         results = []
         for column in rest:
             parts = {name: self._part(name, first, column) for name in self.parts}
@@ -277,15 +273,6 @@ class SentSim(Scorer):
                 segments = np.array(self.weights) @ signed
             results.append(ChunkScores(segments, parts, truncated, empty))
         return results
-
-    def _encoded(self, texts: list[str], languages: list[str | None]) -> dict[str, PackedTokens]:
-        """Words and sentences of all texts; one pass where both come from one model, so that no text is encoded
-        twice."""
-        if set(self.parts) == {"sss"}:
-            return {"sss": self.sentences.encode(texts, languages)}
-        if "sss" not in self.parts:
-            return {"words": self.words.encode(texts, languages)}
-        return {"words": self.words.encode(texts, languages), "sss": self.sentences.encode(texts, languages)}
 
     def _part(self, name: str, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
         if name == "sss":
@@ -357,7 +344,8 @@ def _models(bundle: Preset, chosen: str, pair: tuple[str, str] | None) -> tuple[
     return place, table
 
 
-def _encoders(bundle: Preset, pool: ModelPool, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:
+def _encoders(opened: Opened, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:
     """The encoders of words and of sentences, as one where the model is the same."""
-    words, sentences = ((bundle.path(table[key]), table.get(f"{key}_revision")) for key in ("words", "sentences"))
-    return pool.words_and_sentences(words, sentences, layer=layer)
+    path = opened.bundle.path
+    words, sentences = ((path(table[key]), table.get(f"{key}_revision")) for key in ("words", "sentences"))
+    return opened.pool.words_and_sentences(words, sentences, layer=layer)

@@ -1,6 +1,7 @@
 """The options of a metric, each said once: its type, default and help, its key in a preset and in the signature."""
 
 import dataclasses
+import os
 import typing
 from collections.abc import Mapping
 from typing import Any, Self
@@ -98,7 +99,7 @@ class Settings:
 
         Args:
             given: option -> its value.
-            opened: what they would open is open already, so options that do so are refused.
+            opened: refuse the options that choose what ``from_preset`` loads; the class itself is given its models.
 
         Raises:
             InputError: there is no such option, or as the class.
@@ -110,7 +111,7 @@ class Settings:
         return cls(**given)
 
     def of_class(self) -> dict[str, Any]:
-        """What the class of the metric takes, when all that is to be opened is open."""
+        """What the class of the metric takes: all options but those that choose what ``from_preset`` loads."""
         return {name: getattr(self, name) for name, field in self.options().items() if not field.metadata["opens"]}
 
 
@@ -123,3 +124,9 @@ def kinds(field: dataclasses.Field[Any]) -> set[type]:
         else set()
     )
     return texts | members & {*_PLAIN}
+
+
+def worker_count(workers: int | None) -> int:
+    """A checked number of workers; if None that of the cores, at most 4, which take all that a process can give
+    them."""
+    return positive("workers", min(os.cpu_count() or 1, 4) if workers is None else workers)

@@ -5,20 +5,18 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mtmetrics.checks import InputReport
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import sha256_file
 from mtmetrics.io.lines import iter_jsonl, iter_lines, shown
-from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.runner import report_progress
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.degenerate import degenerate
+from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.metric import COLUMNS
+from mtmetrics.scorers.preset_tables import Opened
 from mtmetrics.scorers.results import MetricResult, SystemScores
 from mtmetrics.scorers.settings import option
 
@@ -28,17 +26,20 @@ _COLUMNS = ("score", "COMET")
 _Row = tuple[str, int | None, Any, str]
 
 
-class StoredScores(Scorer):
+class StoredScores(ForeignMetric):
     """Numbers that a file holds, one for each segment of each system, in the order of the segments.
 
     The texts are not looked at, except that a segment with a blank side is counted; its score stays what it is.
+
+    A file holds one number a line; or a system and a number, separated by a tab (``.seg.score`` of mt-metrics-eval); or
+    a table with a header, or JSON Lines, with ``score`` and, for several systems, ``system`` and ``segment`` (from 1);
+    or the JSON of ``comet-score --to_json`` or of ``mtmetrics score``.
 
     Args:
         scores: system -> its scores; a single system may have the name ``""``.
         name: of the file, for messages and the signature.
         fingerprint: 8 hexadecimal digits that pin its content.
         against: the side whose texts come along.
-        lang_pair: recorded in the signature.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,33 +67,21 @@ class StoredScores(Scorer):
         super().__init__(lang_pair, **options)
         self.scores = {system: np.array(values, dtype=np.float64) for system, values in scores.items()}
         self.name, self.fingerprint = name, fingerprint
-        self.compares = COLUMNS[against]
+        self.compares, self.lower_is_better = COLUMNS[against], self.settings.lower_is_better
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "StoredScores":
-        """The scores of a file, which stands where other metrics have a preset: ``scores:FILE``.
+    def read_preset(cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False) -> Preset:
+        """Nothing but the name of the file, which stands where other metrics have a preset: ``scores:FILE``."""
+        return Preset(str(preset), cls.metric, Path(), {})
 
-        The file holds one number a line; or a system and a number, separated by a tab (``.seg.score`` of
-        mt-metrics-eval); or a table with a header, or JSON Lines, with ``score`` and, for several systems, ``system``
-        and ``segment`` (from 1); or the JSON of ``comet-score --to_json`` or of ``mtmetrics score``.
-
-        Raises:
-            InputError: there is no such file, or it holds anything else.
-        """
-        against = options.pop("against", None) or "source"
-        chosen = cls.Settings.of(options)
-        path = Path(str(preset))
-        if preset in (None, cls.usual_preset) or not path.is_file():
+    @classmethod
+    def from_opened(cls, opened: Opened) -> Self:
+        """An `InputError` where there is no such file, or it holds anything else."""
+        path = Path(opened.bundle.name)
+        if opened.bundle.name == cls.usual_preset or not path.is_file():
             raise InputError(f"metric scores: {path}: no such file; write scores:FILE")
-        scores = read_scores(path, chosen.key)
-        return cls(scores, path.name, sha256_file(path)[:8], against=against, lang_pair=lang_pair, **chosen.of_class())
-
-    @classmethod
-    def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Nothing: a file of scores leaves the choice."""
-        return {}
+        scores, fingerprint = read_scores(path, opened.chosen.key), sha256_file(path)[:8]
+        return cls(scores, path.name, fingerprint, against=opened.side(), **opened.keywords())
 
     @property
     def signature(self) -> str:
@@ -108,20 +97,11 @@ class StoredScores(Scorer):
             until = place + len(others)
             if until > len(columns[0]):
                 raise InputError(f"{self.name}: holds {len(columns[0])} scores of a system, there are more segments")
-            blank = [not str(other).strip() if isinstance(other, str) else False for other in others]
-            results = []
-            for values, texts in zip(columns, systems, strict=True):
-                empty = np.array([missing or not text.strip() for missing, text in zip(blank, texts, strict=True)])
-                segments = (0.0 - values if self.settings.lower_is_better else values)[place:until]
-                counted = {"blank": empty, "truncated": np.zeros(len(texts), dtype=bool)}
-                plain = [other if isinstance(other, str) else other[0] for other in others]
-                counted |= degenerate(plain, texts, self.column_languages[1], self.compares[0])
-                counted["identical"] &= ~empty
-                report = InputReport.of(len(texts), counted)
-                results.append(MetricResult(segments, {}, empty, report, self.signature, counted))
+            # Of several references the first that is not blank is what outputs of another length are told by.
+            plain = [other if isinstance(other, str) else next(filter(str.strip, other), "") for other in others]
+            scores = [self._turned(values[place:until]) for values in columns]
             place = until
-            report_progress("segments", len(others) * len(systems))
-            yield results
+            yield self._results(plain, None, systems, scores)
         if columns and place < len(columns[0]):
             raise InputError(f"{self.name}: holds {len(columns[0])} scores of a system, for only {place} segments")
 
@@ -137,11 +117,11 @@ class StoredScores(Scorer):
             raise InputError(f"{self.name}: {what}; it holds: {there}")
         return [self.scores[name] for name in names]
 
+    def _floor(self) -> tuple[float | None, dict[str, float]]:
+        return None, {}
+
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
         raise NotImplementedError  # `score_chunks` looks at no texts
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        return np.nan, {}  # not known
 
 
 def read_scores(path: Path, key: str | None = None) -> dict[str, list[float]]:

@@ -3,29 +3,20 @@
 import dataclasses
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.matching.word_errors import Evidence
 from mtmetrics.models.packed import Encoder, PackedTokens
-from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, text_languages
-from mtmetrics.scorers.preset_tables import (
-    encoder_table,
-    languages,
-    map_name,
-    model_name,
-    needed_languages,
-    preset_map,
-)
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
+from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
@@ -118,7 +109,6 @@ class UScore(Scorer):
         translator: makes the pseudo-references.
         sentences: the encoder of one vector per text.
         back_translator: makes the pseudo sources of ``back``.
-        lang_pair: recorded in the signature.
         **options: of `UScore.Settings`.
 
     Raises:
@@ -209,60 +199,51 @@ class UScore(Scorer):
         return {"map": "none", "without": "+".join(sorted({*_names(options.get("without")), "translation"}))}
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "UScore":
-        """See `Scorer`; a preset may be one that ``mtmetrics uscore`` makes, and the language pair is not needed where
-        it was made for one.
+    def from_opened(cls, opened: Opened) -> Self:
+        """A preset may be one that ``mtmetrics uscore`` makes; one that was made for a language pair needs none.
 
         Raises:
-            InputError: as of `Scorer`.
-            ArtifactError: as of `Scorer`; or a part that was not left out has no model.
+            ArtifactError: a part that was not left out has no model.
         """
-        bundle, pool, chosen = cls.open_preset(preset, pool, options)
-        lang_pair = lang_pair or bundle.settings.get("lang_pair")
-        pair = languages(bundle, lang_pair)
+        opened = dataclasses.replace(opened, lang_pair=opened.lang_pair or opened.bundle.settings.get("lang_pair"))
+        bundle, pool, chosen = opened.bundle, opened.pool, opened.chosen
         score = bundle.settings.get("score", {})
         gone = {*score.get("without", []), *_names(chosen.without)}
         gone |= {"language_model"} if chosen.lm == "none" else set()
         word_weights, level_weights = part_weights(chosen.weights, chosen.combine, gone)
-        if word_weights:
-            needed_languages(bundle, lang_pair)
-        target = str(pair and pair[1])
-        tables = _model_tables(bundle, target, chosen.lm, chosen.back)
+        pair = opened.needed_pair() if word_weights else opened.pair or ("", "")
+        tables = _model_tables(opened)
         needed = [name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights]
-        missing = [name for name in needed if "model" not in tables[name]]
+        missing = [name for name in needed if name not in tables]
         if missing:
-            named = [f"{name} ({target})" if name == "language_model" else name for name in missing]
+            named = [f"{name} ({pair[1]})" if name == "language_model" else name for name in missing]
             advice = "'mtmetrics uscore' makes a preset that does, from text of both languages; or leave out by name"
             raise ArtifactError(
                 f"preset {bundle.name}: names no model for {' and '.join(named)}; {advice}: "
                 f"without={'+'.join(missing)!r}"
             )
-        there = functools.partial(pool.translator, lang_pair=str(lang_pair))
-        back = functools.partial(pool.translator, lang_pair="-".join(reversed(str(lang_pair).split("-"))))
-        of_pool: list[Any] = [there, pool.language_model, pool.sentence_encoder, back]
+        forth, back = (functools.partial(pool.translator, lang_pair="-".join(way)) for way in (pair, pair[::-1]))
+        of_pool: list[Any] = [forth, pool.language_model, pool.sentence_encoder, back]
         loaders = dict(zip(OPTIONAL, of_pool, strict=True))
-        table = encoder_table(bundle, None) if word_weights else {}
         together = word_weights and "sentences" in needed
         models = {name: loaders[name](**tables[name]) for name in needed if not (together and name == "sentences")}
         words = None
-        encoder: Any
         if word_weights:
+            table = opened.encoder_table()
+            encoder: Any
             if together:
                 names = ((item["model"], item.get("revision")) for item in (table, tables["sentences"]))
-                encoder, models["sentences"] = pool.words_and_sentences(*names, layer=table.get("layer"))
+                encoder, models["sentences"] = pool.words_and_sentences(*names, layer=table["layer"])
             else:
-                encoder = pool.encoder(table["model"], layer=table.get("layer"), revision=table.get("revision"))
-            remapping = preset_map(bundle, pool, encoder, lang_pair, kind=chosen.map, maps=chosen.maps)
-            model = models.get("language_model")
+                encoder = pool.encoder(**table)
             masses = choice("masses", score.get("masses", "uniform"), ("uniform", "norm"))
-            shared = {"lang_pair": lang_pair, "workers": chosen.workers, "pieces": score.get("pieces")}
+            shared = {"lang_pair": opened.lang_pair, "workers": chosen.workers, "pieces": score.get("pieces")}
+            shared |= {"remapping": opened.remapping(encoder), "language_model": models.get("language_model")}
             shared["weights"] = None if masses == "uniform" else masses
-            words = XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=model, **shared)
-        of_class = chosen.of_class() | {"without": "+".join(sorted(gone)) or None}
+            words = XMoverScore(encoder, variant="uscore", **shared)
+        of_class = opened.keywords() | {"without": "+".join(sorted(gone)) or None}
         of_class["back_translator"] = models.get("back_translation")
-        return cls(words, models.get("translation"), models.get("sentences"), lang_pair=lang_pair, **of_class)
+        return cls(words, models.get("translation"), models.get("sentences"), **of_class)
 
     @property
     def _sentences(self) -> Encoder | None:
@@ -335,13 +316,11 @@ class UScore(Scorer):
     ) -> dict[str, list[PackedTokens]]:
         """Per level the packed sources and systems, by their parts what was made of them, and sources that are not
         remapped; a text is encoded once per encoder."""
-        lines, texts = len(columns[0]), [text for column in columns for text in column]
-        languages = text_languages(columns, self.column_languages)
         words = self.words if self.word_weights else None
         sentences = self._sentences
         packed: dict[str, list[PackedTokens]] = {}
         if words is not None:
-            source, *targets = words.encoder.encode(texts, languages).split(lines)
+            source, *targets = encoded_together(words.encoder, columns, self.column_languages)
             packed["wrd"] = [words.ngrams_of(source, "source")]
             packed["wrd"] += [words.ngrams_of(side, "target") for side in targets]
             if "back" in made:
@@ -351,7 +330,7 @@ class UScore(Scorer):
                 sides = [words.encoder.encode([item.text for item in side], language) for side in translated]
                 packed[part] = [words.ngrams_of(side, "target") for side in sides]
         if sentences is not None:
-            packed["snt"] = sentences.encode(texts, languages).split(lines)
+            packed["snt"] = encoded_together(sentences, columns, self.column_languages)
         return packed
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
@@ -389,12 +368,11 @@ def _names(listed: str | Collection[str] | None) -> set[str]:
     return set(listed.split("+") if isinstance(listed, str) else listed or ())
 
 
-def _model_tables(bundle: Preset, target: str, lm: str | None, back: str | None) -> dict[str, dict[str, Any]]:
-    """By the names of `OPTIONAL`, the tables of the models, with their paths; empty where the preset has none."""
-    tables = {name: bundle.settings.get(name, {}) for name in ("translation", "sentences", "back_translation")}
-    tables |= {"back_translation": {"model": back}} if back else {}
-    of_target = bundle.settings.get("language_models", {}).get(target, {})
-    tables["language_model"] = {"model": lm} if lm else of_target
-    for name, table in tables.items():
-        tables[name] = {**table, "model": bundle.path(table["model"])} if "model" in table else {}
-    return tables
+def _model_tables(opened: Opened) -> dict[str, dict[str, Any]]:
+    """By the names of `OPTIONAL`, the models that the user or the preset names."""
+    settings, chosen = opened.bundle.settings, opened.chosen
+    tables = {name: settings.get(name, {}) for name in ("translation", "sentences", "back_translation")}
+    tables["language_model"] = settings.get("language_models", {}).get(opened.pair and opened.pair[1], {})
+    own = {"back_translation": chosen.back, "language_model": chosen.lm}
+    tables |= {name: {"model": model} for name, model in own.items() if model}
+    return {name: opened.model_table(name, table) for name, table in tables.items() if "model" in table}

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -24,23 +24,15 @@ from mtmetrics.matching.word_errors import Evidence, loss_evidence, match_eviden
 from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
-from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together, worker_count
-from mtmetrics.scorers.preset_tables import (
-    map_name,
-    model_name,
-    needed_languages,
-    preset_language_model,
-    preset_map,
-    source_and_target_encoders,
-)
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
+from mtmetrics.scorers.preset_tables import Opened, map_name, model_name, source_and_target_encoders
 from mtmetrics.scorers.results import ChunkScores, SystemScores
 from mtmetrics.scorers.settings import option
 
 Side = Literal["source", "target"]
-Pieces = Literal["words", "all"]
+KeptPieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
 _UNRELATED: dict[Distance, float] = {"sqeuclidean": 2.0, "euclidean": 2.0**0.5, "cosine": 1.0}  # at right angles
@@ -54,7 +46,7 @@ class Variant:
     """A published form of the metric; every field but the first three can be chosen independently."""
 
     similarity: Callable[[np.ndarray], np.ndarray]  # of distances
-    pieces: Pieces  # that n-grams are made of
+    pieces: KeptPieces  # that n-grams are made of
     normalise_lm: bool  # divide the log-likelihood by the length once more and exponentiate
     distance: Distance
     ngram: int
@@ -90,7 +82,6 @@ class XMoverScore(Scorer):
         language_model: model of the target language, or None for no language-model part.
         weights: inverse document frequencies of tokens; ``"norm"``, the lengths of their vectors (Word Rotator's
             Distance: Yokoi et al., 2020, Sec. 4.2); or None for uniform weights.
-        lang_pair: recorded in the signature.
         **options: of `XMoverScore.Settings`; what is None is as the variant has it.
 
     Raises:
@@ -118,7 +109,7 @@ class XMoverScore(Scorer):
             preset="similarity",
             signed="sim",
         )
-        pieces: Pieces | None = option(
+        pieces: KeptPieces | None = option(
             None,
             "words (no punctuation, no continuation pieces) or all",
             choices=("words", "all"),
@@ -196,7 +187,7 @@ class XMoverScore(Scorer):
                 if value is not None:
                     why = "which compares whole texts; leave it out"
                     raise InputError(f"{name} has no effect with similarity='cosine', {why}")
-        self.pieces: Pieces = form.pieces if chosen.pieces is None else chosen.pieces
+        self.pieces: KeptPieces = form.pieces if chosen.pieces is None else chosen.pieces
         self.ngram = form.ngram if chosen.ngram is None else chosen.ngram
         self.distance: Distance = form.distance if chosen.distance is None else chosen.distance
         self.remapping, self.sides = remapping, chosen.sides
@@ -211,30 +202,26 @@ class XMoverScore(Scorer):
         self.drop_rate = form.drop_rate if chosen.drop_rate is None else chosen.drop_rate
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
             raise InputError(f"drop_rate {self.drop_rate!r}: must lie between 0 and 1")
-        self.workers = worker_count(chosen.workers)
+        self.workers = settings.worker_count(chosen.workers)
         self._form = form
 
     @classmethod
-    def from_preset(
-        cls, preset: str | None = None, *, lang_pair: str | None = None, pool: ModelPool | None = None, **options: Any
-    ) -> "XMoverScore":
-        """See `Scorer`; the language pair chooses map and language model."""
-        bundle, pool, chosen = cls.open_preset(preset, pool, options)
-        pair = needed_languages(bundle, lang_pair)
-        if chosen.similarity == "cosine":  # where what a preset says of words has no effect
-            dropped = {name: options.get(name) for name in (*_OF_WORDS, "weights")}
-            chosen = dataclasses.replace(chosen, **dropped)
-        sources, targets = source_and_target_encoders(bundle, pool, pair, chosen, VARIANTS[chosen.variant].layer)
-        level: Any = "sentence" if chosen.similarity == "cosine" else "word"
-        remapping = preset_map(bundle, pool, sources, lang_pair, kind=chosen.map, maps=chosen.maps, level=level)
-        model, lm_weight = preset_language_model(bundle, pool, pair[1], chosen.lm)
+    def from_opened(cls, opened: Opened) -> Self:
+        """The language pair chooses map and language model."""
+        given, chosen = opened.given, opened.chosen
+        cosine = chosen.similarity == "cosine"
+        if cosine:  # where what a preset says of words has no effect
+            chosen = dataclasses.replace(chosen, **{name: given.get(name) for name in (*_OF_WORDS, "weights")})
+        sources, targets = source_and_target_encoders(opened, VARIANTS[chosen.variant].layer)
+        remapping = opened.remapping(sources, "sentence" if cosine else "word")
+        model, lm_weight = opened.language_model()
         weights: Any = None if chosen.weights in (None, "uniform") else chosen.weights
         if weights not in (None, "norm"):
-            weights = TokenWeights.load(bundle.path(str(weights)))
-        of_class = chosen.of_class()
-        if options.get("lm_weight") is None:
+            weights = TokenWeights.load(opened.bundle.path(str(weights)))
+        of_class = opened.keywords() | chosen.of_class()
+        if given.get("lm_weight") is None:
             of_class["lm_weight"] = lm_weight
-        return cls(sources, targets, remapping, model, weights, lang_pair=lang_pair, **of_class)
+        return cls(sources, targets, remapping, model, weights, **of_class)
 
     def pinned(self, option: str) -> Any:
         model, words = self.language_model, self.similarity == "mover"

@@ -1,0 +1,29 @@
+"""What metrics share whose numbers others compute: which way is better, and the score where a side is blank."""
+
+import numpy as np
+
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.results import ChunkScores
+
+
+class ForeignMetric(Scorer):
+    """Numbers of others, on a scale of their own.
+
+    Attributes:
+        lower_is_better: the numbers are turned round (multiplied by -1), and the signature says so.
+        floor: the number of a segment of which a side is blank; whoever computes the others does not see it.
+    """
+
+    lower_is_better: bool = False
+
+    @property
+    def _signs(self) -> list[str]:
+        """What the signature says of their direction."""
+        return ["sign:turned"] if self.lower_is_better else []
+
+    def _turned(self, numbers: np.ndarray) -> ChunkScores:
+        """The scores of the (n,) numbers of a system in one chunk."""
+        return ChunkScores.plain(0.0 - numbers if self.lower_is_better else numbers)
+
+    def _floor(self) -> tuple[float | None, dict[str, float]]:
+        return float(self._turned(np.array([self.floor])).segments[0]), {}
