@@ -30,7 +30,9 @@ def test_a_work_folder_belongs_to_its_settings_and_files(data: Path) -> None:
     run = opened(data)
     (run.work / "before.json").touch()
     opened(data)
-    with pytest.raises(InputError, match=r"toy\.work holds a run with other settings; pass --restart"):
+    with pytest.raises(
+        InputError, match=r"toy\.work holds a run with other settings \(seed 1, not 2\); pass --restart"
+    ):
         opened(data, seed=2)
     data.write_text("{}\n{}\n", encoding="utf-8")
     with pytest.raises(InputError, match="other settings"):

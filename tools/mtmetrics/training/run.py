@@ -31,7 +31,7 @@ from mtmetrics.artifacts.models import model_fingerprint, model_label
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.atomic import atomic_path, make_folder, new_folder, sha256_file, write_atomic
-from mtmetrics.io.lines import short_name
+from mtmetrics.io.lines import first_difference, short_name
 from mtmetrics.models.runner import Devices, pick_devices
 from mtmetrics.training.vocabulary import save_tokenizer
 
@@ -133,9 +133,9 @@ class Run:
             if self.restart and self.is_main and path.exists():
                 shutil.rmtree(self.work)
             begun_before = path.exists() and any(item != path for item in self.work.iterdir())
-            if begun_before and path.read_text(encoding="utf-8") != text:
+            if begun_before and (what := first_difference(json.loads(path.read_text("utf-8")), json.loads(text))):
                 what_to_do = "pass --restart to discard it, or another --work"
-                raise InputError(f"{self.work} holds a run with other settings; {what_to_do}")
+                raise InputError(f"{self.work} holds a run with other settings ({what}); {what_to_do}")
             make_folder(self.work)
             write_atomic(path, text)
 
