@@ -332,13 +332,14 @@ def test_what_would_fail_later_is_refused_before_the_work(folder, tiny_encoder, 
 
 def test_a_sentence_without_words_matches_none(tmp_path, monkeypatch):
     """Not the last target, whose place a number of -1 would name."""
-    job = unittest.mock.Mock(maps=[], models=[], lang_pair="de-en", start=unittest.mock.Mock(sentences=None))
-    job.stages.run = lambda name, measure, **options: measure(tmp_path)
-    job.settings.return_value = job.word_settings.return_value = {}
+    made = unittest.mock.Mock(maps=[], models=[], start=unittest.mock.Mock(sentences=None))
+    made.request.languages = ("de", "en")
+    made.stages.run = lambda name, measure, **options: measure(tmp_path)
+    made.settings.return_value = made.word_settings.return_value = {}
     monkeypatch.setattr(report, "encode_side", lambda texts, encoder, language: unittest.mock.Mock(texts=texts))
     found = unittest.mock.Mock(targets=np.array([0, -1]))
     monkeypatch.setattr(report, "find_closest", lambda *sides, k, threads: found)
-    report.precision(job, [("das haus", "the house"), ("?", "!")])
+    report.precision(made, [("das haus", "the house"), ("?", "!")])
     assert json.loads((tmp_path / "measured.json").read_text())["words"] == {"start": 0.5}
 
 

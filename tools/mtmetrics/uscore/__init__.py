@@ -49,23 +49,14 @@ class UScoreConfig:
 
 @dataclass(frozen=True)
 class Request:
-    """What a production is asked for.
+    """What a production is asked for, for a language pair such as ``"de-en"``.
 
-    Attributes:
-        lang_pair: such as ``"de-en"``.
-        source_text: sentences of the source language, one per line.
-        target_text: those of the target language.
-        preset: preset of uscore whose models the production starts from.
-        parallel: sentences and their translations, to learn from at the end (Appendix C of the paper).
-        held_back: others, of which 1,000 measure precision.
-        judged: judged segments, to measure the agreement with.
-        without: what is not made: ``"sentences"``, ``"translation"``.
-        translation: translation model to start from instead of the preset's, or ``"small"``.
-        lm: language model of the target language instead of the preset's, or ``"none"``.
-        identify: leave out sentences that seem to be of another language.
-        licence: of the weights, as the Hub calls it, for the card; None leaves it to be filled in.
-        seed: of everything random.
-        config: settings.
+    Text of both languages, one sentence per line; the preset of uscore whose models it starts from; sentences and their
+    translations to learn from at the end (Appendix C of the paper), and others, of which 1,000 measure precision;
+    judged segments to measure the agreement with. `without` names what is not made (``"sentences"``,
+    ``"translation"``), `translation` and `lm` the models to start from instead of the preset's (``"small"`` for a new
+    one, ``"none"``). `identify` leaves out sentences that seem to be of another language. The licence is that of the
+    weights, as the Hub calls it, for the card; None leaves it to be filled in.
     """
 
     lang_pair: str

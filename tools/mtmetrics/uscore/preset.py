@@ -110,35 +110,28 @@ def assembled(production: Production, maps: Finished, kind: str, *trained: Finis
     models = {name: stage for name, stage in zip(_MADE, trained, strict=True) if stage is not None}
 
     def assemble(folder: Path) -> dict[str, Any]:
-        name = map_file_name(production.lang_pair, kind)
+        name = map_file_name(pair, kind)
         (folder / "maps").mkdir()
         shutil.copyfile(maps.folder / name, folder / "maps" / name)
         for model, stage in models.items():
             shutil.copytree(stage.folder / MODEL, folder / model)
         tables = _tables(production, folder, kind, list(models))
-        made = f"made by `mtmetrics uscore` from preset {production.start.preset}."
-        head = {"metric": "uscore", "description": f"UScore for {production.lang_pair}, {made}"}
-        head["lang_pair"] = production.lang_pair
+        description = f"UScore for {pair}, made by `mtmetrics uscore` from preset {begun.preset}."
+        head = {"metric": "uscore", "description": description, "lang_pair": pair}
         write_atomic(folder / _PRESET, preset_toml(head, tables))
-        record = json.dumps(_record(production, tables), indent=1, sort_keys=True, ensure_ascii=False)
+        made = {"kind": "preset", "metric": "uscore", "lang_pair": pair, "preset": tables, "start": begun.record}
+        made |= known | {"counts": production.stages.counts(), "versions": versions()}
+        record = json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False)
         write_atomic(folder / "config.json", record + "\n")
         return {}
 
-    tables = [production.start.encoder, production.start.language_model, production.start.kept_sentences]
-    known = [known_by(table["model"]) for table in tables if table and Path(table["model"]).is_dir()]
-    start = [production.start.record, *tables, production.start.aligner_layer, production.start.score]
-    config = dataclasses.asdict(production.config)
-    settings = {
-        "kind": kind,
-        "start": start,
-        "copied": known,
-        "config": config,
-        "seed": production.request.seed,
-        "text": production.request.learnt_from,
-    }
-    return production.stages.run(
-        "preset", assemble, settings=settings, after=[*production.texts, maps, *models.values()]
-    )
+    pair, begun, request = production.lang_pair, production.start, production.request
+    known = {"config": dataclasses.asdict(request.config), "seed": request.seed, "text": request.learnt_from}
+    tables = [begun.encoder, begun.language_model, begun.kept_sentences]
+    copied = [known_by(table["model"]) for table in tables if table and Path(table["model"]).is_dir()]
+    settings = {"kind": kind, "start": [begun.record, *tables, begun.aligner_layer, begun.score], "copied": copied}
+    after = [*production.texts, maps, *models.values()]
+    return production.stages.run("preset", assemble, settings=settings | known, after=after)
 
 
 def install(stages: Sequence[Finished], out: Path, work: Path) -> None:
@@ -177,22 +170,23 @@ def _remove(path: Path) -> None:
 
 
 def _tables(production: Production, folder: Path, kind: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
+    start = production.start
     tables: dict[str, dict[str, Any]] = {
-        "encoder": _own(folder, "encoder", production.start.encoder),
+        "encoder": _own(folder, "encoder", start.encoder),
         "maps": {"artifact": "maps", "kind": kind},
         **{model: {"model": model} for model in models},
     }
     if "translation" in models and production.config.beams:
         tables["translation"]["beams"] = production.config.beams
-    if production.start.kept_sentences:
-        tables["sentences"] = _own(folder, "sentences", production.start.kept_sentences)
+    if start.kept_sentences:
+        tables["sentences"] = _own(folder, "sentences", start.kept_sentences)
     without = [name for name in _MADE if name not in tables]
-    if production.start.language_model:
+    if start.language_model:
         target = production.lang_pair.split("-")[1]
-        tables[f"language_models.{target}"] = _own(folder, "language_model", production.start.language_model)
+        tables[f"language_models.{target}"] = _own(folder, "language_model", start.language_model)
     else:
         without.append("language_model")
-    score = {**production.start.score, **({"without": without} if without else {})}
+    score = {**start.score, **({"without": without} if without else {})}
     return {**tables, "score": score} if score else tables
 
 
@@ -203,19 +197,3 @@ def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
         return dict(table)
     shutil.copytree(model_folder(model), folder / name)
     return {**table, "model": name}
-
-
-def _record(production: Production, tables: Mapping[str, Any]) -> dict[str, Any]:
-    made = {
-        "kind": "preset",
-        "metric": "uscore",
-        "lang_pair": production.lang_pair,
-        "preset": tables,
-        "text": production.request.learnt_from,
-    }
-    made |= {
-        "start": production.start.record,
-        "seed": production.request.seed,
-        "config": dataclasses.asdict(production.config),
-    }
-    return made | {"counts": production.stages.counts(), "versions": versions()}

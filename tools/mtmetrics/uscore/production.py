@@ -76,10 +76,8 @@ def produce_uscore(
     out = Path(out)
     make_folder(out)
     with contextlib.closing(Stages(out / WORK, out / LOG)) as stages:
-        production = Production(stages, request, start, pool, threads, progress)
-        parallel = _parallel_pairs(production, request.parallel) if request.parallel else None
-        production.texts = _prepared(production, held_back)
-        preset = _made(production, parallel)
+        production = _Stages(stages, request, start, pool, threads, progress)
+        preset = production.make(held_back)
         measured = {}
         if held_back:
             measured["precision"] = precision(production, held_back)
@@ -94,210 +92,176 @@ def _pairs(path: str | Path) -> list[tuple[str, str]]:
     return [(row.source, row.target) for row in read_pairs([path])[0]]
 
 
-def _parallel_pairs(production: Production, path: str | Path) -> Finished:
-    def keep(folder: Path) -> dict[str, int]:
-        pairs = _pairs(path)
-        write_pairs(production.pairs_file(folder), pairs, "parallel")
-        return {"kept": len(pairs)}
+class _Stages(Production):
+    """The stages of a production."""
 
-    return production.stages.run("parallel-pairs", keep, settings={"lp": production.lang_pair}, files=[path])
+    def make(self, held_back: list[tuple[str, str]]) -> Finished:
+        """The stage of the preset but its card, after all that it needs; text learns nothing of what is held back."""
+        parallel = self._parallel_pairs(self.request.parallel) if self.request.parallel else None
+        self.texts = self._prepared(held_back)
+        self.maps = self._word_rounds()
+        self.models = self._sentence_rounds() if self.start.sentences else []
+        maps, kind, sentences = self.maps[-1], self.config.map, next(reversed(self.models), None)
+        translation = self._translation_rounds(maps) if self.start.translation else None
+        if parallel:
+            maps, kind = self._fitted("parallel-maps", parallel, self.request.learnt_from[-1]), "clp"
+            if sentences:
+                start = str(sentences.folder / MODEL)
+                sentences = self._sentence_model("parallel-sentences-model", parallel, start)
+            if translation:
+                start = str(translation.folder / MODEL)
+                translation = self._translation_model("parallel-translation-model", [parallel], start)
+        return assembled(self, maps, kind, sentences, translation)
 
+    def _parallel_pairs(self, path: str | Path) -> Finished:
+        def keep(folder: Path) -> dict[str, int]:
+            pairs = _pairs(path)
+            write_pairs(self.pairs_file(folder), pairs, "parallel")
+            return {"kept": len(pairs)}
 
-def _prepared(production: Production, held_back: list[tuple[str, str]]) -> tuple[Finished, ...]:
-    request = production.request
-    if request.identify:
-        for language in request.languages:
-            language_identifier(language)  # refuses the second language before the work on the first
-    files = (request.source_text, request.target_text)
-    held = [[pair[side] for pair in held_back] for side in (0, 1)]
-    return tuple(_clean(production, *side) for side in zip(files, request.languages, held, strict=True))
+        return self.stages.run("parallel-pairs", keep, settings={"lp": self.lang_pair}, files=[path])
 
+    def _prepared(self, held_back: list[tuple[str, str]]) -> tuple[Finished, ...]:
+        request = self.request
+        if request.identify:
+            for language in request.languages:
+                language_identifier(language)  # refuses the second language before the work on the first
+        files = (request.source_text, request.target_text)
+        held = [[pair[side] for pair in held_back] for side in (0, 1)]
+        return tuple(self._clean(*side) for side in zip(files, request.languages, held, strict=True))
 
-def _clean(production: Production, file: str | Path, language: str, held_back: Sequence[str]) -> Finished:
-    identify = production.request.identify
+    def _clean(self, file: str | Path, language: str, held_back: Sequence[str]) -> Finished:
+        identify = self.request.identify
 
-    def clean(folder: Path) -> dict[str, int]:
-        lines = production.progress(iter_lines(file), desc=f"preparing {language}", unit=" lines")
-        found = prepare(lines, language, name=str(file), identify=identify)
-        keys = {text_key(sentence) for sentence in held_back}
-        sentences = [sentence for sentence in found.sentences if text_key(sentence) not in keys]
-        write_atomic(folder / SENTENCES, "".join(f"{sentence}\n" for sentence in sentences))
-        return {**found.counts, "held back": len(found.sentences) - len(sentences), "kept": len(sentences)}
+        def clean(folder: Path) -> dict[str, int]:
+            lines = self.progress(iter_lines(file), desc=f"preparing {language}", unit=" lines")
+            found = prepare(lines, language, name=str(file), identify=identify)
+            keys = {text_key(sentence) for sentence in held_back}
+            sentences = [sentence for sentence in found.sentences if text_key(sentence) not in keys]
+            write_atomic(folder / SENTENCES, "".join(f"{sentence}\n" for sentence in sentences))
+            return {**found.counts, "held back": len(found.sentences) - len(sentences), "kept": len(sentences)}
 
-    settings = {"language": language, "identify": identify, "held_back": sorted(held_back)}
-    return production.stages.run(f"prepare-{language}", clean, settings=settings, files=[file])
+        settings = {"language": language, "identify": identify, "held_back": sorted(held_back)}
+        return self.stages.run(f"prepare-{language}", clean, settings=settings, files=[file])
 
+    def _word_rounds(self) -> list[Finished]:
+        """Pairs are mined, maps are fitted on their words, and the better metric mines again (Fig. 3 of the paper)."""
+        maps: list[Finished] = []
+        for turn in range(1, self.config.remap_rounds + 1):
+            pairs = self._word_pairs(f"words-{turn}-pairs", maps[-1:], "remap_sentences", "remap")
+            maps.append(self._fitted(f"words-{turn}-maps", pairs, f"mined, round {turn}"))
+        return maps
 
-def _made(production: Production, parallel: Finished | None) -> Finished:
-    production.maps = _word_rounds(production)
-    production.models = _sentence_rounds(production) if production.start.sentences else []
-    maps, kind, sentences, translation = (
-        production.maps[-1],
-        production.config.map,
-        next(reversed(production.models), None),
-        None,
-    )
-    if production.start.translation:
-        translation = _translation_rounds(production, maps)
-    if parallel:
-        maps, kind = _fitted(production, "parallel-maps", parallel, production.request.learnt_from[-1]), "clp"
-        if sentences:
-            start = str(sentences.folder / MODEL)
-            sentences = _sentence_model(production, "parallel-sentences-model", parallel, start)
-        if translation:
-            start = str(translation.folder / MODEL)
-            translation = _translation_model(production, "parallel-translation-model", [parallel], start)
-    return assembled(production, maps, kind, sentences, translation)
+    def _word_pairs(self, name: str, maps: Sequence[Finished], sentences: str, use: str) -> Finished:
+        names = sentences, f"{use}_candidates", f"{use}_share"
+        size, k, share = (getattr(self.config, setting) for setting in names)
 
+        def mine(folder: Path) -> dict[str, Any]:
+            options = {"k": k, "share": share, "threads": self.threads, "wrap": self.wrap("mining")}
+            mined = mine_words(*self.encoded(size), self.remapping(maps), **options)
+            return self.keep_pairs(folder, mined)
 
-def _word_rounds(production: Production) -> list[Finished]:
-    """Pairs are mined, maps are fitted on their words, and the better metric mines again (Fig. 3 of the paper)."""
-    maps: list[Finished] = []
-    for turn in range(1, production.config.remap_rounds + 1):
-        pairs = _word_pairs(production, f"words-{turn}-pairs", maps[-1:], "remap_sentences", "remap")
-        maps.append(_fitted(production, f"words-{turn}-maps", pairs, f"mined, round {turn}"))
-    return maps
+        settings = {**self.settings(*names, *(["map"] if maps else [])), **self.word_settings()}
+        return self.stages.run(name, mine, settings=settings, after=[*self.texts, *maps])
 
+    def _fitted(self, name: str, pairs: Finished, corpus: str) -> Finished:
+        def fit(folder: Path) -> dict[str, Any]:
+            sentences = list(map(tuple, iter_table(self.pairs_file(pairs.folder), ("source", "target"))))
+            wrap = self.wrap("aligning")
+            languages = self.request.languages
+            source, target = vectors_from_sentences(sentences, self.encoder, self.aligner, languages, wrap=wrap)
+            meta = map_meta(self.encoder, self.lang_pair, corpus=corpus, sentences=str(len(sentences)))
+            for kind in MAPS:
+                Remapping.fit(kind, source, target, meta).save(folder / map_file_name(self.lang_pair, kind))
+            return {"sentences": len(sentences), "word_pairs": len(source)}
 
-def _word_pairs(production: Production, name: str, maps: Sequence[Finished], sentences: str, use: str) -> Finished:
-    names = sentences, f"{use}_candidates", f"{use}_share"
-    size, k, share = (getattr(production.config, setting) for setting in names)
+        settings = {**self.word_settings(), "aligner_layer": self.aligner.layer, "corpus": corpus}
+        return self.stages.run(name, fit, settings=settings, after=[pairs])
 
-    def mine(folder: Path) -> dict[str, Any]:
-        options = {"k": k, "share": share, "threads": production.threads, "wrap": production.wrap("mining")}
-        mined = mine_words(*production.encoded(size), production.remapping(maps), **options)
-        return production.keep_pairs(folder, mined)
+    def _trained(
+        self, name: str, after: Sequence[Finished], settings: dict[str, Any], train: Callable[..., Path], *given: Any
+    ) -> Finished:
+        """The stage that trains a model from what is given besides the run; the last of it is the configuration."""
 
-    settings = {**production.settings(*names, *(["map"] if maps else [])), **production.word_settings()}
-    return production.stages.run(name, mine, settings=settings, after=[*production.texts, *maps])
+        def produce(folder: Path) -> dict[str, Any]:
+            place = {"work": self.stages.unfinished, "device": self.pool.device}
+            run = Run(folder / MODEL, seed=self.request.seed, **place)
+            train(run, *given[:-1], config=given[-1])
+            return {}
 
+        return self.stages.run(name, produce, settings={**settings, "seed": self.request.seed}, after=after)
 
-def _fitted(production: Production, name: str, pairs: Finished, corpus: str) -> Finished:
-    def fit(folder: Path) -> dict[str, Any]:
-        sentences = list(map(tuple, iter_table(production.pairs_file(pairs.folder), ("source", "target"))))
-        wrap = production.wrap("aligning")
-        languages = production.request.languages
-        source, target = vectors_from_sentences(sentences, production.encoder, production.aligner, languages, wrap=wrap)
-        meta = map_meta(production.encoder, production.lang_pair, corpus=corpus, sentences=str(len(sentences)))
-        for kind in MAPS:
-            Remapping.fit(kind, source, target, meta).save(folder / map_file_name(production.lang_pair, kind))
-        return {"sentences": len(sentences), "word_pairs": len(source)}
+    def _sentence_rounds(self) -> list[Finished]:
+        """Pairs are mined with one encoder, and a fresh one learns from them (Sec. 3.2 of the paper)."""
+        models: list[Finished] = []
+        for turn in range(1, self.config.contrastive_rounds + 1):
+            settings = self.settings("train_sentences", "contrastive_neighbours", "contrastive_pairs")
+            settings |= {"dtype": self.pool.dtype, "seed": self.request.seed, "start": known_by(self.start.sentences)}
+            mine = functools.partial(self._mine_sentences, encoder=self.sentence_encoder(models))
+            after = [*self.texts, *models[-1:]]
+            pairs = self.stages.run(f"sentences-{turn}-pairs", mine, settings=settings, after=after)
+            models.append(self._sentence_model(f"sentences-{turn}-model", pairs, str(self.start.sentences)))
+        return models
 
-    settings = {**production.word_settings(), "aligner_layer": production.aligner.layer, "corpus": corpus}
-    return production.stages.run(name, fit, settings=settings, after=[pairs])
-
-
-def _trained(
-    production: Production,
-    name: str,
-    after: Sequence[Finished],
-    settings: dict[str, Any],
-    train: Callable[..., Path],
-    *given: Any,
-) -> Finished:
-    """The stage that trains a model from what is given besides the run; the last of it is the configuration."""
-
-    def produce(folder: Path) -> dict[str, Any]:
-        run = Run(
-            folder / MODEL,
-            seed=production.request.seed,
-            work=production.stages.unfinished,
-            device=production.pool.device,
+    def _mine_sentences(self, folder: Path, encoder: str) -> dict[str, Any]:
+        model, options = (
+            self.pool.sentence_encoder(encoder),
+            {"folder": self.stages.work, "wrap": self.wrap("encoding")},
         )
-        train(run, *given[:-1], config=given[-1])
-        return {}
+        texts = zip(self.sentences(self.config.train_sentences), self.request.languages, strict=True)
+        sides = [encode_side(side, model, language=language, **options) for side, language in texts]
+        k, limit = self.config.contrastive_neighbours, self.config.contrastive_pairs
+        return self.keep_pairs(folder, mine_sentences(*sides, k=k, limit=limit, wrap=self.wrap("mining")))
 
-    return production.stages.run(name, produce, settings={**settings, "seed": production.request.seed}, after=after)
+    def _sentence_model(self, name: str, pairs: Finished, start: str) -> Finished:
+        batch, rate = self.config.contrastive_batch, self.config.contrastive_learning_rate
+        config = ContrastiveConfig(pairs_per_step=batch, learning_rate=rate)
+        settings = {**self.settings("contrastive_batch", "contrastive_learning_rate"), "start": known_by(start)}
+        files = [self.pairs_file(pairs.folder)]
+        return self._trained(name, [pairs], settings, train_contrastive, files, start, config)
 
+    def _translation_rounds(self, maps: Finished) -> Finished:
+        """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
+        pairs = [self._word_pairs("translation-pairs", [maps], "train_sentences", "translation")]
+        start = str(self.start.translation)
+        if start == SMALL:
+            start = str(self._small_translator().folder / MODEL)
+        model = self._translation_model("translation-model", pairs, start)
+        for turn in range(2, self.config.translation_rounds + 1):
+            translate = functools.partial(self._translate, model=model)
+            settings = {**self.settings("train_sentences", "beams"), "seed": self.request.seed}
+            name = f"translation-{turn}"
+            translated = self.stages.run(f"{name}-pairs", translate, settings=settings, after=[*self.texts, model])
+            if not translated.counts["kept"]:
+                log.warning("%s: nothing was translated, or only copied, so the model of the round before stays", name)
+                break
+            pairs.append(translated)
+            model = self._translation_model(f"{name}-model", pairs, start)
+        return model
 
-def _sentence_rounds(production: Production) -> list[Finished]:
-    """Pairs are mined with one encoder, and a fresh one learns from them (Sec. 3.2 of the paper)."""
-    models: list[Finished] = []
-    for turn in range(1, production.config.contrastive_rounds + 1):
-        settings = production.settings("train_sentences", "contrastive_neighbours", "contrastive_pairs")
-        settings |= {
-            "dtype": production.pool.dtype,
-            "seed": production.request.seed,
-            "start": known_by(production.start.sentences),
-        }
-        mine = functools.partial(_mine_sentences, production=production, encoder=production.sentence_encoder(models))
-        after = [*production.texts, *models[-1:]]
-        pairs = production.stages.run(f"sentences-{turn}-pairs", mine, settings=settings, after=after)
-        models.append(_sentence_model(production, f"sentences-{turn}-model", pairs, str(production.start.sentences)))
-    return models
+    def _small_translator(self) -> Finished:
+        """A small model from the encoder, which learns to restore sentences of both languages."""
+        encoder, steps = self.start.encoder_folder, self.config.denoising_steps
+        config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10)
+        files = [text.folder / SENTENCES for text in self.texts]
+        texts = dict(zip(self.request.languages, files, strict=True))
+        settings = {**self.settings("denoising"), "encoder": known_by(encoder)}
+        return self._trained("translation-start", self.texts, settings, train_denoising, texts, encoder, config)
 
+    def _translate(self, folder: Path, model: Finished) -> dict[str, Any]:
+        """Keeps what the model translates; what has no translation, or equals it, is left out."""
+        sources, _ = self.sentences(self.config.train_sentences)
+        options = {"beams": self.config.beams} if self.config.beams else {}
+        translator = self.pool.translator(str(model.folder / MODEL), lang_pair=self.lang_pair, **options)
+        found = [(text, made.text) for text, made in zip(sources, translator.translate(sources), strict=True)]
+        pairs = [(text, translation) for text, translation in found if translation and translation != text]
+        write_pairs(self.pairs_file(folder), pairs, "translated")
+        return {"sources": len(sources), "blank or copied": len(sources) - len(pairs), "kept": len(pairs)}
 
-def _mine_sentences(folder: Path, *, production: Production, encoder: str) -> dict[str, Any]:
-    model, options = (
-        production.pool.sentence_encoder(encoder),
-        {"folder": production.stages.work, "wrap": production.wrap("encoding")},
-    )
-    texts = zip(production.sentences(production.config.train_sentences), production.request.languages, strict=True)
-    sides = [encode_side(side, model, language=language, **options) for side, language in texts]
-    k, limit = production.config.contrastive_neighbours, production.config.contrastive_pairs
-    return production.keep_pairs(folder, mine_sentences(*sides, k=k, limit=limit, wrap=production.wrap("mining")))
-
-
-def _sentence_model(production: Production, name: str, pairs: Finished, start: str) -> Finished:
-    batch, rate = production.config.contrastive_batch, production.config.contrastive_learning_rate
-    config = ContrastiveConfig(pairs_per_step=batch, learning_rate=rate)
-    settings = {**production.settings("contrastive_batch", "contrastive_learning_rate"), "start": known_by(start)}
-    files = [production.pairs_file(pairs.folder)]
-    return _trained(production, name, [pairs], settings, train_contrastive, files, start, config)
-
-
-def _translation_rounds(production: Production, maps: Finished) -> Finished:
-    """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
-    pairs = [_word_pairs(production, "translation-pairs", [maps], "train_sentences", "translation")]
-    start = str(production.start.translation)
-    if start == SMALL:
-        start = str(_small_translator(production).folder / MODEL)
-    model = _translation_model(production, "translation-model", pairs, start)
-    for turn in range(2, production.config.translation_rounds + 1):
-        translate = functools.partial(_translate, production=production, model=model)
-        settings = {**production.settings("train_sentences", "beams"), "seed": production.request.seed}
-        name = f"translation-{turn}"
-        translated = production.stages.run(
-            f"{name}-pairs", translate, settings=settings, after=[*production.texts, model]
-        )
-        if not translated.counts["kept"]:
-            log.warning("%s: nothing was translated, or only copied, so the model of the round before stays", name)
-            break
-        pairs.append(translated)
-        model = _translation_model(production, f"{name}-model", pairs, start)
-    return model
-
-
-def _small_translator(production: Production) -> Finished:
-    """A small model from the encoder, which learns to restore sentences of both languages."""
-    encoder, steps = production.start.encoder_folder, production.config.denoising_steps
-    config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10)
-    files = [text.folder / SENTENCES for text in production.texts]
-    texts = dict(zip(production.request.languages, files, strict=True))
-    settings = {**production.settings("denoising"), "encoder": known_by(encoder)}
-    return _trained(
-        production, "translation-start", production.texts, settings, train_denoising, texts, encoder, config
-    )
-
-
-def _translate(folder: Path, *, production: Production, model: Finished) -> dict[str, Any]:
-    """Keeps what the model translates; what has no translation, or equals it, is left out."""
-    sources, _ = production.sentences(production.config.train_sentences)
-    options = {"beams": production.config.beams} if production.config.beams else {}
-    translator = production.pool.translator(str(model.folder / MODEL), lang_pair=production.lang_pair, **options)
-    found = [(text, made.text) for text, made in zip(sources, translator.translate(sources), strict=True)]
-    pairs = [(text, translation) for text, translation in found if translation and translation != text]
-    write_pairs(production.pairs_file(folder), pairs, "translated")
-    return {"sources": len(sources), "blank or copied": len(sources) - len(pairs), "kept": len(pairs)}
-
-
-def _translation_model(production: Production, name: str, pairs: Sequence[Finished], start: str) -> Finished:
-    epochs, batch, rate = (
-        getattr(production.config, f"translation_{name}") for name in ("epochs", "batch", "learning_rate")
-    )
-    config = TranslationConfig(epochs=epochs, pairs_per_step=batch, learning_rate=rate)
-    files = [production.pairs_file(stage.folder) for stage in pairs]
-    settings = production.settings("translation_epochs", "translation_batch", "translation_learning_rate")
-    settings["start"] = known_by(start)
-    given = ParallelText(files), start, production.lang_pair, config
-    return _trained(production, name, pairs, settings, train_translation, *given)
+    def _translation_model(self, name: str, pairs: Sequence[Finished], start: str) -> Finished:
+        settings = self.settings("translation_epochs", "translation_batch", "translation_learning_rate")
+        epochs, batch, rate = settings.values()  # in the order of the fields
+        config = TranslationConfig(epochs=epochs, pairs_per_step=batch, learning_rate=rate)
+        settings["start"] = known_by(start)
+        text = ParallelText([self.pairs_file(stage.folder) for stage in pairs])
+        return self._trained(name, pairs, settings, train_translation, text, start, self.lang_pair, config)

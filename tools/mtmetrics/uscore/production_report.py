@@ -35,11 +35,9 @@ def precision(production: Production, pairs: Sequence[tuple[str, str]]) -> Finis
     """The stage that measures P@1 of matching held-back sentences with their translations, after each round."""
 
     def measure(folder: Path) -> dict[str, Any]:
-        languages = production.request.languages
+        languages, encoder = production.request.languages, production.encoder
         texts = [[pair[number] for pair in pairs] for number in (0, 1)]
-        sides = [
-            encode_side(side, production.encoder, language=each) for side, each in zip(texts, languages, strict=True)
-        ]
+        sides = [encode_side(side, encoder, language=each) for side, each in zip(texts, languages, strict=True)]
         k, threads = production.config.remap_candidates, production.threads
         found: dict[str, dict[str, float]] = {level: {} for level in _LEVELS}
         for name, maps in _until(production.maps).items():
@@ -56,11 +54,7 @@ def precision(production: Production, pairs: Sequence[tuple[str, str]]) -> Finis
         write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
         return {"pairs": len(pairs)}
 
-    settings = {
-        "pairs": [list(pair) for pair in pairs],
-        **production.settings("map", "remap_candidates"),
-        **_models(production),
-    }
+    settings = {"pairs": pairs, **production.settings("map", "remap_candidates"), **_models(production)}
     return production.stages.run("precision", measure, settings=settings, after=[*production.maps, *production.models])
 
 
@@ -113,14 +107,12 @@ def _columns(production: Production, final: UScore, segments: Judged) -> dict[st
 
     columns: dict[str, np.ndarray] = {}
     for name, maps in _until(production.maps).items():
-        words = XMoverScore(
-            production.encoder, variant="uscore", remapping=production.remapping(maps), workers=production.threads
-        )
+        mapped = {"remapping": production.remapping(maps), "workers": production.threads}
+        words = XMoverScore(production.encoder, variant="uscore", **mapped)
         columns[f"words, {name}"] = scores(words).parts["mover"]
     for name, models in _until(production.models).items() if production.start.sentences else ():
-        sentences = UScore(
-            sentences=production.pool.sentence_encoder(production.sentence_encoder(models)), combine="snt"
-        )
+        encoder = production.pool.sentence_encoder(production.sentence_encoder(models))
+        sentences = UScore(sentences=encoder, combine="snt")
         columns[f"sentences, {name}"] = scores(sentences).segments
     parts = scores(final).parts
     columns |= {f"part {name}": values for name, values in parts.items() if name != "wrd"}
