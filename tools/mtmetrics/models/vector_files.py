@@ -15,19 +15,12 @@ from mtmetrics.io.atomic import write_atomic
 def append_rows(
     paths: Sequence[Path], items: int, together: int, compute: Callable[[slice], Sequence[np.ndarray]]
 ) -> None:
-    """Computes the rows of all items and appends them to files, which hold nothing else and can be mapped into memory.
+    """Computes the rows of items, such as texts, and appends them to files that hold nothing else, to be memory-mapped.
 
-    A note beside the first file, of its name with ``.json``, says how many items are done and how many rows these have.
-    What an interrupted call wrote behind that note is cut off. Two calls must not write the same files at once.
-
-    Args:
-        paths: the files, which have the same number of rows.
-        items: such as texts; each has any number of rows.
-        together: so many items are computed at once, then noted.
-        compute: the (n, width) rows of a slice of the items, one array per file.
-
-    Raises:
-        MTMetricsError: a file cannot be written.
+    After every `together` items a note beside the first file (its name with ``.json``) says how many items are done and
+    how many rows they have; what an interrupted call wrote behind it is cut off. Two calls must not write the same
+    files at once. `compute` returns for a slice of the items one (n, width) array per file, with as many rows in each.
+    An MTMetricsError says that a file cannot be written.
     """
     note = paths[0].with_suffix(".json")
     done, rows = json.loads(note.read_text(encoding="utf-8")) if note.exists() else (0, 0)

@@ -197,9 +197,9 @@ def english(pair: corpus.Pair) -> str:
 
 def _teacher_vectors(run: Run, folder: Path, texts: list[str]) -> np.ndarray:
     """(n, d) float32 vectors of the texts, in a file of the work folder, which is filled step by step."""
-    path = run.work / "teacher.vectors"
+    path = run.work / "teacher-texts.vectors"  # an older teacher.json is of another form
     teacher = functools.cache(lambda: sentence_model(folder, run.device))
-    append_rows([path], len(texts), _TEXTS_PER_SAVE, lambda part: [_encode(teacher(), texts[part])])
+    append_rows([path], len(texts), _TEXTS_PER_SAVE, lambda part: [np.float32(_encode(teacher(), texts[part]))])
     return np.memmap(path, dtype=np.float32, mode="r").reshape(len(texts), -1)
 
 

@@ -32,11 +32,6 @@ class Steps(Schedule):
     warmup_steps: int = setting(100, "steps in which learning rates rise")
     decay_steps: int = setting(600, "steps at the end in which learning rates fall to 0")
 
-    def phases(self, planned: int) -> tuple[int, int, int]:
-        """The steps in all, those in which learning rates rise and those in which they fall; until these begin, a
-        training does not depend on its length."""
-        return self.steps, self.warmup_steps, self.decay_steps
-
 
 @dataclass(frozen=True)
 class Epochs(Schedule):
@@ -45,11 +40,6 @@ class Epochs(Schedule):
     epochs: int = setting(1, "passes over the pairs")
     warmup: float = setting(0.1, "share of the steps in which learning rates rise; then they fall to 0")
     max_pieces: int = setting(128, "texts are cut at that many subwords in training")
-
-    def phases(self, planned: int) -> tuple[int, int, int]:
-        """As `Steps.phases`, of so many planned steps."""
-        rise = int(planned * self.warmup)
-        return planned, rise, planned - rise
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,18 @@ def trainer_settings(
 ) -> Any:
     """The `TrainingArguments` of a run, or of a class that a trainer asks for instead.
 
-    The learning rates rise, stay, and fall as `config.phases` says for so many `steps`. Of several processes each takes
-    `rows_per_step` in a step.
+    The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a
+    run does not depend on its length. A config of epochs has as many `steps` as were counted instead: after the share
+    `warmup` of them, the learning rate falls to zero. Of several processes each takes `rows_per_step` in a step.
     """
     require_extra("train", "training")
     from transformers import TrainingArguments
 
-    steps, rise, fall = config.phases(steps)
+    if steps:
+        rise = int(steps * config.warmup)
+        fall = steps - rise
+    else:
+        steps, rise, fall = config.steps, config.warmup_steps, config.decay_steps
     evaluate_every = getattr(config, "evaluate_every", None)
     made = (arguments or TrainingArguments)(
         output_dir=str(run.work / "checkpoints"),

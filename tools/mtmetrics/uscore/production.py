@@ -76,7 +76,7 @@ def produce_uscore(
     out = Path(out)
     make_folder(out)
     with contextlib.closing(Stages(out / WORK, out / LOG)) as stages:
-        production = _Stages(stages, request, start, pool, threads, progress)
+        production = _ProductionStages(stages, request, start, pool, threads, progress)
         preset = production.make(held_back)
         measured = {}
         if held_back:
@@ -92,11 +92,11 @@ def _pairs(path: str | Path) -> list[tuple[str, str]]:
     return [(row.source, row.target) for row in read_pairs([path])[0]]
 
 
-class _Stages(Production):
+class _ProductionStages(Production):
     """The stages of a production."""
 
     def make(self, held_back: list[tuple[str, str]]) -> Finished:
-        """The stage of the preset but its card, after all that it needs; text learns nothing of what is held back."""
+        """The preset without its card, after all stages that it needs; the text is without what is held back."""
         parallel = self._parallel_pairs(self.request.parallel) if self.request.parallel else None
         self.texts = self._prepared(held_back)
         self.maps = self._word_rounds()
