@@ -9,7 +9,7 @@ from helpers import write
 from pyarrow import parquet
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_jsonl, iter_lines, iter_parallel, iter_table
+from mtmetrics.io.lines import first_difference, iter_jsonl, iter_lines, iter_parallel, iter_table
 
 
 def test_only_newlines_end_a_line(tmp_path: Path) -> None:
@@ -81,3 +81,11 @@ def test_parallel_files_of_unequal_length(tmp_path: Path) -> None:
     assert list(iter_parallel([left, left])) == [["a", "a"], ["b", "b"]]
     with pytest.raises(InputError, match=r"right ends after 1 lines, but .*left goes on"):
         list(iter_parallel([left, right]))
+
+
+def test_the_first_difference_of_two_plans_is_named() -> None:
+    plan = {"rows": 3, "settings": {"dtype": "float32", "layers": [1, 2]}}
+    assert first_difference(plan, plan) is None
+    assert first_difference(plan, plan | {"rows": 4}) == "rows 3, not 4"
+    assert first_difference(plan, plan | {"settings": {"dtype": "float32"}}) == "layers [1, 2], not null"
+    assert first_difference(plan, plan | {"seed": "x"}) == "seed null, not 'x'"

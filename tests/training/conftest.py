@@ -121,15 +121,20 @@ def models(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pyte
 def train(toy_pairs: Path, two_words: Path, toy_lines: Path, models: Path, judged: Path) -> Callable[..., Path]:
     """Trains something of a kind on a run with tiny settings, some of which may be changed."""
     from mtmetrics.training import encoder, lm, sentence, translation
+    from mtmetrics.training.corpus import ParallelText
 
     measured = {"judged": [judged]}
     teachers = {name: models / name for name in ("teacher", "student", "sentences", "mbart")}
     known: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
-        "encoder": (encoder.train_encoder, ([toy_pairs], teachers["teacher"]), measured),
+        "encoder": (encoder.train_encoder, (ParallelText([toy_pairs]), teachers["teacher"]), measured),
         "lm": (lm.train_lm, ([str(toy_lines)],), {}),
-        "distil": (sentence.train_distil, ([toy_pairs], teachers["sentences"], teachers["student"]), measured),
+        "distil": (
+            sentence.train_distil,
+            (ParallelText([toy_pairs]), teachers["sentences"], teachers["student"]),
+            measured,
+        ),
         "contrastive": (sentence.train_contrastive, ([toy_pairs], teachers["student"]), {}),
-        "translation": (translation.train_translation, ([two_words], teachers["mbart"], "de-en"), {}),
+        "translation": (translation.train_translation, (ParallelText([two_words]), teachers["mbart"], "de-en"), {}),
         "denoising": (translation.train_denoising, ({"en": toy_lines}, teachers["student"]), {}),
     }
 

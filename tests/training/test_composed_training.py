@@ -16,9 +16,8 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.regressor import Regressor
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
-from mtmetrics.training.composed import PairBatches, _begin_as, _plan
-from mtmetrics.training.judged_pairs import JudgedPair, read_judged_pairs
-from mtmetrics.training.regressor import train_regressor
+from mtmetrics.training.composed import JudgedBatches, _begin_as, _plan, train_composed
+from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, read_judged_pairs
 from mtmetrics.training.run import Run
 from mtmetrics.training.settings import CompositionConfig
 
@@ -54,7 +53,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(judged: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_regressor(Run(tmp_path_factory.mktemp("whole") / "esim"), [judged], str(tiny_encoder), config=TINY)
+    return train_composed(
+        Run(tmp_path_factory.mktemp("whole") / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=TINY
+    )
 
 
 def test_one_network_learns_to_judge_against_either(trained: Path, judged: Path, tiny_encoder: Path) -> None:
@@ -73,7 +74,7 @@ def test_one_network_learns_to_judge_against_either(trained: Path, judged: Path,
 
 def test_source_and_reference_are_read_together(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(TINY, against="any", epochs=20)
-    made = train_regressor(Run(tmp_path / "esim"), [judged], str(tiny_encoder), config=config)
+    made = train_composed(Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=config)
     rows = record_of(made)["rows"]
     assert sum(rows["train"].values()) + sum(rows["validation"].values()) == 240
     pairs = [pair for pair in read_judged_pairs([judged], "any") if pair.against == "both"]
@@ -97,9 +98,9 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     trained: Path, judged: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     with interrupted(133):
-        train_regressor(Run(tmp_path / "esim"), [judged], str(tiny_encoder), config=TINY)
+        train_composed(Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=TINY)
     assert (tmp_path / "esim.work" / "checkpoints" / "checkpoint-100").is_dir()
-    again = train_regressor(Run(tmp_path / "esim"), [judged], str(tiny_encoder), config=TINY)
+    again = train_composed(Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=TINY)
     assert equal_weights(trained, again)
 
 
@@ -137,7 +138,7 @@ def test_rows_are_read_as_often_as_asked() -> None:
 
 def test_judgements_are_bounded() -> None:
     pairs = [JudgedPair(f"o {n}", "t", value, "f") for n, value in enumerate((-9.0, 0.5, 7.0))]
-    assert PairBatches(Store(pairs), pairs, TINY)._human.tolist() == [-4.0, 0.5, 3.0]
+    assert JudgedBatches([], Store(pairs), pairs, TINY)._human.tolist() == [-4.0, 0.5, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -167,9 +168,11 @@ def test_a_network_is_gone_on_with_and_others_are_refused(
     trained: Path, judged: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     still = dataclasses.replace(TINY, epochs=1, layer_lr=0.0, other_lr=0.0, weight_decay=0.0)
-    again = train_regressor(Run(tmp_path / "same"), [judged], str(tiny_encoder), begin=trained, config=still)
+    again = train_composed(
+        Run(tmp_path / "same"), JudgedFiles([judged]), str(tiny_encoder), begin=trained, config=still
+    )
     assert equal_weights(trained, again)
     assert record_of(again)["begin"].startswith("esim#")
     other = dataclasses.replace(TINY, hidden=8)
     with pytest.raises(InputError, match="a network of another form"):
-        train_regressor(Run(tmp_path / "other"), [judged], str(tiny_encoder), begin=trained, config=other)
+        train_composed(Run(tmp_path / "other"), JudgedFiles([judged]), str(tiny_encoder), begin=trained, config=other)

@@ -65,7 +65,7 @@ def test_pairs_with_a_judged_text_are_left_out(tmp_path: Path) -> None:
     lines = [{"lp": "de-en", "source": s, "translation": t, "human": human} for human, (s, t) in texts]
     judged = write_jsonl(tmp_path / "judged.jsonl", lines)
     config = DistilConfig(held_back_per_mille=100, steps=3, pairs_per_step=4)
-    data = corpus.read_distillation([path], [judged], [], None, config, seed=1, processes=1)
+    data = corpus.read_distillation(corpus.ParallelText([path]), [judged], config, seed=1, processes=1)
     assert {pair.origin for pair in [*data.train, *data.held]} == {"news"}
     assert data.counts.left_out["judged"] == 2
     sizes = data.record()["pairs"]

@@ -16,7 +16,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.training import objective, vocabulary
-from mtmetrics.training.corpus import Pair
+from mtmetrics.training.corpus import Pair, ParallelText
 from mtmetrics.training.encoder import train_encoder
 from mtmetrics.training.run import Run
 
@@ -74,7 +74,7 @@ def test_layers_above_the_taught_one_are_kept(toy_pairs: Path, tmp_path: Path) -
     deep = BertModel(BertConfig(vocab_size=len(made), max_position_embeddings=64, **sizes), add_pooling_layer=False)
     deep.save_pretrained(tmp_path / "deep")
     config = dataclasses.replace(TINY, layer=2, **SHORT)
-    out = train_encoder(Run(tmp_path / "out", seed=1), [toy_pairs], tmp_path / "deep", config=config)
+    out = train_encoder(Run(tmp_path / "out", seed=1), ParallelText([toy_pairs]), tmp_path / "deep", config=config)
     weights = load_file(out / "model.safetensors")
     names = [name for name, tensor in deep.state_dict().items() if name.startswith("encoder.layer.")]
     changed = {n.split(".")[2] for n in names if not torch.equal(weights[n], deep.state_dict()[n].half())}
@@ -96,10 +96,10 @@ def test_settings_and_places_that_do_not_fit_are_refused(
     with pytest.raises(InputError, match="teacher has the layers 1 to 1"):
         train("encoder", Run(tmp_path / "a"), layer=2)
     with pytest.raises(InputError, match="BERT architecture is needed, this is gpt2"):
-        train_encoder(Run(tmp_path / "b"), [toy_pairs], tiny_lm, config=TINY)
+        train_encoder(Run(tmp_path / "b"), ParallelText([toy_pairs]), tiny_lm, config=TINY)
     foreign = shutil.copy(toy_pairs, tmp_path / "de-fr.jsonl")
     with pytest.raises(InputError, match="de-fr: the teacher reads English"):
-        train_encoder(Run(tmp_path / "c"), [foreign], models / "teacher", config=TINY)
+        train_encoder(Run(tmp_path / "c"), ParallelText([foreign]), models / "teacher", config=TINY)
     with pytest.raises(MTMetricsError, match="the loss is no longer finite; begin again with --restart and lower"):
         train("encoder", Run(tmp_path / "d"), vector_lr=1e30, **SHORT)
     assert not any((tmp_path / name).exists() for name in "abcd")
@@ -176,11 +176,11 @@ def test_in_english_steps_both_read_the_same_text(original: Any) -> None:
     plan = [np.array([0, 1])] * 40
     words = sorted(set(" ".join(side for pair in pairs for side in (pair.source, pair.target)).split()))
     tokenizers = {"others": word_pieces("unseen", *words), "english": original, "teacher": original}
-    data = objective.PairBatches(pairs, plan, tokenizers, 8, 1, english=0.5, worsened=0.0)
+    data = objective.SentenceBatches(plan, pairs, tokenizers, 8, 1, english=0.5, worsened=0.0)
     english = [torch.equal(data[n]["source_ids"], data[n]["target_ids"]) for n in range(40)]
     assert 8 < sum(english) < 32
     lists = [dataclasses.replace(pair, group="de-en.words") for pair in pairs]
-    data = objective.PairBatches(lists, plan, tokenizers, 8, 1, english=1.0, worsened=0.0)
+    data = objective.SentenceBatches(plan, lists, tokenizers, 8, 1, english=1.0, worsened=0.0)
     assert not torch.equal(data[0]["source_ids"], data[0]["target_ids"])
 
 

@@ -17,16 +17,16 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training import regressor_loop
-from mtmetrics.training.regressor import (
+from mtmetrics.training.judged_pairs import (
+    JudgedFiles,
     JudgedPair,
-    TrainingData,
-    draw,
+    agreement,
     pair_texts,
     read_judged_pairs,
     split,
-    train_regressor,
     without,
 )
+from mtmetrics.training.regressor import TrainingData, draw, train_regressor
 from mtmetrics.training.regressor_loop import LayerStore, train_member
 from mtmetrics.training.run import Run
 from mtmetrics.training.settings import RegressorConfig
@@ -49,7 +49,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def prepared(output: Path, judged: Path, encoder: str, config: RegressorConfig) -> TrainingData:
-    return TrainingData(Run(output), config, encoder, [judged])
+    return TrainingData(Run(output), config, encoder, JudgedFiles([judged]))
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -74,7 +74,9 @@ def test_learns_a_dozen_pairs_by_heart(architecture: str, judged: Path, tiny_enc
 
 def test_artifact_scores_as_it_was_validated(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(TINY, features="f1+length", feature_layers="1+3", ranking=0.5)
-    folder = train_regressor(Run(tmp_path / "out"), [judged], str(tiny_encoder), seeds=[4, 5], config=config)
+    folder = train_regressor(
+        Run(tmp_path / "out"), JudgedFiles([judged]), str(tiny_encoder), seeds=[4, 5], config=config
+    )
     files = ["config.json", "model.safetensors", "training.json", "training_log.csv"]
     assert sorted(path.name for path in folder.iterdir()) == files
     record = record_of(folder)
@@ -97,7 +99,7 @@ def test_goes_on_where_it_was_stopped(
     judged: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = dataclasses.replace(TINY, features="f1")
-    train_regressor(Run(tmp_path / "whole"), [judged], str(tiny_encoder), seeds=[1, 2], config=config)
+    train_regressor(Run(tmp_path / "whole"), JudgedFiles([judged]), str(tiny_encoder), seeds=[1, 2], config=config)
     forward, calls = regressor_loop._forward, []
 
     def stopping(*arguments: object) -> object:
@@ -109,9 +111,11 @@ def test_goes_on_where_it_was_stopped(
     monkeypatch.setattr(regressor_loop, "_forward", stopping)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            train_regressor(Run(tmp_path / "parts"), [judged], str(tiny_encoder), seeds=[1, 2], config=config)
+            train_regressor(
+                Run(tmp_path / "parts"), JudgedFiles([judged]), str(tiny_encoder), seeds=[1, 2], config=config
+            )
         assert not (tmp_path / "parts").exists()
-    train_regressor(Run(tmp_path / "parts"), [judged], str(tiny_encoder), seeds=[1, 2], config=config)
+    train_regressor(Run(tmp_path / "parts"), JudgedFiles([judged]), str(tiny_encoder), seeds=[1, 2], config=config)
     assert equal_weights(tmp_path / "whole", tmp_path / "parts")
     logs = [(tmp_path / name / "training_log.csv").read_text() for name in ("whole", "parts")]
     assert logs[0] == logs[1]
@@ -224,7 +228,7 @@ def test_bad_settings_are_named(setting: dict, message: str, judged: Path, tiny_
     seeds = setting.pop("seeds", [1])
     config = dataclasses.replace(TINY, **setting)
     with pytest.raises(InputError, match=message):
-        train_regressor(Run(tmp_path / "out"), [judged], str(tiny_encoder), seeds=seeds, config=config)
+        train_regressor(Run(tmp_path / "out"), JudgedFiles([judged]), str(tiny_encoder), seeds=seeds, config=config)
     assert not (tmp_path / "out.work").exists()
 
 
@@ -278,6 +282,19 @@ def test_without_matplotlib_the_plot_is_left_out(
         draw({"a": {1: 0.5}}, tmp_path / "curve.png", title="t", x_label="x")
     assert "[plot]'" in caplog.text
     assert not (tmp_path / "curve.png").exists()
+
+
+def test_the_agreement_is_that_of_the_groups_where_it_is_defined(recwarn: pytest.WarningsRecorder) -> None:
+    pairs = [
+        JudgedPair("o", "t", value, group)
+        for group, values in {"a": (1, 2, 3), "b": (5, 5)}.items()
+        for value in values
+    ]
+    groups = [pair.group for pair in pairs]
+    found = agreement(np.array([3.0, 2.0, 1.0, 0.0, 1.0]), pairs, groups)
+    assert found == {"pearson_a": -1.0, "pearson": -1.0}
+    assert agreement(np.zeros(5), pairs, groups) == {}
+    assert not recwarn.list
 
 
 def test_null_is_no_judgement(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.training.run import Run, save_model, trainer_settings
+from mtmetrics.training.run import Run, save_model
 from mtmetrics.training.settings import ContrastiveConfig, EncoderConfig, LMConfig, TranslationConfig
+from mtmetrics.training.trainers import trainer_settings
 
 
 @pytest.fixture
@@ -29,7 +30,9 @@ def test_a_work_folder_belongs_to_its_settings_and_files(data: Path) -> None:
     run = opened(data)
     (run.work / "before.json").touch()
     opened(data)
-    with pytest.raises(InputError, match=r"toy\.work holds a run with other settings; pass --restart"):
+    with pytest.raises(
+        InputError, match=r"toy\.work holds a run with other settings \(seed 1, not 2\); pass --restart"
+    ):
         opened(data, seed=2)
     data.write_text("{}\n{}\n", encoding="utf-8")
     with pytest.raises(InputError, match="other settings"):
@@ -75,15 +78,15 @@ def test_the_record_says_what_was_used_but_not_where_it_lay(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "rows", "expected"),
+    ("config", "steps", "expected"),
     [
-        (TranslationConfig(epochs=3), 10, (9, 0, 9)),
-        (ContrastiveConfig(epochs=2, warmup=0.13), 40, (20, 2, 18)),
+        (TranslationConfig(epochs=3), 9, (9, 0, 9)),
+        (ContrastiveConfig(epochs=2, warmup=0.13), 20, (20, 2, 18)),
         (LMConfig(steps=900), 0, (900, 80, 700)),
     ],
 )
-def test_the_schedule(config: Any, rows: int, expected: tuple, tmp_path: Path) -> None:
-    found = trainer_settings(Run(tmp_path / "toy", seed=5), config, 0.1, rows=rows, rows_per_step=4)
+def test_the_schedule(config: Any, steps: int, expected: tuple, tmp_path: Path) -> None:
+    found = trainer_settings(Run(tmp_path / "toy", seed=5), config, 0.1, steps=steps)
     assert (found.max_steps, found.warmup_steps, found.lr_scheduler_kwargs["num_decay_steps"]) == expected
     assert (found.seed, found.data_seed, found.save_steps) == (5, 5, config.checkpoint_every)
 

@@ -11,6 +11,8 @@ import pytest
 from mtmetrics.cli import train
 from mtmetrics.errors import InputError
 from mtmetrics.training import settings
+from mtmetrics.training.corpus import ParallelText
+from mtmetrics.training.judged_pairs import JudgedFiles
 from mtmetrics.training.run import Run
 
 
@@ -34,7 +36,7 @@ def parse(*argv: str) -> argparse.Namespace:
             "encoder --parallel a.jsonl b.tsv --teacher t --judged j --cap ms-*=40 --english 0.25 --work w --restart "
             "--overwrite",
             {"seed": 1, "work": Path("w"), "overwrite": True, "restart": True},
-            {"parallel": ["a.jsonl", "b.tsv"], "caps": {"ms-*": 40}, "judged": ["j"], "exclude": [], "teacher": "t"},
+            {"text": ParallelText(["a.jsonl", "b.tsv"], [], {"ms-*": 40}), "judged": ["j"], "teacher": "t"},
             settings.EncoderConfig(english=0.25),
         ),
         ("distil --parallel a --teacher t --student s", {}, {"student": "s"}, settings.DistilConfig()),
@@ -42,19 +44,19 @@ def parse(*argv: str) -> argparse.Namespace:
         (
             "translation --parallel a --model m --lp de-en --cap a=4 --exclude-origin b",
             {},
-            {"lang_pair": "de-en", "caps": {"a": 4}, "exclude": ["b"]},
+            {"lang_pair": "de-en", "text": ParallelText(["a"], ["b"], {"a": 4})},
             settings.TranslationConfig(),
         ),
         (
             "regressor --judged j --encoder e --seeds 7 8 --curve 50,100 --architecture bilstm",
             {"seed": 7},
-            {"judged": ["j"], "encoder": "e", "valid": [], "vectors": None, "seeds": [7, 8], "curve": [50, 100]},
+            {"files": JudgedFiles(["j"], []), "encoder": "e", "vectors": None, "seeds": [7, 8], "curve": [50, 100]},
             settings.RegressorConfig(architecture="bilstm"),
         ),
         (
             "regressor --judged j --encoder e --composition transformer --repeat a=.5 --layer-lr 1e-4 --no-bf16",
             {"seed": 1},
-            {"judged": ["j"], "repeats": {"a": 0.5}, "begin": None},
+            {"files": JudgedFiles(["j"], []), "repeats": {"a": 0.5}, "begin": None},
             settings.CompositionConfig(layer_lr=1e-4),
         ),
     ],
@@ -73,9 +75,10 @@ def test_options_reach_the_training(
         calls.append((run, kwargs))
         return run.output
 
-    function, *_ = train._KINDS[argv.split()[0]]
+    functions, *_ = train._KINDS[argv.split()[0]]
+    function = functions.split()["--composition transformer" in argv]
     module, name = f"mtmetrics.training.{function}".rsplit(".", 1)
-    # The names of the options are those of the training's arguments.
+    # The options become the training's arguments.
     accepted = inspect.signature(getattr(importlib.import_module(module), name)).parameters
     monkeypatch.setattr(f"{module}.{name}", training)
     arguments = parse(*argv.split(), "--out", "out")

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from toys import CONFIGS, acting_at, equal_weights, interrupted, record_of
 
 from mtmetrics.errors import MTMetricsError
+from mtmetrics.training import sentence
 from mtmetrics.training.run import Run
 
 Train, Trained = Callable[..., Path], Callable[[str], Path]
@@ -63,6 +64,20 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     resumed = train(kind, Run(tmp_path / "toy", seed=3))
     assert equal_weights(whole, resumed)
     assert record_of(resumed) == record_of(whole)
+
+
+def test_the_last_evaluation_is_not_repeated(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[dict[str, float]] = []
+    judge = sentence.evaluate_student
+    monkeypatch.setattr(sentence, "evaluate_student", lambda *given: judged.append(judge(*given)) or judged[-1])
+    steps = {"steps": 40, "evaluate_every": 20, "checkpoint_every": 100}
+    record = record_of(train("distil", Run(tmp_path / "whole", seed=3), **steps))
+    assert [record["before_training"], record["result"]] == [judged[0], judged[-1]]
+    assert len(judged) == 3
+    # The last step is no evaluation's.
+    record = record_of(train("distil", Run(tmp_path / "rest", seed=3), **steps | {"steps": 45}))
+    assert record["result"] == judged[-1] != judged[-2]
+    assert len(judged) == 3 + 4
 
 
 def test_a_full_disk_is_an_error_and_the_run_goes_on(

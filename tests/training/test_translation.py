@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toys import record_of
+from toys import CONFIGS, record_of
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.translator import Translator
 from mtmetrics.training import translation
+from mtmetrics.training.corpus import ParallelText
 from mtmetrics.training.run import Run
 from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
 from mtmetrics.training.translation import piece_vectors, span_masked, train_translation
@@ -40,7 +41,9 @@ def test_beams_are_those_of_the_model_and_other_programs_can_generate(
     settings = json.loads((own / "generation_config.json").read_text(encoding="utf-8")) | {"num_beams": 3}
     (own / "generation_config.json").write_text(json.dumps(settings), encoding="utf-8")
     config = TranslationConfig(epochs=1, pairs_per_step=10)
-    made = train_translation(Run(tmp_path / "toy", device="cpu"), [two_words], own, "de-en", config=config)
+    made = train_translation(
+        Run(tmp_path / "toy", device="cpu"), ParallelText([two_words]), own, "de-en", config=config
+    )
     assert Translator(made, "de-en").beams == 3
     # [SEP] starts the decoder, and [CLS] is its answer.
     generation = json.loads((made / "generation_config.json").read_text(encoding="utf-8"))
@@ -61,7 +64,9 @@ def test_two_processes_train_as_one_does_with_the_doubled_batch(two_words: Path,
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout == f"{tmp_path / 'two'}\n"
     config = TranslationConfig(epochs=50, pairs_per_step=20, learning_rate=1e-3)
-    train_translation(Run(tmp_path / "one", device="cpu"), [two_words], models / "mbart", "de-en", config=config)
+    train_translation(
+        Run(tmp_path / "one", device="cpu"), ParallelText([two_words]), models / "mbart", "de-en", config=config
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"one", "one.work", "two", "two.work"}
     assert [record_of(tmp_path / name)["steps"] for name in ("one", "two")] == [50, 50]
     losses = []
@@ -74,9 +79,13 @@ def test_two_processes_train_as_one_does_with_the_doubled_batch(two_words: Path,
 
 def test_what_cannot_be_used_is_refused(two_words: Path, models: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="language pair 'deen'"):
-        train_translation(Run(tmp_path / "b"), [two_words], models / "mbart", "deen")
+        train_translation(
+            Run(tmp_path / "b"), ParallelText([two_words]), models / "mbart", "deen", config=CONFIGS["translation"]
+        )
     with pytest.raises(ArtifactError, match="config.json"):
-        train_translation(Run(tmp_path / "a"), [two_words], two_words.parent, "de-en")
+        train_translation(
+            Run(tmp_path / "a"), ParallelText([two_words]), two_words.parent, "de-en", config=CONFIGS["translation"]
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -85,7 +94,9 @@ def test_a_new_small_model_begins_with_the_vectors_of_an_encoder_and_learns_from
 ) -> None:
     monkeypatch.setattr(translation, "_NEW", DenoisingConfig(layers=1, heads=2, inner=64, dropout=0.0))
     config = TranslationConfig(epochs=300, pairs_per_step=32, learning_rate=1e-2, warmup=0.1)
-    made = train_translation(Run(tmp_path / "new"), [two_words], models / "teacher", "de-en", config=config)
+    made = train_translation(
+        Run(tmp_path / "new"), ParallelText([two_words]), models / "teacher", "de-en", config=config
+    )
     found = Translator(made, "de-en").translate(["hund buch", "kind katze"])
     assert [one.text for one in found] == ["dog book", "child cat"]
     assert record_of(made)["model"].startswith("teacher#")

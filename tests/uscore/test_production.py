@@ -27,9 +27,9 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.training.run import Run
-from mtmetrics.uscore import UScoreConfig, production
+from mtmetrics.uscore import Request, UScoreConfig, production
 from mtmetrics.uscore import production_report as report
-from mtmetrics.uscore.production import ProductionTexts, produce_uscore
+from mtmetrics.uscore.production import produce_uscore
 
 pytest.importorskip("faiss", reason="needs the extra 'mining'")
 pytest.importorskip("accelerate", reason="needs the extra 'train'")
@@ -80,12 +80,13 @@ def folder(tmp_path_factory, tiny_encoder, tiny_lm):
 
 
 def produce(folder, out, config=SETTINGS, lang_pair="de-en", identify=False, preset="preset", **options):
-    files = {"source_text": folder / "de.txt", "target_text": folder / "en.txt"}
-    for field in {*ProductionTexts.__annotations__} & {*options}:
-        given = options.pop(field)
-        files[field] = [folder / path for path in given] if isinstance(given, list) else folder / given
-    preset = str(folder / preset)
-    return produce_uscore(out, lang_pair, ProductionTexts(**files), preset, config=config, identify=identify, **options)
+    given = {"source_text": "de.txt", "target_text": "en.txt", **options}
+    run = {name: given.pop(name) for name in ("pool", "threads") if name in given}
+    for field in {"source_text", "target_text", "parallel", "held_back", "judged"} & {*given}:
+        files = given[field]
+        given[field] = [folder / path for path in files] if isinstance(files, list) else folder / files
+    request = Request(lang_pair, preset=str(folder / preset), config=config, identify=identify, **given)
+    return produce_uscore(out, request, **run)
 
 
 def pairs_of(stage):
@@ -331,13 +332,14 @@ def test_what_would_fail_later_is_refused_before_the_work(folder, tiny_encoder, 
 
 def test_a_sentence_without_words_matches_none(tmp_path, monkeypatch):
     """Not the last target, whose place a number of -1 would name."""
-    job = unittest.mock.Mock(maps=[], models=[], lang_pair="de-en", start=unittest.mock.Mock(sentences=None))
-    job.stages.run = lambda name, measure, **options: measure(tmp_path)
-    job.settings.return_value = job.word_settings.return_value = {}
+    made = unittest.mock.Mock(maps=[], models=[], start=unittest.mock.Mock(sentences=None))
+    made.request.languages = ("de", "en")
+    made.stages.run = lambda name, measure, **options: measure(tmp_path)
+    made.settings.return_value = made.word_settings.return_value = {}
     monkeypatch.setattr(report, "encode_side", lambda texts, encoder, language: unittest.mock.Mock(texts=texts))
     found = unittest.mock.Mock(targets=np.array([0, -1]))
     monkeypatch.setattr(report, "find_closest", lambda *sides, k, threads: found)
-    report.precision(job, [("das haus", "the house"), ("?", "!")])
+    report.precision(made, [("das haus", "the house"), ("?", "!")])
     assert json.loads((tmp_path / "measured.json").read_text())["words"] == {"start": 0.5}
 
 

@@ -214,6 +214,13 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
+def share(name: str, value: Any) -> float:
+    """Returns `value` as a float if it is a number above 0 and at most 1, otherwise raises `InputError`."""
+    if not 0.0 < number(name, value) <= 1.0:
+        raise InputError(f"{name} {_shown(value)}: must be above 0 and at most 1")
+    return float(value)
+
+
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtmetrics.checks import choice, number, positive
+from mtmetrics.checks import choice, number, positive, share
 from mtmetrics.choosing.mixture import Mixture
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.languages import is_unspaced, words_and_marks
@@ -161,8 +161,8 @@ class Selection:
             raise InputError(f"{' and '.join(given) or 'nothing'} says which pairs to keep: pass one of {ways}")
         if self.threshold is not None:
             number("threshold", self.threshold)
-        if self.top is not None and not 0 < number("top", self.top) <= 1:
-            raise InputError(f"top {self.top}: must be above 0 and at most 1")
+        if self.top is not None:
+            share("top", self.top)
         if self.tokens is not None:
             positive("tokens", self.tokens)
 

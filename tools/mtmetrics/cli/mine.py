@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.checks import choice, language_pair, positive
+from mtmetrics.checks import choice, language_pair, positive, share
 from mtmetrics.cli.options import add_model_options, model_pool, progress
 from mtmetrics.errors import InputError, require_extra
 
@@ -107,8 +107,8 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
     for option in ("sentences", "k", "limit"):
         if getattr(args, option) is not None:
             positive(f"--{option}", getattr(args, option))
-    if args.share is not None and not 0 < args.share <= 1:
-        raise InputError(f"--share {args.share}: must be above 0 and at most 1")
+    if args.share is not None:
+        share("--share", args.share)
     if args.engine is not None:
         require_extra("ray", "--engine ray")
         if args.memory is not None:

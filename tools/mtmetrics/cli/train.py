@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import functools
 import importlib
+from typing import Any
 
 from mtmetrics.cli import options
 from mtmetrics.errors import InputError
@@ -16,31 +17,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Trains models on your own text. An interrupted run goes on when the same command is given again."
     )
     kinds = parser.add_subparsers(title="what to train", metavar="MODEL", required=True)
-    for name, (function, config_name, own, text, description) in _KINDS.items():
+    for name, (functions, config_names, own, text, description) in _KINDS.items():
         kind = kinds.add_parser(name, help=text, description=description)
         data, output = kind.add_argument_group("data"), kind.add_argument_group("output")
         names = options.add_options(data, own)
         options.add_options(output, _OUTPUT)
-        group, configs = kind.add_argument_group("settings"), [getattr(settings, one) for one in config_name.split()]
+        group, configs = kind.add_argument_group("settings"), [getattr(settings, one) for one in config_names.split()]
         if "seeds" not in names:
             options.add_options(group, {"--seed SEED": ("of everything random", 1)})
         options.add_settings(group, *configs)
-        train = functools.partial(_train, function=function, names=names, configs=configs)
+        train = functools.partial(_train, functions=functions.split(), names=names, configs=configs)
         kind.set_defaults(run=train, large_blocks=True)
 
 
-def _train(args: argparse.Namespace, *, function: str, names: list[str], configs: list[type]) -> None:
+def _train(args: argparse.Namespace, *, functions: list[str], names: list[str], configs: list[type]) -> None:
     """Calls the training with the options of these names and its settings, and prints the folder."""
-    from mtmetrics.training.corpus import parse_numbers
+    from mtmetrics.training.corpus import ParallelText, parse_numbers
+    from mtmetrics.training.judged_pairs import JudgedFiles
     from mtmetrics.training.run import Run
 
     given = {name: getattr(args, name) for name in names}
-    config = configs[given.pop("composition", "lstm") == "transformer"]
+    composed = given.pop("composition", "lstm") == "transformer"
+    config, function = configs[composed], functions[composed]
     _refuse_others(args, config, configs)
     for name, option in (("caps", "--cap"), ("weights", "--weight"), ("repeats", "--repeat")):
         if name in given:
             given[name] = parse_numbers(given[name], option, whole=name != "repeats")
     seed = given["seeds"][0] if "seeds" in given else args.seed
+    if len(functions) > 1:
+        given = _of_composition(given, composed)
+        given["files"] = JudgedFiles(given.pop("judged"), given.pop("valid"))
+    if "caps" in given:
+        given["text"] = ParallelText(*(given.pop(name) for name in ("parallel", "exclude", "caps")))
     places = {name: getattr(args, name) for name in ("work", "overwrite", "restart", "device")}
     run = Run(args.out, seed=seed, **places)
     options.show_notes(run.is_main)
@@ -61,6 +69,16 @@ def _refuse_others(args: argparse.Namespace, config: type, configs: list[type]) 
                 raise InputError(f"{flag}: is for the other --composition, not for {args.composition}; leave it out")
 
 
+def _of_composition(given: dict[str, Any], composed: bool) -> dict[str, Any]:
+    """The options of one composition of a regressor; refuses those of the other."""
+    if composed and (len(given["seeds"]) > 1 or given["curve"] is not None):
+        raise InputError("a transformer composition has one network; leave out curve, and pass one seed")
+    if not composed and (given["begin"] or given["repeats"]):
+        raise InputError("begin and repeats are for a transformer composition")
+    others = ("seeds", "curve") if composed else ("begin", "repeats")
+    return {name: value for name, value in given.items() if name not in others}
+
+
 def _numbers(text: str) -> list[int]:
     try:
         return [int(number) for number in text.split(",")]
@@ -75,7 +93,7 @@ _OUTPUT: options.Options = {
     "--restart": "discard what an earlier run left in the work folder",
     "--device NAME": ("where to compute: auto, cpu, cuda, cuda:1 or 1, mps", "auto"),
 }
-# The names of the options are those of the training's arguments.
+# The names of the options are those of the training's arguments, or of the files that it takes as one.
 _EXCLUDE: options.Options = {
     "--exclude-origin ORIGIN ...": ("leave out rows of these origins; a name may end in *", {"dest": "exclude"})
 }
@@ -145,7 +163,8 @@ _STUDENT: options.Options = {
     "--student MODEL!": "a multilingual encoder, e.g. mini-encoder, likewise; it is mean-pooled",
 }
 
-# Name of the command -> function that trains, class of its settings, options, help and description.
+# Name of the command -> function that trains, class of its settings, options, help and description; of a regressor two
+# functions and classes, for either composition.
 _KINDS: dict[str, tuple[str, str, options.Options, str, str]] = {
     "encoder": (
         "encoder.train_encoder",
@@ -185,7 +204,7 @@ _KINDS: dict[str, tuple[str, str, options.Options, str, str]] = {
         "Trains an MBart for the translation of one language pair (Belouadi and Eger, 2023).",
     ),
     "regressor": (
-        "regressor.train_regressor",
+        "regressor.train_regressor composed.train_composed",
         "RegressorConfig CompositionConfig",
         _REGRESSOR,
         "BiLSTM, BiLSTM with attention or ESIM, from human judgements",

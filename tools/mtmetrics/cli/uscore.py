@@ -48,21 +48,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.checks import positive
-    from mtmetrics.uscore import UScoreConfig
-    from mtmetrics.uscore.production import ProductionTexts, produce_uscore
+    from mtmetrics.uscore import Request, UScoreConfig
+    from mtmetrics.uscore.production import produce_uscore
 
     options.show_notes()
-    material = ProductionTexts(args.source_text, args.target_text, args.parallel, args.held_back, args.judged)
-    given = {name: getattr(args, name) for name in ("without", "lm", "seed")}
-    given |= {"translation": args.translation_start, "identify": not args.no_language_filter}
-    given |= {"pool": options.model_pool(args), "progress": options.progress}
-    config = options.settings_of(args, UScoreConfig)
+    request = Request(
+        args.lp,
+        args.source_text,
+        args.target_text,
+        args.preset,
+        **{name: getattr(args, name) for name in ("parallel", "held_back", "judged", "without", "lm", "seed")},
+        translation=args.translation_start,
+        identify=not args.no_language_filter,
+        licence=args.license,
+        config=options.settings_of(args, UScoreConfig),
+    )
     threads = (os.cpu_count() or 1) if args.workers is None else positive("--workers", args.workers)
     if args.publish:
         _require_facts(args)
-    folder = produce_uscore(
-        args.out, args.lp, material, args.preset, threads=threads, config=config, licence=args.license, **given
-    )
+    shared = {"pool": options.model_pool(args), "progress": options.progress}
+    folder = produce_uscore(args.out, request, threads=threads, **shared)
     print(folder)
     if args.publish:
         from mtmetrics.uscore.publication import publish_production

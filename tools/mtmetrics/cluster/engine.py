@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.checks import positive
 from mtmetrics.cluster.row_files import Reader, absolute, list_files, read_schema, readable, resolve, write_file
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.io.lines import shown
+from mtmetrics.io.lines import first_difference
 
 if TYPE_CHECKING:
     import numpy as np
@@ -163,15 +163,9 @@ def _claim(out: str, plan: Mapping[str, Any]) -> None:
             before = json.loads(stream.read())
     except OSError as error:
         raise MTMetricsError(f"--out {out}: cannot be used ({str(error).splitlines()[0]})") from error
-    old, new = (_flat(made) for made in (before, json.loads(json.dumps(plan))))
-    differs = [name for name in old | new if old.get(name) != new.get(name)]
-    if differs:
-        what = f"made with {differs[0]} {shown(old.get(differs[0]))}, not {shown(new.get(differs[0]))}"
-        raise InputError(f"--out {out}: {what}; repeat the first call to finish it, or choose another folder")
-
-
-def _flat(plan: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in plan.items() if name != "settings"} | plan["settings"]
+    if what := first_difference(before, json.loads(json.dumps(plan))):
+        what_to_do = "repeat the first call to finish it, or choose another folder"
+        raise InputError(f"--out {out}: made with {what}; {what_to_do}")
 
 
 def _name(block: Mapping[str, Any]) -> str:

@@ -211,6 +211,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def first_difference(before: Any, now: Any, name: str = "") -> str | None:
+    """The first entry that two objects of JSON do not have in common, such as ``steps 60, not 70``; None where they are
+    equal. Entries of objects inside them are named alone."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        found = (first_difference(before.get(key), now.get(key), key) for key in before | now)
+        return next(filter(None, found), None)
+    return None if before == now else f"{name} {shown(before)}, not {shown(now)}"
+
+
 def _is_jsonl(path: str | Path) -> bool:
     return str(path).removesuffix(".gz").endswith(".jsonl")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import language_identifier, tokeniser
 
-_MOST_CHARACTERS = 1000
+_MOST_CHARACTERS, _FEWEST_TOKENS, _MOST_TOKENS = 1000, 3, 30
 _URL = re.compile(r"\b(?:https?|ftp)://|\bwww\.\w", re.IGNORECASE)
 _DATE = re.compile(r"\b\d{4}, ?\d{1,2}:\d{2}\b")
 # After a full stop only where the word before it is longer than abbreviations and ordinal numbers usually are.
@@ -25,9 +25,7 @@ class Prepared(NamedTuple):
     counts: dict[str, int]
 
 
-def prepare(
-    lines: Iterable[str], language: str, *, name: str, least: int = 3, most: int = 30, identify: bool = True
-) -> Prepared:
+def prepare(lines: Iterable[str], language: str, *, name: str, identify: bool = True) -> Prepared:
     """Keeps the lines that are one clean sentence of a language.
 
     Runs of white space become one space. Removed are, in this order: blank lines, lines of over 1,000 characters, with
@@ -38,8 +36,6 @@ def prepare(
         lines: the text, one sentence per line; read once.
         language: ISO 639 code.
         name: what messages call the text, such as its path.
-        least: fewest tokens of a sentence.
-        most: most tokens of a sentence.
         identify: remove sentences of other languages.
 
     Raises:
@@ -54,7 +50,7 @@ def prepare(
     for line in lines:
         sentence = " ".join(line.split())
         reason = next((reason for reason, found in _FLAWS.items() if found(sentence)), "")
-        reason = reason or _repetition(sentence, seen) or _length(len(tokens(sentence)), least, most)
+        reason = reason or _repetition(sentence, seen) or _length(len(tokens(sentence)))
         if not reason:
             found = identified(sentence)
             languages[found] += 1
@@ -103,8 +99,8 @@ def _repetition(sentence: str, seen: set[bytes]) -> str:
     return ""
 
 
-def _length(tokens: int, least: int, most: int) -> str:
-    return "too few tokens" if tokens < least else "too many tokens" if tokens > most else ""
+def _length(tokens: int) -> str:
+    return "too few tokens" if tokens < _FEWEST_TOKENS else "too many tokens" if tokens > _MOST_TOKENS else ""
 
 
 def draw(sentences: Sequence[str], size: int, seed: int = 1) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mtmetrics.checks import choice, positive
 from mtmetrics.io.atomic import atomic_path, make_folder
-from mtmetrics.mining.sides import Rows, Run, blocks
+from mtmetrics.mining.sides import MapTasks, Rows, blocks
 
 VectorDistance = Literal["euclidean", "cosine"]
 _BLOCK, _ADDED_AT_ONCE = 512, 2**16
@@ -55,7 +55,7 @@ class Index:
         measure: VectorDistance = "euclidean",
         flat_limit: int = _FLAT_LIMIT,
         shard: int = SHARD,
-        run: Run = map,
+        run: MapTasks = map,
     ) -> None:
         self._base = base if isinstance(base, Rows) else Rows([base])
         self._unit = choice("measure", measure, ("euclidean", "cosine")) == "cosine"

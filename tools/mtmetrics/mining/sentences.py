@@ -8,7 +8,7 @@ import numpy as np
 from mtmetrics.checks import positive
 from mtmetrics.mining.kept_pairs import MinedPairs, select
 from mtmetrics.mining.neighbours import Index, Neighbours
-from mtmetrics.mining.sides import SENTENCES_PER_BLOCK, Rows, Run, Side, Wrap, blocks
+from mtmetrics.mining.sides import SENTENCES_PER_BLOCK, MapTasks, Rows, Side, Wrap, blocks
 
 
 class Margins(NamedTuple):
@@ -19,7 +19,7 @@ class Margins(NamedTuple):
 
 
 def mine_sentences(
-    sources: Side, targets: Side, *, k: int = 5, limit: int = 10**5, wrap: Wrap = iter, run: Run = map
+    sources: Side, targets: Side, *, k: int = 5, limit: int = 10**5, wrap: Wrap = iter, run: MapTasks = map
 ) -> MinedPairs:
     """Pairs of the highest ratio margin (Sec. 3.2 of Belouadi and Eger, 2023); a score is a margin, around 1.
 
@@ -40,7 +40,7 @@ def mine_sentences(
 
 
 def ratio_margins(
-    sources: np.ndarray | Rows, targets: np.ndarray | Rows, k: int = 5, *, wrap: Wrap = iter, run: Run = map
+    sources: np.ndarray | Rows, targets: np.ndarray | Rows, k: int = 5, *, wrap: Wrap = iter, run: MapTasks = map
 ) -> Margins:
     """The best partner of each of N sources among its k nearest of M targets (Eq. 5 of Belouadi and Eger, 2023).
 

@@ -19,7 +19,7 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 
 Wrap = Callable[[Iterable[int]], Iterable[int]]
 # Like `map`; where the tasks are done is its business, their results come in their order.
-Run = Callable[[Callable, Iterable], Iterable]
+MapTasks = Callable[[Callable, Iterable], Iterable]
 SENTENCES_PER_BLOCK = 4096
 _MEMORY_BYTES = 4 * 2**30
 
@@ -97,7 +97,7 @@ def encode_side(
     memory_bytes: int | None = _MEMORY_BYTES,
     folder: str | Path | None = None,
     wrap: Wrap = iter,
-    run: Run = map,
+    run: MapTasks = map,
 ) -> Side:
     """Encodes every distinct sentence once, block by block.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtmetrics.checks import number
+from mtmetrics import checks
 from mtmetrics.errors import InputError
 from mtmetrics.matching.align import align_words, word_pair_vectors
 from mtmetrics.matching.pairs import masses, run_tasks
@@ -15,7 +15,7 @@ from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.transport import centroids, cost_matrix, optimal_flow, relaxed_distances
 from mtmetrics.mining.kept_pairs import MinedPairs, select
 from mtmetrics.mining.neighbours import Index
-from mtmetrics.mining.sides import SENTENCES_PER_BLOCK, Run, Side, Wrap, blocks
+from mtmetrics.mining.sides import SENTENCES_PER_BLOCK, MapTasks, Side, Wrap, blocks
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
 
@@ -38,7 +38,7 @@ def mine_words(
     share: float = 0.05,
     threads: int = 1,
     wrap: Wrap = iter,
-    run: Run = map,
+    run: MapTasks = map,
 ) -> MinedPairs:
     """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus it, 0 to -4. A
     target may be in several of them.
@@ -59,8 +59,7 @@ def mine_words(
     Raises:
         InputError: `k` is below 1, `share` is not above 0 and at most 1, or no pair is left.
     """
-    if not 0.0 < number("share", share) <= 1.0:
-        raise InputError(f"share {share!r}: must be above 0 and at most 1")
+    checks.share("share", share)
     found = find_closest(sources, targets, remapping, k=k, threads=threads, wrap=wrap, run=run)
     limit = max(1, round(share * len(sources.texts)))
     mined = select(-found.distances, found.targets, sources.texts, targets.texts, limit, once=False)
@@ -85,7 +84,7 @@ def find_closest(
     k: int = 20,
     threads: int = 1,
     wrap: Wrap = iter,
-    run: Run = map,
+    run: MapTasks = map,
 ) -> Closest:
     """For each source the closest of the k targets of the nearest centroids; options as `mine_words`."""
     index = Index(targets.centroids, run=run)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,22 +18,20 @@ from mtmetrics.models.composition import KNOWN_SIDES, SIDES, ComposedMember, Com
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.regressor import Regressor
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.statistics.correlation import pearson
-from mtmetrics.training.judged_pairs import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
+from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, agreement, counts, pair_texts
 from mtmetrics.training.regressor_loop import LayerStore, mixed_seed, plan
-from mtmetrics.training.run import Judging, Run, planned_trainer, trainer_settings
+from mtmetrics.training.run import Run
 from mtmetrics.training.settings import CompositionConfig
+from mtmetrics.training.trainers import Judging, PlannedBatches, decay_groups, planned_trainer, trainer_settings
 
-log = logging.getLogger(__name__)
 _EVALUATION_BATCH = 64
 
 
 def train_composed(
     run: Run,
-    judged: Sequence[str | Path],
+    files: JudgedFiles,
     encoder: str,
     *,
-    valid: Sequence[str | Path] = (),
     vectors: str | Path | None = None,
     begin: str | Path | None = None,
     repeats: Mapping[str, float] | None = None,
@@ -47,10 +44,8 @@ def train_composed(
 
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
-        judged: files to train on, see `read_judged_pairs`.
+        files: to train on, and on which every evaluation measures Pearson's r.
         encoder: its name; of the BERT architecture, whose upper layers the composition begins as.
-        valid: files on which every evaluation measures Pearson's r; rows of `judged` that compare with a text of theirs
-            are left out. Without them, a share of `judged` is held back.
         vectors: folder for the vectors, which several runs may share; the work folder if not given.
         begin: a regressor of the same form to begin with, instead of the encoder's layers.
         repeats: file name (or its beginning) -> how often its rows are read in an epoch; 1 for all others, 0.5 for half
@@ -60,18 +55,11 @@ def train_composed(
     choice("against", config.against, tuple(KNOWN_SIDES))
     dtype = "bfloat16" if config.bf16 else "float32"
     reader = TokenEncoder(encoder, layer=config.layer, max_pieces=config.max_pieces, dtype=dtype, cache_bytes=0)
-    files = {"judged": judged, "valid": valid}
     origin = f"{reader.label}#{reader.fingerprint}"
     begun, fingerprint = ModelPool().regressor(str(begin)) if begin else (None, None)
     from_other = f"{model_label(begin)}#{fingerprint}" if begin else None
-    run.open(config, files, encoder=origin, begin=from_other, repeats=dict(repeats or {}))
-    pairs = read_judged_pairs(judged, config.against, standardise=config.standardise)
-    if valid:
-        held = read_judged_pairs(valid, config.against, standardise=config.standardise)
-        train = without(pairs, held)
-    else:
-        train, held = split(pairs, config.held_back_per_mille)
-    log.info("%d judged translations for training, %d for validation", len(train), len(held))
+    files.open(run, config, encoder=origin, begin=from_other, repeats=dict(repeats or {}))
+    train, held = files.read(config)
     texts = [pair_texts(pair) for pair in (*train, *held)]
     store = LayerStore(
         Path(vectors) if vectors else run.work / "vectors",
@@ -87,11 +75,13 @@ def train_composed(
             form = f"{network.composition} with {config.hidden} units"
             raise InputError(f"begin {begin}: a network of another form; the settings ask for {form}")
         network.load_state_dict(begun.state_dict())
-    batches = PairBatches(store, train, config, _plan(store, train, repeats or {}, config, run.seed))
-    trainer = _trainer(run, config, network.members[0], batches, PairBatches(store, held, config))
-    rows = {"rows": counts(train, held)}
+    batches = JudgedBatches(_plan(store, train, repeats or {}, config, run.seed), store, train, config)
+    order = np.argsort(_lengths(store, held), kind="stable")
+    plan_of_held = [order[first : first + _EVALUATION_BATCH] for first in range(0, len(order), _EVALUATION_BATCH)]
+    trainer = _trainer(run, config, network.members[0], batches, JudgedBatches(plan_of_held, store, held, config))
     run.train(trainer)
-    with run.artifact("regressor", "mtmetrics train regressor", **rows, result=trainer.judge()) as folder:
+    record = {"rows": counts(train, held), "result": trainer.judgement()}
+    with run.artifact("regressor", "mtmetrics train regressor", **record) as folder:
         network.save_pretrained(folder)
         (folder / "README.md").unlink(missing_ok=True)
     return run.output
@@ -159,7 +149,7 @@ def _plan(
         if not chosen.any():
             raise InputError(f"--repeat {beginning}: no file of --judged has a name that begins so")
         often[chosen] = number
-    lengths = np.array([sum(store.lengths[store.row[text]] for text in pair_texts(pair)) for pair in pairs])
+    lengths = _lengths(store, pairs)
     steps: list[np.ndarray] = []
     # Where rows are read less than once in an epoch, every epoch has others: those whose turn has come.
     turn = np.random.default_rng(seed).random(len(pairs))
@@ -170,14 +160,18 @@ def _plan(
     return steps
 
 
+def _lengths(store: LayerStore, pairs: Sequence[JudgedPair]) -> np.ndarray:
+    """(n,) pieces of all texts of each pair."""
+    return np.array([sum(store.lengths[store.row[text]] for text in pair_texts(pair)) for pair in pairs])
+
+
 @dataclasses.dataclass(eq=False, repr=False)
-class PairBatches:
-    """Map-style dataset whose items are whole batches, as a plan has them; without one, in order of length."""
+class JudgedBatches(PlannedBatches):
+    """Batches of judged translations."""
 
     store: LayerStore
     pairs: Sequence[JudgedPair]
     config: CompositionConfig
-    steps: Sequence[np.ndarray] = ()
 
     def __post_init__(self) -> None:
         # Of each pair the texts: what is compared with, a source perhaps with its reference, and the translation.
@@ -187,16 +181,10 @@ class PairBatches:
             [SIDES.index(side) for side in (("source", "reference") if pair.against == "both" else (pair.against,))]
             for pair in self.pairs
         ]
-        if not len(self.steps):
-            order = np.argsort([self.store.lengths[texts].sum() for texts in self._texts], kind="stable")
-            self.steps = [order[first : first + _EVALUATION_BATCH] for first in range(0, len(order), _EVALUATION_BATCH)]
-
-    def __len__(self) -> int:
-        return len(self.steps)
 
     def __getitem__(self, step: int) -> dict[str, Any]:
         """The padded vectors of both sides in a step, their lengths, what they are, and the judgements."""
-        rows = self.steps[step]
+        rows = self.plan[step]
         batch: dict[str, Any] = {}
         for name, own in (("other", slice(-1)), ("prediction", slice(-1, None))):
             texts = [self._texts[row][own] for row in rows]
@@ -232,7 +220,7 @@ class _Objective(torch.nn.Module):
 
 
 def _trainer(
-    run: Run, config: CompositionConfig, member: ComposedMember, batches: PairBatches, held: PairBatches
+    run: Run, config: CompositionConfig, member: ComposedMember, batches: JudgedBatches, held: JudgedBatches
 ) -> Any:
     from transformers import set_seed
 
@@ -244,37 +232,22 @@ def _trainer(
             device = next(model.parameters()).device
             scores = np.empty(len(held.pairs))
             with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-                for number, rows in enumerate(held.steps):
+                for number, rows in enumerate(held.plan):
                     batch = {name: values.to(device) for name, values in held[number].items()}
                     scores[rows] = model(**batch)["scores"].cpu().numpy()
             model.train()
-            return agreement(scores, held.pairs)
+            return agreement(scores, held.pairs, [f"{pair.group}_{pair.against}" for pair in held.pairs])
 
     set_seed(run.seed)
     layers = {id(values) for values in member.pairs.layers.parameters()}
     groups = []
     for inside, rate in ((True, config.layer_lr), (False, config.other_lr)):
         own = [values for values in member.parameters() if (id(values) in layers) is inside]
-        groups += [
-            {"params": [v for v in own if v.ndim > 1], "lr": rate, "weight_decay": config.weight_decay},
-            {"params": [v for v in own if v.ndim < 2], "lr": rate, "weight_decay": 0.0},
-        ]
-    settings = trainer_settings(
-        run, config, config.other_lr, planned=len(batches), evaluate_every=config.evaluate_every
-    )
+        groups += decay_groups(own, config.weight_decay, lr=rate)
     return PairTrainer(
         model=_Objective(member),
-        args=settings,
+        args=trainer_settings(run, config, config.other_lr, steps=len(batches)),
         train_dataset=batches,
         eval_dataset=held,
         optimizers=(torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True), None),
     )
-
-
-def agreement(scores: np.ndarray, pairs: Sequence[JudgedPair]) -> dict[str, float]:
-    """Pearson's r within each file and kind of text compared with, where it is defined, and their mean."""
-    human = np.array([pair.human for pair in pairs])
-    names = np.array([f"{pair.group}_{pair.against}" for pair in pairs])
-    found = {name: pearson(scores[names == name], human[names == name]) for name in dict.fromkeys(names.tolist())}
-    values = {f"pearson_{name}": round(value.value, 4) for name, value in found.items() if value.reason is None}
-    return {"pearson": round(float(np.mean(list(values.values()))), 4)} | values

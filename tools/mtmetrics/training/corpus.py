@@ -7,7 +7,7 @@ import re
 import unicodedata
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,24 @@ class Counts:
         return {"used": used, "left_out": dict(sorted(self.left_out.items()))}
 
 
+@dataclass(frozen=True)
+class ParallelText:
+    """Parallel files to learn from, see `read_pairs`, as for `exclude` and `caps`."""
+
+    files: Sequence[str | Path]
+    exclude: Sequence[str] = ()
+    caps: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What of the files is used, as a run records it."""
+        return {"exclude": sorted(self.exclude), "caps": dict(self.caps)}
+
+    def read(self, seed: int) -> tuple[list[Pair], Counts]:
+        """The pairs, drawn with that seed, and the counts."""
+        return read_pairs(self.files, self.exclude, self.caps, seed)
+
+
 @dataclass
 class DistillationText:
     """Parallel text to distil an English teacher with: pairs to train on, the last `words` of them word pairs, which of
@@ -68,10 +86,8 @@ class DistillationText:
 
 
 def read_distillation(
-    parallel: Sequence[str | Path],
+    text: ParallelText,
     judged: Sequence[str | Path],
-    exclude: Sequence[str],
-    caps: dict[str, int] | None,
     config: EncoderConfig | DistilConfig,
     *,
     seed: int,
@@ -80,7 +96,7 @@ def read_distillation(
     """Reads what a distillation needs.
 
     Args:
-        parallel: as for `read_pairs`, like `exclude` and `caps`.
+        text: the pairs.
         judged: segments with human judgements, on which every evaluation measures the correlation of the similarity of
             source and translation; those whose judgement is null do not count. Pairs that share a text with them are
             left out.
@@ -92,7 +108,7 @@ def read_distillation(
     for test in tests:
         if reason := pearson(np.arange(len(test)), test.human).reason:
             raise InputError(f"--judged {test.file}: no correlation is defined, {reason}")
-    pairs, counts = read_pairs(parallel, exclude, caps, seed)
+    pairs, counts = text.read(seed)
     columns = [column for test in tests for column in (test.sources, test.predictions, test.references)]
     keys = {text_key(text) for column in columns for text in column if text}
     kept = pairs
@@ -115,15 +131,21 @@ def judged_segments(path: str | Path) -> Judged:
 
 
 def correlations(name: str, similarities: Sequence[np.ndarray], tests: Sequence[Judged]) -> dict[str, float]:
-    """Pearson's r of similarities with the judgements of each test where it is defined, `NAME_FILE`, and their mean,
-    `NAME`."""
+    """`mean_correlation` of similarities with the judgements of each test."""
+    parts = zip(similarities, tests, strict=True)
+    return mean_correlation(name, {short_name(test.file): (values, test.human) for values, test in parts})
+
+
+def mean_correlation(name: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+    """Pearson's r of the values and judgements of each part where it is defined, `NAME_PART`, and their mean, `NAME`,
+    where there is one."""
     found = {}
-    for values, test in zip(similarities, tests, strict=True):
-        correlation = pearson(values, test.human)
+    for part, (values, human) in parts.items():
+        correlation = pearson(values, human)
         if correlation.reason:
-            log.warning("%s: no correlation, %s", test.file, correlation.reason)
+            log.warning("%s: no correlation, %s", part, correlation.reason)
         else:
-            found[f"{name}_{short_name(test.file)}"] = correlation.value
+            found[f"{name}_{part}"] = correlation.value
     return found | ({name: float(np.mean(list(found.values())))} if found else {})
 
 
@@ -144,7 +166,7 @@ def parse_numbers(specs: Iterable[str], option: str, *, whole: bool = True) -> d
     return result
 
 
-def number_for(origin: str, numbers: dict[str, int], otherwise: int) -> int:
+def number_for(origin: str, numbers: Mapping[str, int], otherwise: int) -> int:
     """The number given for `origin`; an exact name goes before a pattern, a longer pattern before a shorter one."""
     matching = [name for name in numbers if origin_matches(origin, [name])]
     return numbers[max(matching, key=lambda name: (name == origin, len(name)))] if matching else otherwise
@@ -156,7 +178,7 @@ def text_key(text: str) -> str:
 
 
 def read_pairs(
-    paths: Sequence[str | Path], exclude: Sequence[str] = (), caps: dict[str, int] | None = None, seed: int = 0
+    paths: Sequence[str | Path], exclude: Sequence[str] = (), caps: Mapping[str, int] | None = None, seed: int = 0
 ) -> tuple[list[Pair], Counts]:
     """Reads parallel text: JSON Lines with `source`, `target` and optional `origin`, or ``.tsv`` in this order.
 

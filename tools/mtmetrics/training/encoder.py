@@ -10,25 +10,23 @@ import torch
 
 from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.atomic import atomic_path
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.training import corpus, vocabulary
-from mtmetrics.training.objective import Distillation, PairBatches, encode, paired_token_similarity, pooled
-from mtmetrics.training.run import Judging, Run, pinned, planned_trainer, save_model, trainer_settings
+from mtmetrics.training.objective import Distillation, SentenceBatches, encode, paired_token_similarity, pooled
+from mtmetrics.training.run import Run, pinned, save_model
 from mtmetrics.training.settings import EncoderConfig
+from mtmetrics.training.trainers import Judging, decay_groups, planned_trainer, trainer_settings
 
 _TEXTS_PER_BATCH = 64
 
 
 def train_encoder(
     run: Run,
-    parallel: Sequence[str | Path],
+    text: corpus.ParallelText,
     teacher: str | Path,
     *,
     judged: Sequence[str | Path] = (),
-    exclude: Sequence[str] = (),
-    caps: dict[str, int] | None = None,
-    config: EncoderConfig | None = None,
+    config: EncoderConfig,
 ) -> Path:
     """Trains an encoder that reads many languages as an English one reads their translations, and writes its folder.
 
@@ -39,18 +37,17 @@ def train_encoder(
 
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
-        parallel: see `corpus.read_distillation`, as for `judged`, `exclude` and `caps`; each file's name begins with
-            its language pair, whose target is English, e.g. ``de-en.jsonl.gz``.
+        text: see `corpus.read_distillation`, as for `judged`; each file's name begins with its language pair, whose
+            target is English, e.g. ``de-en.jsonl.gz``.
         teacher: an English sentence encoder of the BERT architecture with a lower-casing WordPiece vocabulary.
 
     Raises:
         MTMetricsError: the training diverged, or as all trainings.
     """
-    config, folder = config or EncoderConfig(), model_folder(teacher)
-    files = {"parallel": parallel, "judged": judged}
-    run.open(config, files, teacher=pinned(teacher, folder), exclude=sorted(exclude), caps=caps or {})
+    folder = model_folder(teacher)
+    run.open(config, {"parallel": text.files, "judged": judged}, teacher=pinned(teacher, folder), **text.chosen)
     original, model = _load_teacher(folder, config.layer)
-    data = corpus.read_distillation(parallel, judged, exclude, caps, config, seed=run.seed, processes=run.processes)
+    data = corpus.read_distillation(text, judged, config, seed=run.seed, processes=run.processes)
     for group in sorted({pair.group for pair in [*data.train, *data.held]}):
         if not group.removesuffix(".words").endswith("-en"):
             rule = "so each file's name begins with a pair into it, such as de-en.jsonl"
@@ -90,14 +87,9 @@ def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
 def _student(run: Run, train: Sequence[corpus.Pair], tokenizers: dict[str, Any], teacher: Any) -> Any:
     """A copy of the teacher with counted word vectors for the new vocabulary, and without dropout."""
     tokenizer = tokenizers["others"]
-    path = run.work / "vectors.npy"
-    with run.main_first():
-        if not path.exists():
-            old = teacher.embeddings.word_embeddings.weight.detach().numpy()
-            readers = (tokenizers[name] for name in ("others", "english", "teacher"))
-            vectors = vocabulary.counted_vectors(train, *readers, old)
-            with atomic_path(path) as temporary, open(temporary, "wb") as stream:
-                np.save(stream, vectors)
+    old = teacher.embeddings.word_embeddings.weight.detach().numpy()
+    readers = [tokenizers[name] for name in ("others", "english", "teacher")]
+    vectors = run.array("vectors", lambda: vocabulary.counted_vectors(train, *readers, old))
     student = copy.deepcopy(teacher)
     student.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     student.config.pad_token_id = student.embeddings.word_embeddings.padding_idx = tokenizer.pad_token_id
@@ -106,7 +98,7 @@ def _student(run: Run, train: Sequence[corpus.Pair], tokenizers: dict[str, Any],
             module.p = 0.0
     student.config.hidden_dropout_prob = student.config.attention_probs_dropout_prob = 0.0
     with torch.no_grad():
-        student.embeddings.word_embeddings.weight.copy_(torch.from_numpy(np.load(path, allow_pickle=False)))
+        student.embeddings.word_embeddings.weight.copy_(torch.from_numpy(vectors))
     return student
 
 
@@ -132,30 +124,28 @@ def _trainer(
     set_seed(run.seed)
     read = (tokenizers, config.max_pieces, run.seed)
     names = np.array([pair.group for pair in data.held])
-    groups = [np.flatnonzero(names == name) for name in np.unique(names)]
-    held_back = PairBatches(data.held, groups, *read)
+    plan = [np.flatnonzero(names == name) for name in np.unique(names)]
+    held_back = SentenceBatches(plan, data.held, *read)
     table = student.embeddings.word_embeddings.weight
-    matrices = [p for p in student.parameters() if p.ndim > 1 and p is not table]
-    vectors = [p for p in student.parameters() if p.ndim < 2]
-    rates = [
+    body = (values for values in student.parameters() if values is not table)
+    groups = [
         {"params": [table], "lr": config.vector_lr, "weight_decay": 0.0},
-        {"params": matrices, "lr": config.body_lr, "weight_decay": config.weight_decay},
-        {"params": vectors, "lr": config.body_lr, "weight_decay": 0.0},
+        *decay_groups(body, config.weight_decay, lr=config.body_lr),
     ]
     return PairTrainer(
         model=Distillation(student, teacher, config.temperature, config.distance_weight, config.candidates),
-        args=trainer_settings(run, config, config.body_lr, evaluate_every=config.evaluate_every),
-        train_dataset=PairBatches(data.train, data.plan, *read, config.english, config.worsened),
+        args=trainer_settings(run, config, config.body_lr),
+        train_dataset=SentenceBatches(data.plan, data.train, *read, config.english, config.worsened),
         eval_dataset=held_back,
-        optimizers=(torch.optim.AdamW(rates, betas=(0.9, 0.98), fused=True), None),
+        optimizers=(torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True), None),
     )
 
 
 def evaluate(
     model: Any, held: Any, tests: Sequence[Judged], tokenizers: dict[str, Any], max_pieces: int
 ) -> dict[str, float]:
-    """Judges an `objective.Distillation`: its mean loss on held-back `PairBatches`, and on judged segments correlations
-    of the mean of the tokens' greatest cosines, and of the cosine of the mean vectors."""
+    """Judges an `objective.Distillation`: its mean loss on held-back `SentenceBatches`, and on judged segments
+    correlations of the mean of the tokens' greatest cosines, and of the cosine of the mean vectors."""
     device = next(model.parameters()).device
     batches = ({name: value.to(device) for name, value in held[number].items()} for number in range(len(held)))
     loss = float(np.mean([model(**batch)["loss"].item() for batch in batches]))

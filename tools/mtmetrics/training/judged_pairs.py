@@ -1,9 +1,11 @@
 """Judged translations as regressors learn from them: read, split so that no text is on both sides, and counted."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +14,11 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.lines import short_name
 from mtmetrics.judgements.readers import jsonl_rows
 from mtmetrics.models.composition import KNOWN_SIDES
-from mtmetrics.training.corpus import held_back, text_key
+from mtmetrics.training.corpus import held_back, mean_correlation, text_key
+from mtmetrics.training.run import Run
+from mtmetrics.training.settings import CompositionConfig, RegressorConfig
+
+log = logging.getLogger(__name__)
 
 
 class JudgedPair(NamedTuple):
@@ -29,10 +35,44 @@ class JudgedPair(NamedTuple):
     reference: str | None = None
 
 
+@dataclass(frozen=True)
+class JudgedFiles:
+    """Judged translations to train on, and others that validate; see `read_judged_pairs`. Rows that compare with a text
+    of the validation are left out; without `valid`, a share of `judged` is held back."""
+
+    judged: Sequence[str | Path]
+    valid: Sequence[str | Path] = ()
+
+    def open(self, run: Run, config: RegressorConfig | CompositionConfig, **settings: Any) -> None:
+        """Opens a run on these files; an InputError says that several processes share it."""
+        if run.processes > 1:
+            raise InputError("several processes cannot share the training of a regressor; call it without torchrun")
+        run.open(config, {"judged": self.judged, "valid": self.valid}, **settings)
+
+    def read(self, config: RegressorConfig | CompositionConfig) -> tuple[list[JudgedPair], list[JudgedPair]]:
+        """The pairs to train on, and those of the validation."""
+        pairs = read_judged_pairs(self.judged, config.against, standardise=config.standardise)
+        if self.valid:
+            held = read_judged_pairs(self.valid, config.against, standardise=config.standardise)
+            train = without(pairs, held)
+        else:
+            train, held = split(pairs, config.held_back_per_mille)
+        log.info("%d judged translations for training, %d for validation", len(train), len(held))
+        return train, held
+
+
 def pair_texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
     """The texts with their languages: what is compared with, one or two, and the translation."""
     first, last = zip((pair.other, pair.translation), pair.languages, strict=True)
     return [first, last] if pair.reference is None else [first, (pair.reference, pair.languages[1]), last]
+
+
+def agreement(scores: np.ndarray, pairs: Sequence[JudgedPair], groups: Sequence[str]) -> dict[str, float]:
+    """Pearson's r with the judgements within each group that is named for the (n,) scores, `pearson_GROUP`, where it is
+    defined, and their mean, `pearson`, where there is one."""
+    human, names = np.array([pair.human for pair in pairs]), np.array(groups)
+    parts = {name: (scores[names == name], human[names == name]) for name in dict.fromkeys(groups)}
+    return {name: round(value, 6) for name, value in mean_correlation("pearson", parts).items()}
 
 
 def counts(train: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str, dict[str, int]]:

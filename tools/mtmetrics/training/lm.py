@@ -15,8 +15,9 @@ from torch.utils.data import default_collate
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus
-from mtmetrics.training.run import Run, save_model, trainer_settings
+from mtmetrics.training.run import Run, save_model
 from mtmetrics.training.settings import LMConfig
+from mtmetrics.training.trainers import decay_groups, trainer_settings
 from mtmetrics.training.vocabulary import as_pretrained, train_bpe
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ def train_lm(
     side: str = "target",
     exclude: Sequence[str] = (),
     weights: dict[str, int] | None = None,
-    config: LMConfig | None = None,
+    config: LMConfig,
 ) -> Path:
     """Trains a language model of the GPT-2 architecture with a lower-casing vocabulary and writes its artifact folder.
 
@@ -47,7 +48,7 @@ def train_lm(
         exclude: origins to leave out.
         weights: how often the sentences of an origin occur per epoch (1 if not named).
     """
-    config, weights = config or LMConfig(), weights or {}
+    weights = weights or {}
     choice("side", side, ("source", "target"))
     files = {"mono": [corpus.parse_ranges(spec)[0] for spec in mono], "parallel": parallel}
     run.open(config, files, mono=list(mono), side=side, exclude=sorted(exclude), weights=weights)
@@ -166,10 +167,9 @@ def _trainer(run: Run, config: LMConfig, tokenizer: Any, train: PackedTexts, hel
     special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), config.dropout)
     model = GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), **sizes, **dropout, **special, use_cache=False))
-    often, rows = config.checkpoint_every, config.rows_per_step
     return Trainer(
         model=model,
-        args=trainer_settings(run, config, config.matrix_lr, evaluate_every=often, rows_per_step=rows),
+        args=trainer_settings(run, config, config.matrix_lr, rows_per_step=config.rows_per_step),
         train_dataset=train,
         eval_dataset=held,
         data_collator=default_collate,
@@ -183,16 +183,12 @@ class MuonAdamW(Optimizer):
 
     def __init__(self, model: torch.nn.Module, matrix_lr: float, other_lr: float, weight_decay: float = 0.01) -> None:
         embedded = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
-        matrices, tables, vectors = [], [], []
-        for parameter in model.parameters():
-            if not parameter.requires_grad:
-                continue
-            kind = vectors if parameter.ndim < 2 else tables if id(parameter) in embedded else matrices
-            kind.append(parameter)
-        groups = [{"params": tables, "weight_decay": 0.0}, {"params": vectors, "weight_decay": 0.0}]
+        learnt = [values for values in model.parameters() if values.requires_grad]
+        tables = [values for values in learnt if id(values) in embedded]
+        matrices, vectors = decay_groups((values for values in learnt if id(values) not in embedded), weight_decay)
         self.parts: list[Optimizer] = [
-            Muon(matrices, lr=matrix_lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"),
-            AdamW(groups, lr=other_lr, betas=(0.9, 0.98)),
+            Muon([matrices], lr=matrix_lr, adjust_lr_fn="match_rms_adamw"),
+            AdamW([{"params": tables, "weight_decay": 0.0}, vectors], lr=other_lr, betas=(0.9, 0.98)),
         ]
         super().__init__([group for part in self.parts for group in part.param_groups], {})
 

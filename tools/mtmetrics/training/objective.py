@@ -11,14 +11,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mtmetrics.training.corpus import Pair, text_key
+from mtmetrics.training.trainers import PlannedBatches
 
 # How often a word becomes what: an untranslated or a foreign word, nothing, two, or one in another place.
 _CHANGES = {"untranslated": 0.4, "foreign": 0.25, "missing": 0.15, "doubled": 0.1, "misplaced": 0.1}
 
 
 @dataclass(eq=False, repr=False)
-class PairBatches:
-    """Map-style dataset whose items are whole batches, as a plan has them.
+class SentenceBatches(PlannedBatches):
+    """Batches of sentence pairs as student and teacher read them.
 
     In most steps the student reads the sources of the pairs, and the teacher their English translations. In a share
     `english` of them the student reads the very English texts that the teacher reads, a share of them `worsened`: so it
@@ -27,15 +28,11 @@ class PairBatches:
     """
 
     pairs: Sequence[Pair]
-    plan: Sequence[np.ndarray]
     tokenizers: Mapping[str, Any]
     max_pieces: int
     seed: int
     english: float = 0.0
     worsened: float = 0.0
-
-    def __len__(self) -> int:
-        return len(self.plan)
 
     def __getitem__(self, step: int) -> dict[str, Any]:
         """The ids and masks of both sides in a step, and which pairs have a side in common."""
@@ -116,7 +113,7 @@ class Distillation(nn.Module):
     def forward(
         self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, same: Tensor
     ) -> dict[str, Tensor]:
-        """The loss of a batch; the arguments are those of `PairBatches`."""
+        """The loss of a batch; the arguments are those of `SentenceBatches`."""
         source = encode(self.student, source_ids, source_mask)
         with torch.no_grad():
             target = encode(self._teacher[0].to(source.device), target_ids, target_mask)

@@ -20,11 +20,10 @@ from mtmetrics.reports.figures import save_figure
 from mtmetrics.reports.plots import draw_curves
 from mtmetrics.scorers.learned import pair_features
 from mtmetrics.statistics.correlation import pearson
-from mtmetrics.training.composed import train_composed
-from mtmetrics.training.judged_pairs import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
+from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, agreement, counts, pair_texts
 from mtmetrics.training.regressor_loop import Examples, LayerStore, predict, train_member
 from mtmetrics.training.run import Run, write_table
-from mtmetrics.training.settings import CompositionConfig, RegressorConfig
+from mtmetrics.training.settings import RegressorConfig
 
 log = logging.getLogger(__name__)
 ARCHITECTURES = ("bilstm", "bilstm_attention", "esim")
@@ -33,16 +32,13 @@ _PAIRS_PER_FEATURE_BATCH = 256
 
 def train_regressor(
     run: Run,
-    judged: Sequence[str | Path],
+    files: JudgedFiles,
     encoder: str,
     *,
-    valid: Sequence[str | Path] = (),
     seeds: Sequence[int] = (1,),
     vectors: str | Path | None = None,
     curve: Sequence[int] | None = None,
-    begin: str | Path | None = None,
-    repeats: Mapping[str, float] | None = None,
-    config: RegressorConfig | CompositionConfig | None = None,
+    config: RegressorConfig,
 ) -> Path:
     """Trains one network per seed on the vectors of a frozen encoder; the artifact scores with their mean.
 
@@ -53,37 +49,22 @@ def train_regressor(
     instances of a seed are drawn at random, and the larger draws hold the smaller ones; all networks have the same
     validation.
 
-    A `CompositionConfig` asks for an ESIM that transformer layers compose, see `mtmetrics.training.composed`.
-
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
-        judged: files to train on, see `read_judged_pairs`.
+        files: to train on, and to decide when to stop.
         encoder: its name.
-        valid: files that decide when to stop; rows of `judged` that compare with a text of theirs are left out. Without
-            them, a share of `judged` is held back.
         seeds: one network is trained with each.
         vectors: folder for the outputs of the encoder, which several runs may share; the work folder if not given.
         curve: numbers of instances; those above what there is are refused.
-        begin: as for `mtmetrics.training.composed.train_composed`, as `repeats`.
 
     Returns:
         The artifact folder; a plot of the validation lies in the work folder. With `curve`, a folder with curve.csv,
         curve.png (where matplotlib is installed) and the record and log of a training.
     """
-    if run.processes > 1:
-        raise InputError("several processes cannot share the training of a regressor; call it without torchrun")
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
-    if isinstance(config, CompositionConfig):
-        if len(seeds) > 1 or curve is not None:
-            raise InputError("a transformer composition has one network; leave out curve, and pass one seed")
-        return train_composed(
-            run, judged, encoder, valid=valid, vectors=vectors, begin=begin, repeats=repeats, config=config
-        )
-    if begin or repeats:
-        raise InputError("begin and repeats are for a transformer composition")
     recorded = {"seeds": list(seeds)} | ({} if curve is None else {"curve": sorted(set(curve))})
-    data = TrainingData(run, config or RegressorConfig(), encoder, judged, valid, vectors, **recorded)
+    data = TrainingData(run, config, encoder, files, vectors, **recorded)
     return _train_members(run, data, seeds) if curve is None else _train_curve(run, data, seeds, curve)
 
 
@@ -102,8 +83,11 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
     ) as folder:
         network = data.save(folder, [state for state, _ in trained.values()])
         scores = np.mean([predict(member, data.valid_rows) for member in network.members], axis=0)
-        result |= _agreement(scores, data.valid)
-        log.info("validation: Pearson %.4f", result["pearson"])
+        result |= agreement(scores, data.valid, [pair.group for pair in data.valid])
+        overall = pearson(scores, data.valid_rows.human)
+        if overall.reason is None:
+            result["pearson"] = round(overall.value, 6)
+            log.info("validation: Pearson %.4f", overall.value)
     draw(lines, run.work / "learning_curve.png", title=data.title, x_label="epoch")
     return run.output
 
@@ -156,8 +140,7 @@ class TrainingData:
         run: Run,
         config: RegressorConfig,
         encoder: str,
-        judged: Sequence[str | Path],
-        valid: Sequence[str | Path] = (),
+        files: JudgedFiles,
         vectors: str | Path | None = None,
         **recorded: Any,
     ) -> None:
@@ -169,15 +152,8 @@ class TrainingData:
         plain = TokenEncoder(encoder, cache_bytes=0)  # tells how many layers there are
         self.feature_layers = _layer_numbers(config.feature_layers, plain.layer) if self.features else []
         self.config, self._work, self._device = config, run.work, run.device
-        files = {"judged": judged, "valid": valid}
-        run.open(config, files, encoder=f"{plain.label}#{plain.fingerprint}", **recorded)
-        pairs = read_judged_pairs(judged, config.against, standardise=config.standardise)
-        if valid:
-            self.valid = read_judged_pairs(valid, config.against, standardise=config.standardise)
-            self.train_pairs = without(pairs, self.valid)
-        else:
-            self.train_pairs, self.valid = split(pairs, config.held_back_per_mille)
-        log.info("%d judged translations for training, %d for validation", len(self.train_pairs), len(self.valid))
+        files.open(run, config, encoder=f"{plain.label}#{plain.fingerprint}", **recorded)
+        self.train_pairs, self.valid = files.read(config)
         self.encoder = plain.at(mix=np.eye(plain.layer), max_pieces=config.max_pieces)
         self.title = f"{config.architecture} on {self.encoder.label}"
         parts = (self.train_pairs, self.valid)
@@ -267,12 +243,3 @@ def _layer_numbers(text: str, depth: int) -> list[int]:
         allowed = f"must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}"
         raise InputError(f"feature_layers {text!r}: {allowed}")
     return [int(name) for name in names]
-
-
-def _agreement(scores: np.ndarray, pairs: Sequence[JudgedPair]) -> dict[str, float]:
-    """Pearson correlations over all rows (`pearson`), and within each file where it is defined."""
-    human, names = np.array([pair.human for pair in pairs]), np.array([pair.group for pair in pairs])
-    found = {"pearson": pearson(scores, human)}
-    for name in dict.fromkeys(pair.group for pair in pairs):
-        found[f"pearson_{name}"] = pearson(scores[names == name], human[names == name])
-    return {name: round(value.value, 6) for name, value in found.items() if value.reason is None}

@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ import torch
 from tqdm import tqdm
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.io.atomic import atomic_path, make_folder, write_atomic
+from mtmetrics.io.atomic import atomic_path, make_folder
 from mtmetrics.models.networks import Member
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.models.vector_files import append_rows
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.settings import RegressorConfig
 
@@ -31,9 +31,9 @@ _MARGIN = 0.1
 class LayerStore:
     """Word pieces of distinct texts, each with its language, with the outputs of all layers, in float16, memory-mapped.
 
-    An interrupted computation goes on where it was; a later run with the same encoder, cut and texts finds the file.
-    Two runs must not compute it at the same time. The encoder has an identity mix, or one layer, and the cut to use.
-    With `special`, the special tokens count as pieces.
+    An interrupted computation goes on where it was, see `append_rows`; a later run with the same encoder, cut and texts
+    finds the file. The encoder has an identity mix, or one layer, and the cut to use. With `special`, the special
+    tokens count as pieces.
     """
 
     def __init__(
@@ -46,7 +46,16 @@ class LayerStore:
         name = hashlib.sha256(described.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         make_folder(folder)
         layers, tokens = folder / f"{name}.layers", folder / f"{name}.tokens"
-        _fill(layers, tokens, folder / f"{name}.json", encoder, texts)
+
+        def outputs(part: slice) -> list[np.ndarray]:
+            found = encoder.encode(*map(list, zip(*texts[part], strict=True)))
+            # A text in two languages that the encoder reads alike is encoded once, but stands here twice.
+            owners = np.repeat(np.arange(part.start, part.stop), found.lengths[found.index])
+            own = np.concatenate([np.arange(*found.offsets[number : number + 2]) for number in found.index])
+            columns = np.stack([owners, found.words[own], found.token_ids[own]], 1)
+            return [found.vectors[own].astype(np.float16), columns.astype(np.int32)]
+
+        append_rows([layers, tokens], len(texts), _TEXTS_PER_SAVE, outputs)
         owners, self.words, self.token_ids = np.fromfile(tokens, dtype=np.int32).reshape(-1, 3).T.astype(np.int64)
         self.vectors = np.memmap(layers, dtype=np.float16, mode="r", shape=(len(owners), *shape))
         self.offsets = np.searchsorted(owners, np.arange(len(texts) + 1))
@@ -73,41 +82,6 @@ class LayerStore:
             index=np.arange(len(texts)),
             truncated=np.zeros(len(texts), dtype=bool),
         )
-
-
-def _fill(
-    layers: Path, tokens: Path, progress: Path, encoder: TokenEncoder, texts: Sequence[tuple[str, str | None]]
-) -> None:
-    """Appends what is missing to the two files; what an interrupted run wrote behind its last note is cut off."""
-    done, rows = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else (0, 0)
-    if done == len(texts):
-        return
-    row_bytes = encoder.dim * np.dtype(np.float16).itemsize
-    for path in (layers, tokens):
-        path.touch()
-    with (
-        open(layers, "r+b") as vectors_file,
-        open(tokens, "r+b") as tokens_file,
-        tqdm(total=len(texts), initial=done, desc="encoding", unit="text", disable=None) as bar,
-    ):
-        for stream, size in ((vectors_file, rows * row_bytes), (tokens_file, rows * 12)):
-            stream.truncate(size)
-            stream.seek(size)
-        for first in range(done, len(texts), _TEXTS_PER_SAVE):
-            part = encoder.encode(*map(list, zip(*texts[first : first + _TEXTS_PER_SAVE], strict=True)))
-            # A text in two languages that the encoder reads alike is encoded once, but stands here twice.
-            lengths = part.lengths[part.index]
-            owners = np.repeat(np.arange(first, first + len(lengths)), lengths)
-            own = np.concatenate([np.arange(*part.offsets[number : number + 2]) for number in part.index])
-            vectors_file.write(part.vectors[own].astype(np.float16).tobytes())
-            columns = [owners, part.words[own], part.token_ids[own]]
-            tokens_file.write(np.stack(columns, 1).astype(np.int32).tobytes())
-            for stream in (vectors_file, tokens_file):
-                stream.flush()
-                os.fsync(stream.fileno())
-            rows += len(owners)
-            write_atomic(progress, json.dumps([first + len(lengths), rows]))
-            bar.update(len(lengths))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The skeleton of every training: its work folder, how it goes on after an interruption, what is written at its end.
 
-The trainings take a `Run`, which they open with their settings (`config`, or the defaults of its class) and files,
-train a `transformers` trainer on it, fill its artifact folder, and return that. Models are named as for
-`mtmetrics.artifacts.models.model_folder`. They raise an InputError where files or settings cannot be used, and an
-ArtifactError where a model cannot be found or loaded.
+The trainings take a `Run`, which they open with their settings (`config`) and files, train a `transformers` trainer on
+it, fill its artifact folder, and return that. Models are named as for `mtmetrics.artifacts.models.model_folder`. They
+raise an InputError where files or settings cannot be used, and an ArtifactError where a model cannot be found or
+loaded.
 """
 
 import contextlib
@@ -24,13 +24,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError
 
 from mtmetrics.artifacts.models import model_fingerprint, model_label
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic
-from mtmetrics.io.lines import short_name
+from mtmetrics.io.atomic import atomic_path, make_folder, new_folder, sha256_file, write_atomic
+from mtmetrics.io.lines import first_difference, short_name
 from mtmetrics.models.runner import Devices, pick_devices
 from mtmetrics.training.vocabulary import save_tokenizer
 
@@ -132,9 +133,9 @@ class Run:
             if self.restart and self.is_main and path.exists():
                 shutil.rmtree(self.work)
             begun_before = path.exists() and any(item != path for item in self.work.iterdir())
-            if begun_before and path.read_text(encoding="utf-8") != text:
+            if begun_before and (what := first_difference(json.loads(path.read_text("utf-8")), json.loads(text))):
                 what_to_do = "pass --restart to discard it, or another --work"
-                raise InputError(f"{self.work} holds a run with other settings; {what_to_do}")
+                raise InputError(f"{self.work} holds a run with other settings ({what}); {what_to_do}")
             make_folder(self.work)
             write_atomic(path, text)
 
@@ -150,6 +151,16 @@ class Run:
                     for name, tokenizer in made.items():
                         save_tokenizer(tokenizer, temporary / name)
         return {path.name: PreTrainedTokenizerFast.from_pretrained(path) for path in sorted(folder.iterdir())}
+
+    def array(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """The array that `make` returned when this run first came here, kept in the work folder."""
+        path = self.work / f"{name}.npy"
+        with self.main_first():
+            if not path.exists():
+                made = make()
+                with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+                    np.save(stream, made)
+        return np.load(path, allow_pickle=False)
 
     def train(self, trainer: Any) -> None:
         """Trains, going on from the latest checkpoint if there is one; `history` is what was logged. Progress is shown
@@ -186,7 +197,7 @@ class Run:
                 write_atomic(path, json.dumps(trainer.judge()))
         before = json.loads(path.read_text(encoding="utf-8"))
         self.train(trainer)
-        return {"before_training": before, "result": trainer.judge()}
+        return {"before_training": before, "result": trainer.judgement()}
 
     @contextlib.contextmanager
     def artifact(self, kind: str, command: str | None = None, **record: Any) -> Iterator[Path]:
@@ -244,96 +255,6 @@ def _check(config: Any) -> None:
     if hasattr(config, "decay_steps") and config.steps < config.warmup_steps + config.decay_steps:
         rates = f"{config.warmup_steps} of warm-up and {config.decay_steps} of decay"
         raise InputError(f"{config.steps} steps are fewer than {rates}")
-
-
-def trainer_settings(
-    run: Run,
-    config: Any,
-    learning_rate: float,
-    *,
-    rows: int = 0,
-    rows_per_step: int = 1,
-    planned: int | None = None,
-    evaluate_every: int | None = None,
-    weight_decay: float = 0.0,
-    arguments: Callable[..., Any] | None = None,
-) -> Any:
-    """The `TrainingArguments` of a run, or of a class that a trainer asks for instead.
-
-    The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a
-    run does not depend on its length. A config with `epochs` has whole passes over the `rows` instead, or as many steps
-    as are `planned`: after the share `warmup` of them, the learning rate falls to zero. Of several processes each takes
-    `rows_per_step` in a step.
-    """
-    require_extra("train", "training")
-    from transformers import TrainingArguments
-
-    if hasattr(config, "epochs"):
-        steps = planned or -(-rows // (rows_per_step * run.processes)) * config.epochs
-        rise = int(steps * config.warmup)
-        fall = steps - rise
-    else:
-        steps, rise, fall = config.steps, config.warmup_steps, config.decay_steps
-    made = (arguments or TrainingArguments)(
-        output_dir=str(run.work / "checkpoints"),
-        max_steps=steps,
-        per_device_train_batch_size=rows_per_step,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        lr_scheduler_type="warmup_stable_decay",
-        lr_scheduler_kwargs={"num_decay_steps": fall, "decay_type": "linear"},
-        warmup_steps=rise,
-        max_grad_norm=1.0,
-        bf16=config.bf16,
-        use_cpu=run.device == "cpu",
-        seed=run.seed,
-        data_seed=run.seed,
-        save_strategy="steps",
-        save_steps=config.checkpoint_every,
-        save_total_limit=2,
-        eval_strategy="no" if evaluate_every is None else "steps",
-        eval_steps=evaluate_every,
-        logging_steps=50,
-        report_to=[],
-        remove_unused_columns=False,
-        # It multiplies the loss of models that average over their own tokens, as MBart does, by the processes.
-        average_tokens_across_devices=False,
-        dataloader_pin_memory=False,
-    )
-    # Else the trainer would make a step as many times larger as there are cards, or lose all batches but the first.
-    if made.n_gpu > 1:
-        made._n_gpu = 1
-    if ":" in run.device and run.processes == 1:
-        # The trainer would take the first card.
-        import torch
-
-        made.__dict__["_setup_devices"] = torch.device(run.device)
-        torch.cuda.set_device(run.device)
-    return made
-
-
-class Judging:
-    """Mixin of trainers that evaluate by their method `judge`, whose numbers are logged."""
-
-    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        found = self.judge()
-        self.log({f"eval_{name}": value for name, value in found.items()})
-        return found
-
-
-def planned_trainer() -> Any:
-    """The class of trainers whose data sets' items are whole batches, taken in their order."""
-    from torch.utils.data import SequentialSampler
-    from transformers import Trainer
-
-    class PlannedTrainer(Trainer):
-        def __init__(self, **options: Any) -> None:
-            super().__init__(data_collator=lambda batches: batches[0], **options)
-
-        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
-            return SequentialSampler(self.train_dataset)
-
-    return PlannedTrainer
 
 
 def versions() -> dict[str, str]:

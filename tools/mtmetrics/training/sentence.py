@@ -2,8 +2,9 @@
 Gurevych, 2020)."""
 
 import contextlib
-import json
+import functools
 import logging
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,13 +14,14 @@ import numpy as np
 
 from mtmetrics.artifacts.models import model_folder, sentence_model
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import atomic_path, write_atomic
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.matching.pairs import cosines
-from mtmetrics.probes.probing import precision_at
+from mtmetrics.models.vector_files import append_rows
+from mtmetrics.probes.probing import distinct_pairs, precision_at
 from mtmetrics.training import corpus
-from mtmetrics.training.run import Judging, Run, pinned, read_record, save_model, trainer_settings
+from mtmetrics.training.run import Run, pinned, read_record, save_model
 from mtmetrics.training.settings import ContrastiveConfig, DistilConfig
+from mtmetrics.training.trainers import Judging, decay_groups, trainer_settings
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +34,7 @@ _PAIRS_FOR_PROJECTION = 10_000
 
 
 def train_contrastive(
-    run: Run, parallel: Sequence[str | Path], model: str | Path, *, config: ContrastiveConfig | None = None
+    run: Run, parallel: Sequence[str | Path], model: str | Path, *, config: ContrastiveConfig
 ) -> Path:
     """Trains a sentence encoder on sentence pairs, with the other pairs of a step as negatives.
 
@@ -44,25 +46,23 @@ def train_contrastive(
             own negative.
         model: an encoder, which is mean-pooled, or a sentence-transformers model.
     """
-    config, start = config or ContrastiveConfig(), model_folder(model)
+    start = model_folder(model)
     run.open(config, {"parallel": parallel}, model=pinned(model, start))
     pairs, counts = corpus.read_pairs(parallel)
-    train = distinct_pairs(pairs)
+    train = distinct_pairs(_sides(pairs))
     counts.left_out["sentence repeated"] += len(pairs) - len(train)
-    if len(train) < 2:
-        raise InputError("a pair is told apart from others, so at least two without a common sentence are needed")
     from transformers import set_seed
 
     def loss(model: Any, sides: Sequence[Any], _: None) -> "torch.Tensor":
         return contrastive_loss(*(sentence_vectors(model, side) for side in sides), temperature=config.temperature)
 
     set_seed(run.seed)
+    steps = math.ceil(len(train) / (config.pairs_per_step * run.processes)) * config.epochs
     trainer = _trainer_class(loss)(
         model=sentence_model(start, run.device),
-        args=_settings(run, config, rows=len(train), weight_decay=config.weight_decay),
+        args=_settings(run, config, steps),
         train_dataset=_columns(train),
     )
-    steps = trainer.args.max_steps
     log.info("%d sentence pairs for training, %d steps", len(train), steps)
     with _texts_cut(trainer.model, config.max_pieces):
         run.train(trainer)
@@ -74,14 +74,12 @@ def train_contrastive(
 
 def train_distil(
     run: Run,
-    parallel: Sequence[str | Path],
+    text: corpus.ParallelText,
     teacher: str | Path,
     student: str | Path,
     *,
     judged: Sequence[str | Path] = (),
-    exclude: Sequence[str] = (),
-    caps: dict[str, int] | None = None,
-    config: DistilConfig | None = None,
+    config: DistilConfig,
 ) -> Path:
     """Trains a student whose vectors of both sides of a pair equal the teacher's vector of the English side.
 
@@ -91,16 +89,15 @@ def train_distil(
 
     Args:
         run: see `mtmetrics.training.run`, as for `config` and what is returned: a sentence-transformers folder.
-        parallel: see `corpus.read_distillation`, as for `judged`, `exclude` and `caps`; each file's name begins with
-            its language pair, of which one is English (``en``).
+        text: see `corpus.read_distillation`, as for `judged`; each file's name begins with its language pair, of which
+            one is English (``en``).
         teacher: a sentence-transformers model for English.
         student: an encoder, which is mean-pooled, or a sentence-transformers model.
     """
-    config = config or DistilConfig()
     folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
     models = {"teacher": pinned(teacher, folders["teacher"]), "student": pinned(student, folders["student"])}
-    run.open(config, {"parallel": parallel, "judged": judged}, exclude=sorted(exclude), caps=caps or {}, **models)
-    data = corpus.read_distillation(parallel, judged, exclude, caps, config, seed=run.seed, processes=run.processes)
+    run.open(config, {"parallel": text.files, "judged": judged}, **text.chosen, **models)
+    data = corpus.read_distillation(text, judged, config, seed=run.seed, processes=run.processes)
     rows = {text: row for row, text in enumerate(dict.fromkeys(english(pair) for pair in [*data.train, *data.held]))}
     with run.main_first():
         vectors = _teacher_vectors(run, folders["teacher"], list(rows))
@@ -129,14 +126,12 @@ def train_distil(
     set_seed(run.seed)
     learner = sentence_model(folders["student"], run.device)
     _fit_width(learner, run, data.train, taught)
-    matrices = [p for p in learner.parameters() if p.ndim > 1]
-    others = [p for p in learner.parameters() if p.ndim < 2]
-    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    groups = decay_groups(learner.parameters(), config.weight_decay)
     trainer = DistilTrainer(
         model=learner,
-        args=_settings(run, config, evaluate_every=config.evaluate_every),
-        train_dataset=_columns(data.train, label=[rows[english(pair)] for pair in data.train]),
-        eval_dataset=_columns(data.held),
+        args=_settings(run, config),
+        train_dataset=_columns(_sides(data.train), label=[rows[english(pair)] for pair in data.train]),
+        eval_dataset=_columns(_sides(data.held)),
         optimizers=(torch.optim.AdamW(groups, lr=config.learning_rate), None),
     )
     with _texts_cut(learner, config.max_pieces):
@@ -191,19 +186,6 @@ def sentence_vectors(model: Any, batch: dict[str, Any]) -> "torch.Tensor":
     return torch.cat(parts)[order.argsort()]
 
 
-def distinct_pairs(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
-    """The pairs, first ones first, of which neither sentence occurred before on its side."""
-    sources: set[str] = set()
-    targets: set[str] = set()
-    kept = []
-    for pair in pairs:
-        if pair.source not in sources and pair.target not in targets:
-            kept.append(pair)
-            sources.add(pair.source)
-            targets.add(pair.target)
-    return kept
-
-
 def english(pair: corpus.Pair) -> str:
     """The English side of a pair, as the name of its file says; InputError if neither is."""
     languages = pair.group.removesuffix(".words").split("-")
@@ -215,22 +197,10 @@ def english(pair: corpus.Pair) -> str:
 
 def _teacher_vectors(run: Run, folder: Path, texts: list[str]) -> np.ndarray:
     """(n, d) float32 vectors of the texts, in a file of the work folder, which is filled step by step."""
-    path, progress = run.work / "teacher.npy", run.work / "teacher.json"
-    done = json.loads(progress.read_text(encoding="utf-8")) if progress.exists() else 0
-    if done < len(texts):
-        teacher = sentence_model(folder, run.device)
-        if done:
-            vectors = np.load(path, mmap_mode="r+", allow_pickle=False)
-        else:
-            shape = (len(texts), _width(teacher))
-            vectors = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
-        for first in range(done, len(texts), _TEXTS_PER_SAVE):
-            part = slice(first, first + _TEXTS_PER_SAVE)
-            vectors[part] = _encode(teacher, texts[part])
-            vectors.flush()
-            write_atomic(progress, json.dumps(min(part.stop, len(texts))))
-            log.info("teacher: %d of %d texts", min(part.stop, len(texts)), len(texts))
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    path = run.work / "teacher-texts.vectors"  # an older teacher.json is of another form
+    teacher = functools.cache(lambda: sentence_model(folder, run.device))
+    append_rows([path], len(texts), _TEXTS_PER_SAVE, lambda part: [np.float32(_encode(teacher(), texts[part]))])
+    return np.memmap(path, dtype=np.float32, mode="r").reshape(len(texts), -1)
 
 
 def _fit_width(student: Any, run: Run, train: Sequence[corpus.Pair], taught: Callable[..., np.ndarray]) -> None:
@@ -245,16 +215,15 @@ def _fit_width(student: Any, run: Run, train: Sequence[corpus.Pair], taught: Cal
     own, width = _width(student), taught(train[:1]).shape[1]
     if own == width:
         return
-    path = run.work / "projection.npz"
-    if not path.exists():
+
+    def begun() -> np.ndarray:
         # A random map would have the first steps drag the student away from all that it knows.
         sample = random.Random(run.seed).sample(train, min(len(train), _PAIRS_FOR_PROJECTION))
         found = _encode(student, [pair.source for pair in sample] + [pair.target for pair in sample])
-        weight, bias = least_squares_map(found, np.tile(taught(sample), (2, 1)))
-        with atomic_path(path) as temporary, open(temporary, "wb") as stream:
-            np.savez(stream, weight=weight, bias=bias)
-    with np.load(path, allow_pickle=False) as saved:
-        start = {f"init_{name}": torch.from_numpy(saved[name]).float() for name in ("weight", "bias")}
+        return np.column_stack(least_squares_map(found, np.tile(taught(sample), (2, 1))))
+
+    table = run.array("projection", begun).astype(np.float32)
+    start = {"init_weight": torch.tensor(table[:, :-1]), "init_bias": torch.tensor(table[:, -1])}
     student.append(Dense(own, width, activation_function=torch.nn.Identity(), **start).to(student.device))
 
 
@@ -318,18 +287,22 @@ def _trainer_class(loss: Callable[[Any, Sequence[Any], Any], "torch.Tensor"]) ->
     return Trainer
 
 
-def _settings(run: Run, config: ContrastiveConfig | DistilConfig, **options: Any) -> Any:
+def _settings(run: Run, config: ContrastiveConfig | DistilConfig, steps: int = 0) -> Any:
     from sentence_transformers import SentenceTransformerTrainingArguments
 
-    options |= {"rows_per_step": config.pairs_per_step, "arguments": SentenceTransformerTrainingArguments}
-    return trainer_settings(run, config, config.learning_rate, **options)
+    options = {"rows_per_step": config.pairs_per_step, "arguments": SentenceTransformerTrainingArguments}
+    return trainer_settings(run, config, config.learning_rate, steps=steps, **options)
 
 
-def _columns(pairs: Sequence[corpus.Pair], **columns: list[int]) -> Any:
+def _sides(pairs: Sequence[corpus.Pair]) -> list[tuple[str, str]]:
+    return [(pair.source, pair.target) for pair in pairs]
+
+
+def _columns(pairs: Sequence[tuple[str, str]], **columns: list[int]) -> Any:
     from datasets import Dataset
 
-    sides = {side: [getattr(pair, side) for pair in pairs] for side in ("source", "target")}
-    return Dataset.from_dict(sides | columns)
+    sources, targets = map(list, zip(*pairs, strict=True))
+    return Dataset.from_dict({"source": sources, "target": targets, **columns})
 
 
 @contextlib.contextmanager

@@ -86,6 +86,11 @@ class LMConfig(Steps):
     dropout: float = setting(0.0, "dropout of hidden states and attention")
     held_back: int = setting(2000, "sentences kept out of training, for the perplexity")
 
+    @property
+    def evaluate_every(self) -> int:
+        """Every checkpoint is evaluated."""
+        return self.checkpoint_every
+
 
 @dataclass(frozen=True)
 class DistilConfig(Steps):

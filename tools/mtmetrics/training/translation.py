@@ -13,8 +13,9 @@ from mtmetrics.artifacts.models import loading, model_folder, own_tokenizers, pr
 from mtmetrics.checks import language_pair
 from mtmetrics.models.translator import generation, open_mbart, own_beams, target_frame
 from mtmetrics.training import corpus
-from mtmetrics.training.run import Run, pinned, planned_trainer, read_record, save_model, trainer_settings
+from mtmetrics.training.run import Run, pinned, read_record, save_model
 from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
+from mtmetrics.training.trainers import PlannedBatches, planned_trainer, trainer_settings
 from mtmetrics.training.vocabulary import as_pretrained, balanced, piece_counts, train_wordpiece
 
 log = logging.getLogger(__name__)
@@ -26,21 +27,14 @@ _NEW = DenoisingConfig(dropout=0.0)
 
 
 def train_translation(
-    run: Run,
-    parallel: Sequence[str | Path],
-    model: str | Path,
-    lang_pair: str,
-    *,
-    exclude: Sequence[str] = (),
-    caps: dict[str, int] | None = None,
-    config: TranslationConfig | None = None,
+    run: Run, text: corpus.ParallelText, model: str | Path, lang_pair: str, *, config: TranslationConfig
 ) -> Path:
     """Trains an MBart on sentence pairs, mined ones for instance (UScore, Sec. 3.1 and App. D).
 
     Args:
         run: see `mtmetrics.training.run`, as for `config` and what is returned: a folder that
             `mtmetrics.models.translator.Translator` opens.
-        parallel: see `corpus.read_pairs`, as for `exclude` and `caps`.
+        text: the pairs.
         model: mBART-cc25, mBART-50, or a small MBart without language codes; or an encoder, with whose word vectors a
             new one begins, see `small_mbart`, trained by Muon.
         lang_pair: such as ``"de-en"``, the direction of the pairs.
@@ -49,15 +43,14 @@ def train_translation(
 
     from mtmetrics.training.lm import MuonAdamW
 
-    config, folder, languages = config or TranslationConfig(), model_folder(model), language_pair(lang_pair)
+    folder, languages = model_folder(model), language_pair(lang_pair)
     with loading(folder, "AutoConfig"):
         is_mbart = AutoConfig.from_pretrained(folder, local_files_only=True).is_encoder_decoder
-    chosen = {"exclude": sorted(exclude), "caps": caps or {}}
-    run.open(config, {"parallel": parallel}, model=pinned(model, folder), lp=lang_pair, **chosen)
-    pairs, counts = corpus.read_pairs(parallel, exclude, caps, run.seed)
-    batches = math.ceil(len(pairs) / config.pairs_per_step)
-    settings = trainer_settings(run, config, config.learning_rate, rows=batches, weight_decay=config.weight_decay)
-    log.info("%d sentence pairs for training, %d steps", len(pairs), settings.max_steps)
+    run.open(config, {"parallel": text.files}, model=pinned(model, folder), lp=lang_pair, **text.chosen)
+    pairs, counts = text.read(run.seed)
+    steps = math.ceil(math.ceil(len(pairs) / config.pairs_per_step) / run.processes) * config.epochs
+    settings = trainer_settings(run, config, config.learning_rate, steps=steps)
+    log.info("%d sentence pairs for training, %d steps", len(pairs), steps)
     set_seed(run.seed)
     texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
     optimizer = None
@@ -73,35 +66,28 @@ def train_translation(
     rows = [{name: encoded[name][row] for name in columns} for row in range(len(pairs))]
     lengths = np.array([len(row["input_ids"]) + len(row["labels"]) for row in rows])
     plan = corpus.plan_epochs(lengths, config.pairs_per_step, config.epochs, run.seed)
-    planned = Batches(rows, plan, DataCollatorForSeq2Seq(tokenizer, model=network))
+    planned = PaddedBatches(plan, rows, DataCollatorForSeq2Seq(tokenizer, model=network))
     run.train(planned_trainer()(model=network, args=settings, train_dataset=planned, optimizers=(optimizer, None)))
     frame = target_frame(tokenizer, network.config.eos_token_id)
     network.generation_config = generation(network.config, frame, beams=own_beams(network))
-    record = {"started_from": read_record(folder), "data": counts.as_dict(), "pairs": len(pairs)}
-    record["steps"] = settings.max_steps
+    record = {"started_from": read_record(folder), "data": counts.as_dict(), "pairs": len(pairs), "steps": steps}
     with run.artifact("translation model", "mtmetrics train translation", **record) as temporary:
         save_model(network, tokenizer, temporary)
     return run.output
 
 
 @dataclass(eq=False, repr=False)
-class Batches:
-    """Map-style dataset whose items are whole batches, as the plan has them."""
+class PaddedBatches(PlannedBatches):
+    """Batches of tokenised pairs, which a function pads."""
 
     rows: list[dict[str, list[int]]]
-    plan: list[np.ndarray]
     collate: Callable[[list[dict[str, list[int]]]], dict[str, Any]]
-
-    def __len__(self) -> int:
-        return len(self.plan)
 
     def __getitem__(self, step: int) -> dict[str, Any]:
         return dict(self.collate([dict(self.rows[row]) for row in self.plan[step]]))
 
 
-def train_denoising(
-    run: Run, mono: Mapping[str, str | Path], encoder: str | Path, *, config: DenoisingConfig | None = None
-) -> Path:
+def train_denoising(run: Run, mono: Mapping[str, str | Path], encoder: str | Path, *, config: DenoisingConfig) -> Path:
     """Makes a small MBart from an encoder and monolingual text of both languages; `train_translation` goes on from it.
 
     Args:
@@ -113,7 +99,7 @@ def train_denoising(
 
     from mtmetrics.training.lm import MuonAdamW
 
-    config, folder = config or DenoisingConfig(), model_folder(encoder)
+    folder = model_folder(encoder)
     run.open(config, {"mono": list(mono.values())}, encoder=pinned(encoder, folder), languages=list(mono))
     texts, left_out = {}, 0
     counts = corpus.Counts()
@@ -137,7 +123,7 @@ def train_denoising(
     trainer = planned_trainer()(
         model=network,
         args=trainer_settings(run, config, config.matrix_lr),
-        train_dataset=NoisyBatches(ids, plan, tokenizer, config, run.seed),
+        train_dataset=NoisyBatches(plan, ids, tokenizer, config, run.seed),
         optimizers=(MuonAdamW(network, config.matrix_lr, config.other_lr, config.weight_decay), None),
     )
     run.train(trainer)
@@ -246,17 +232,13 @@ def span_masked(ids: np.ndarray, mask: int, share: float, span: float, rng: np.r
 
 
 @dataclass(eq=False, repr=False)
-class NoisyBatches:
-    """Map-style dataset whose items are whole batches, as the plan has them: masked texts, and the texts to restore."""
+class NoisyBatches(PlannedBatches):
+    """Batches of masked texts, and the texts to restore."""
 
     texts: list[np.ndarray]
-    plan: list[np.ndarray]
     tokenizer: Any
     config: DenoisingConfig
     seed: int
-
-    def __len__(self) -> int:
-        return len(self.plan)
 
     def __getitem__(self, step: int) -> dict[str, Any]:
         import torch

@@ -16,6 +16,7 @@ from mtmetrics.training.corpus import Pair
 
 _TEXTS_PER_CALL = 20_000
 _ROWS_PER_PRODUCT = 2000
+_MOST_MIXED = 8
 # A piece that only the other tokenizer uses. Texts are split at spaces before pieces are looked up, so that it is never
 # found.
 _UNUSED = "~ {}"
@@ -201,12 +202,12 @@ def piece_counts(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
 
 
 def counted_vectors(
-    pairs: Sequence[Pair], tokenizer: Any, english: Any, original: Any, vectors: np.ndarray, most: int = 8
+    pairs: Sequence[Pair], tokenizer: Any, english: Any, original: Any, vectors: np.ndarray
 ) -> np.ndarray:
     """Word vectors for the pieces of `two_tokenizers`, `(size, d)`: means of the English pieces in their translations.
 
     Pieces that English uses have the vector of the original. Of the others, each gets the mean of the vectors of the
-    `most` original pieces with the highest Dice coefficient, weighted by its square and brought to their mean length.
+    8 original pieces with the highest Dice coefficient, weighted by its square and brought to their mean length.
     """
     sources = _occurrences([pair.source for pair in pairs], tokenizer)
     targets = _occurrences([pair.target for pair in pairs], original)
@@ -222,7 +223,7 @@ def counted_vectors(
             if not len(found):
                 continue
             dice = 2 * together.data[part] / (source_counts[begin + row] + target_counts[found])
-            best = np.argsort(-dice, kind="stable")[:most]
+            best = np.argsort(-dice, kind="stable")[:_MOST_MIXED]
             weights = dice[best] ** 2 / (dice[best] ** 2).sum()
             mean = weights @ vectors[found[best]]
             result[begin + row] = mean * (weights @ norms[found[best]] / max(np.linalg.norm(mean), 1e-6))

@@ -1,8 +1,15 @@
 """Makes a UScore preset for a language pair from two monolingual files (Belouadi and Eger, 2023)."""
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from mtmetrics.checks import choice, language_pair, positive, share
+from mtmetrics.errors import InputError
 from mtmetrics.training.settings import setting
+
+MAPS = ("clp", "umd")
 
 
 @dataclass(frozen=True)
@@ -38,3 +45,56 @@ class UScoreConfig:
     beams: int = setting(
         0, "hypotheses of the beam search of translations; 0 for as many as the translation model's configuration says"
     )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a production is asked for, for a language pair such as ``"de-en"``.
+
+    Text of both languages, one sentence per line; the preset of uscore whose models it starts from; sentences and their
+    translations to learn from at the end (Appendix C of the paper), and others, of which 1,000 measure precision;
+    judged segments to measure the agreement with. `without` names what is not made (``"sentences"``,
+    ``"translation"``), `translation` and `lm` the models to start from instead of the preset's (``"small"`` for a new
+    one, ``"none"``). `identify` leaves out sentences that seem to be of another language. The licence is that of the
+    weights, as the Hub calls it, for the card; None leaves it to be filled in.
+    """
+
+    lang_pair: str
+    source_text: str | Path
+    target_text: str | Path
+    preset: str
+    parallel: str | Path | None = None
+    held_back: str | Path | None = None
+    judged: Sequence[str | Path] = ()
+    without: Sequence[str] = ()
+    translation: str | None = None
+    lm: str | None = None
+    identify: bool = True
+    licence: str | None = None
+    seed: int = 1
+    config: UScoreConfig = UScoreConfig()
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target."""
+        return language_pair(self.lang_pair)
+
+    @property
+    def learnt_from(self) -> tuple[str, ...]:
+        """The names of the files that the models learn from."""
+        return tuple(Path(path).name for path in (self.source_text, self.target_text, self.parallel) if path)
+
+    def check(self) -> None:
+        """Raises an InputError where languages, settings or files cannot be used."""
+        source, target = self.languages
+        if source == target:
+            raise InputError(f"language pair {self.lang_pair}: two different languages are needed")
+        choice("map", self.config.map, MAPS)
+        for name, value in dataclasses.asdict(self.config).items():
+            if isinstance(value, int) and (name, value) != ("beams", 0):
+                positive(name, value)
+            elif isinstance(value, float):
+                share(name, value)
+        for path in (self.source_text, self.target_text):
+            if not Path(path).is_file():
+                raise InputError(f"{path}: no such file")

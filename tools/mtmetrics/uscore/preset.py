@@ -10,14 +10,16 @@ from typing import Any
 
 from mtmetrics.artifacts.models import loading, model_folder
 from mtmetrics.artifacts.presets import load_preset, preset_toml
-from mtmetrics.checks import choice, language_pair
+from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.io.atomic import sha256_file, write_atomic
 from mtmetrics.matching.remapping_files import map_file_name
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import require_mbart
 from mtmetrics.training.run import versions
-from mtmetrics.uscore.stages import MODEL, SMALL, Finished, Production, Start, known_by
+from mtmetrics.uscore import Request
+from mtmetrics.uscore.common import MODEL, SMALL, Production, Start, known_by
+from mtmetrics.uscore.stages import Finished
 
 _MADE = ("sentences", "translation")
 _PRESET, _CARD, _CARD_SUM = "preset.toml", "README.md", "README.sha256"
@@ -26,19 +28,12 @@ log = logging.getLogger("mtmetrics")
 _OPTIONAL = ("encoder", "language_model", *_MADE, "precision.png", "agreement-*.png")
 
 
-def read_start(
-    preset: str,
-    lang_pair: str,
-    without: Sequence[str],
-    translation: str | None = None,
-    lm: str | None = None,
-    *,
-    local_files_only: bool = False,
-) -> Start:
-    """The models that a preset names in ``[encoder]``, ``[language_models.LANGUAGE]`` and ``[start]``, or the user's
-    own translation model and language model, fetched where they are not there yet; one of ``[start]`` is a name, or a
-    table with ``model`` and ``revision``. Where ``[start]`` has no sentence encoder to train, that of ``[sentences]``
+def read_start(request: Request, *, local_files_only: bool = False) -> Start:
+    """The models that the preset of a request names in ``[encoder]``, ``[language_models.LANGUAGE]``, ``[start]``, or
+    its own translation model and language model, fetched where they are not there yet; one of ``[start]`` is a name, or
+    a table with ``model`` and ``revision``. Where ``[start]`` has no sentence encoder to train, that of ``[sentences]``
     stays as it is."""
+    preset, without = request.preset, request.without
     for name in without:
         choice("--without", name, _MADE)
     bundle = load_preset("uscore", preset, local_files_only=local_files_only)
@@ -51,7 +46,7 @@ def read_start(
     encoder = bundle.settings.get("encoder", {})
     if "model" not in encoder:
         raise ArtifactError(f"preset {preset}: names no model in its [encoder] table")
-    given = {"sentences": start.get("sentences"), "translation": translation or start.get("translation")}
+    given = {"sentences": start.get("sentences"), "translation": request.translation or start.get("translation")}
     models: dict[str, str | None] = dict.fromkeys(_MADE)
     sentences = bundle.settings.get("sentences", {}) if given["sentences"] is None else {}
     kept = {} if "sentences" in without else sentences
@@ -66,9 +61,9 @@ def read_start(
             needed = "must be a name, or a table of model and revision"
             raise ArtifactError(f"preset {preset}: {name} in [start] {needed}")
         models[name] = SMALL if table["model"] == SMALL else folder(table)
-    language_model = bundle.settings.get("language_models", {}).get(language_pair(lang_pair)[1], {})
-    if lm is not None:
-        language_model = {} if lm == "none" else {"model": lm}
+    language_model = bundle.settings.get("language_models", {}).get(request.languages[1], {})
+    if request.lm is not None:
+        language_model = {} if request.lm == "none" else {"model": request.lm}
     own = (encoder, language_model, kept)
     tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in own]
     score = {name: value for name, value in bundle.settings.get("score", {}).items() if name in ("pieces", "masses")}
@@ -110,30 +105,33 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
                     pass
 
 
-def assembled(job: Production, maps: Finished, kind: str, *trained: Finished | None) -> Finished:
+def assembled(production: Production, maps: Finished, kind: str, *trained: Finished | None) -> Finished:
     """The stage that holds all of the preset but its card, from those that fitted maps and trained both models."""
     models = {name: stage for name, stage in zip(_MADE, trained, strict=True) if stage is not None}
 
     def assemble(folder: Path) -> dict[str, Any]:
-        name = map_file_name(job.lang_pair, kind)
+        name = map_file_name(pair, kind)
         (folder / "maps").mkdir()
         shutil.copyfile(maps.folder / name, folder / "maps" / name)
         for model, stage in models.items():
             shutil.copytree(stage.folder / MODEL, folder / model)
-        tables = _tables(job, folder, kind, list(models))
-        description = f"UScore for {job.lang_pair}, made by `mtmetrics uscore` from preset {job.start.preset}."
-        head = {"metric": "uscore", "description": description, "lang_pair": job.lang_pair}
+        tables = _tables(production, folder, kind, list(models))
+        description = f"UScore for {pair}, made by `mtmetrics uscore` from preset {begun.preset}."
+        head = {"metric": "uscore", "description": description, "lang_pair": pair}
         write_atomic(folder / _PRESET, preset_toml(head, tables))
-        record = json.dumps(_record(job, tables), indent=1, sort_keys=True, ensure_ascii=False)
+        made = {"kind": "preset", "metric": "uscore", "lang_pair": pair, "preset": tables, "start": begun.record}
+        made |= known | {"counts": production.stages.counts(), "versions": versions()}
+        record = json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False)
         write_atomic(folder / "config.json", record + "\n")
         return {}
 
-    tables = [job.start.encoder, job.start.language_model, job.start.kept_sentences]
-    known = [known_by(table["model"]) for table in tables if table and Path(table["model"]).is_dir()]
-    start = [job.start.record, *tables, job.start.aligner_layer, job.start.score]
-    config = dataclasses.asdict(job.config)
-    settings = {"kind": kind, "start": start, "copied": known, "config": config, "seed": job.seed, "text": job.files}
-    return job.stages.run("preset", assemble, settings=settings, after=[*job.texts, maps, *models.values()])
+    pair, begun, request = production.lang_pair, production.start, production.request
+    known = {"config": dataclasses.asdict(request.config), "seed": request.seed, "text": request.learnt_from}
+    tables = [begun.encoder, begun.language_model, begun.kept_sentences]
+    copied = [known_by(table["model"]) for table in tables if table and Path(table["model"]).is_dir()]
+    settings = {"kind": kind, "start": [begun.record, *tables, begun.aligner_layer, begun.score], "copied": copied}
+    after = [*production.texts, maps, *models.values()]
+    return production.stages.run("preset", assemble, settings=settings | known, after=after)
 
 
 def install(stages: Sequence[Finished], out: Path, work: Path) -> None:
@@ -171,23 +169,24 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _tables(job: Production, folder: Path, kind: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _tables(production: Production, folder: Path, kind: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
+    start = production.start
     tables: dict[str, dict[str, Any]] = {
-        "encoder": _own(folder, "encoder", job.start.encoder),
+        "encoder": _own(folder, "encoder", start.encoder),
         "maps": {"artifact": "maps", "kind": kind},
         **{model: {"model": model} for model in models},
     }
-    if "translation" in models and job.config.beams:
-        tables["translation"]["beams"] = job.config.beams
-    if job.start.kept_sentences:
-        tables["sentences"] = _own(folder, "sentences", job.start.kept_sentences)
+    if "translation" in models and production.config.beams:
+        tables["translation"]["beams"] = production.config.beams
+    if start.kept_sentences:
+        tables["sentences"] = _own(folder, "sentences", start.kept_sentences)
     without = [name for name in _MADE if name not in tables]
-    if job.start.language_model:
-        target = job.lang_pair.split("-")[1]
-        tables[f"language_models.{target}"] = _own(folder, "language_model", job.start.language_model)
+    if start.language_model:
+        target = production.lang_pair.split("-")[1]
+        tables[f"language_models.{target}"] = _own(folder, "language_model", start.language_model)
     else:
         without.append("language_model")
-    score = {**job.start.score, **({"without": without} if without else {})}
+    score = {**start.score, **({"without": without} if without else {})}
     return {**tables, "score": score} if score else tables
 
 
@@ -198,9 +197,3 @@ def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
         return dict(table)
     shutil.copytree(model_folder(model), folder / name)
     return {**table, "model": name}
-
-
-def _record(job: Production, tables: Mapping[str, Any]) -> dict[str, Any]:
-    made = {"kind": "preset", "metric": "uscore", "lang_pair": job.lang_pair, "preset": tables, "text": job.files}
-    made |= {"start": job.start.record, "seed": job.seed, "config": dataclasses.asdict(job.config)}
-    return made | {"counts": job.stages.counts(), "versions": versions()}

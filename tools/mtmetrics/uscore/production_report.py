@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.catalog import REPOSITORY
-from mtmetrics.checks import language_pair
 from mtmetrics.errors import MTMetricsError, require_extra
 from mtmetrics.io.atomic import write_atomic
 from mtmetrics.judgements.judged import Judged, read_judged_segments
@@ -22,7 +21,8 @@ from mtmetrics.reports.styles import decimals, markdown
 from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights, weighted_sum
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.statistics.correlation import pearson
-from mtmetrics.uscore.stages import Finished, Production, known_by
+from mtmetrics.uscore.common import Production, known_by
+from mtmetrics.uscore.stages import Finished
 
 _FILE = "measured.json"
 _LEVELS = ("words", "sentences")
@@ -31,22 +31,22 @@ _MODELS = {"encoder": "words", "sentences": "sentence encoder", "translation": "
 log = logging.getLogger("mtmetrics")
 
 
-def precision(job: Production, pairs: Sequence[tuple[str, str]]) -> Finished:
+def precision(production: Production, pairs: Sequence[tuple[str, str]]) -> Finished:
     """The stage that measures P@1 of matching held-back sentences with their translations, after each round."""
 
     def measure(folder: Path) -> dict[str, Any]:
-        languages = language_pair(job.lang_pair)
+        languages, encoder = production.request.languages, production.encoder
         texts = [[pair[number] for pair in pairs] for number in (0, 1)]
-        sides = [encode_side(side, job.encoder, language=each) for side, each in zip(texts, languages, strict=True)]
-        k, threads = job.config.remap_candidates, job.threads
+        sides = [encode_side(side, encoder, language=each) for side, each in zip(texts, languages, strict=True)]
+        k, threads = production.config.remap_candidates, production.threads
         found: dict[str, dict[str, float]] = {level: {} for level in _LEVELS}
-        for name, maps in _until(job.maps).items():
-            numbers = find_closest(*sides, job.remapping(maps), k=k, threads=threads).targets
+        for name, maps in _until(production.maps).items():
+            numbers = find_closest(*sides, production.remapping(maps), k=k, threads=threads).targets
             targets = [*sides[1].texts, ""]  # the last for those without a match, whose number is -1
             matched = [(source, targets[target]) for source, target in zip(sides[0].texts, numbers, strict=True)]
             found["words"][name] = precision_at_1(matched, pairs)
-        for name, models in _until(job.models).items() if job.start.sentences else ():
-            model = job.pool.sentence_encoder(job.sentence_encoder(models))
+        for name, models in _until(production.models).items() if production.start.sentences else ():
+            model = production.pool.sentence_encoder(production.sentence_encoder(models))
             encoded = [*map(model.encode, texts, languages)]
             numbers = nearest(*(side.vectors[side.index] for side in encoded), 1, measure="cosine").rows[:, 0]
             matched = [(pair[0], pairs[target][1]) for pair, target in zip(pairs, numbers, strict=True)]
@@ -54,8 +54,8 @@ def precision(job: Production, pairs: Sequence[tuple[str, str]]) -> Finished:
         write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
         return {"pairs": len(pairs)}
 
-    settings = {"pairs": [list(pair) for pair in pairs], **job.settings("map", "remap_candidates"), **_models(job)}
-    return job.stages.run("precision", measure, settings=settings, after=[*job.maps, *job.models])
+    settings = {"pairs": pairs, **production.settings("map", "remap_candidates"), **_models(production)}
+    return production.stages.run("precision", measure, settings=settings, after=[*production.maps, *production.models])
 
 
 def precision_at_1(found: Sequence[tuple[str, str]], pairs: Iterable[tuple[str, str]]) -> float:
@@ -64,23 +64,24 @@ def precision_at_1(found: Sequence[tuple[str, str]], pairs: Iterable[tuple[str, 
     return sum(pair in translations for pair in found) / len(found)
 
 
-def agreement(job: Production, final: UScore, judged: Sequence[str | Path], preset: Finished) -> Finished:
+def agreement(production: Production, final: UScore, preset: Finished) -> Finished:
     """The stage that measures Pearson's r with human judgements, of each round and of the metric that comes of them."""
 
     def measure(folder: Path) -> dict[str, Any]:
         found = {}
         for name, path in names.items():
             segments = read_judged_segments(path)
-            human, columns = segments.judgements["human"], _columns(job, final, segments)
+            human, columns = segments.judgements["human"], _columns(production, final, segments)
             values = {column: pearson(segments.take(scores), human).known for column, scores in columns.items()}
             found[name] = {"lp": segments.lang_pair, "segments": len(human), "pearson": values}
         write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
         return {"files": len(found)}
 
+    judged = production.request.judged
     names = _names(judged)
-    settings = {**job.settings("map"), "names": list(names), "signature": final.signature, **_models(job)}
-    stages = [*job.maps, *job.models, preset]
-    return job.stages.run("agreement", measure, settings=settings, files=judged, after=stages)
+    settings = {**production.settings("map"), "names": list(names), "signature": final.signature, **_models(production)}
+    stages = [*production.maps, *production.models, preset]
+    return production.stages.run("agreement", measure, settings=settings, files=judged, after=stages)
 
 
 def _until(stages: Sequence[Finished]) -> dict[str, Sequence[Finished]]:
@@ -88,8 +89,8 @@ def _until(stages: Sequence[Finished]) -> dict[str, Sequence[Finished]]:
     return {f"round {turn}" if turn else "start": stages[:turn] for turn in range(len(stages) + 1)}
 
 
-def _models(job: Production) -> dict[str, Any]:
-    return {**job.word_settings(), "sentences": known_by(job.start.sentences)}
+def _models(production: Production) -> dict[str, Any]:
+    return {**production.word_settings(), "sentences": known_by(production.start.sentences)}
 
 
 def _names(paths: Sequence[str | Path]) -> dict[str, str | Path]:
@@ -100,16 +101,18 @@ def _names(paths: Sequence[str | Path]) -> dict[str, str | Path]:
     return {parents[path] + stem: path for path, stem in stems.items()}
 
 
-def _columns(job: Production, final: UScore, segments: Judged) -> dict[str, np.ndarray]:
+def _columns(production: Production, final: UScore, segments: Judged) -> dict[str, np.ndarray]:
     def scores(scorer: Any) -> Any:
         return scorer.score(segments.sources, segments.predictions)
 
     columns: dict[str, np.ndarray] = {}
-    for name, maps in _until(job.maps).items():
-        words = XMoverScore(job.encoder, variant="uscore", remapping=job.remapping(maps), workers=job.threads)
+    for name, maps in _until(production.maps).items():
+        mapped = {"remapping": production.remapping(maps), "workers": production.threads}
+        words = XMoverScore(production.encoder, variant="uscore", **mapped)
         columns[f"words, {name}"] = scores(words).parts["mover"]
-    for name, models in _until(job.models).items() if job.start.sentences else ():
-        sentences = UScore(sentences=job.pool.sentence_encoder(job.sentence_encoder(models)), combine="snt")
+    for name, models in _until(production.models).items() if production.start.sentences else ():
+        encoder = production.pool.sentence_encoder(production.sentence_encoder(models))
+        sentences = UScore(sentences=encoder, combine="snt")
         columns[f"sentences, {name}"] = scores(sentences).segments
     parts = scores(final).parts
     columns |= {f"part {name}": values for name, values in parts.items() if name != "wrd"}
@@ -123,21 +126,20 @@ def _columns(job: Production, final: UScore, segments: Judged) -> dict[str, np.n
     return columns
 
 
-def described(
-    job: Production, preset: Finished, measures: Mapping[str, Finished], licence: str | None = None
-) -> Finished:
+def described(production: Production, preset: Finished, measures: Mapping[str, Finished]) -> Finished:
     """The stage that writes the card, which states a licence of the weights where one is given, and draws what was
     measured."""
+    licence = production.request.licence
 
     def describe(folder: Path) -> dict[str, Any]:
         found = {name: _read(stage.folder / _FILE) for name, stage in measures.items()}
-        plots = _draw(folder, job.lang_pair, found)
+        plots = _draw(folder, production.lang_pair, found)
         config = _read(preset.folder / "config.json")
         write_atomic(folder / "README.md", _card(config, found, plots, licence))
         return {}
 
     settings = {"licence": licence} if licence else {}
-    return job.stages.run("card", describe, settings=settings, after=[preset, *measures.values()])
+    return production.stages.run("card", describe, settings=settings, after=[preset, *measures.values()])
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,37 +1,21 @@
-"""The stages of a long production, each kept until what it depends on changes; and what those of UScore share."""
+"""The stages of a long production, each kept until what it depends on changes."""
 
 import dataclasses
-import functools
 import hashlib
 import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from mtmetrics._version import __version__
-from mtmetrics.artifacts.models import model_fingerprint
-from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic
-from mtmetrics.io.lines import iter_lines
-from mtmetrics.matching.remapping import Remapping
-from mtmetrics.matching.remapping_files import load_map
-from mtmetrics.mining.clean_text import draw
-from mtmetrics.mining.kept_pairs import MinedPairs
-from mtmetrics.mining.sides import Side, encode_side
-from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.training.run import pinned
-from mtmetrics.uscore import UScoreConfig
 
-SENTENCES, MODEL = "sentences.txt", "model"
-SMALL = "small"
-VECTOR_BYTES = 4 * 2**30  # of the words of a side that are kept in memory; more go to a file
 log = logging.getLogger("mtmetrics")
 
 
@@ -158,113 +142,3 @@ def _file_digest(path: str | Path) -> str:
         return sha256_file(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-
-
-@dataclasses.dataclass(frozen=True)
-class Start:
-    """The models of a preset that a production starts from: tables of word encoder, language model, and a sentence
-    encoder that is not trained; layer that aligns (None: the encoder's), the folders of the word encoder and of the
-    models to train (None: not made; ``"small"``: a new translation model), and what ``[score]`` says of words."""
-
-    preset: str
-    encoder: dict[str, Any]
-    aligner_layer: int | None
-    language_model: dict[str, Any]
-    kept_sentences: dict[str, Any]
-    encoder_folder: str
-    sentences: str | None
-    translation: str | None
-    score: dict[str, str]
-
-    @property
-    def record(self) -> dict[str, str | None]:
-        """The models by name and fingerprint, wherever they lie."""
-        known = {"preset": self.preset, "encoder": known_by(self.encoder_folder)}
-        for name in ("sentences", "translation"):
-            model = getattr(self, name)
-            known[name] = model if model in (None, SMALL) else pinned(model, Path(model))
-        return known
-
-
-def known_by(folder: str | None) -> str | None:
-    """The fingerprint of a model's files, by which a stage notices that it is another one; None for none."""
-    return None if folder is None else model_fingerprint(Path(folder))
-
-
-@dataclasses.dataclass(eq=False)
-class Production:
-    """What all stages of a production share: among others those that prepared the text of either side, and those that
-    fitted maps and trained models of sentences, one per round."""
-
-    stages: Stages
-    lang_pair: str
-    start: Start
-    config: UScoreConfig
-    seed: int
-    pool: ModelPool
-    files: tuple[str, ...]
-    threads: int
-    progress: Callable[..., Any]
-    texts: tuple[Finished, ...] = ()
-    maps: Sequence[Finished] = ()
-    models: Sequence[Finished] = ()
-
-    @property
-    def encoder(self) -> TokenEncoder:
-        """The encoder of the word level."""
-        return self._token_encoder(self.start.encoder.get("layer"))
-
-    @property
-    def aligner(self) -> TokenEncoder:
-        """The encoder that aligns words."""
-        layer = self.start.aligner_layer
-        return self.encoder if layer is None else self._token_encoder(layer)
-
-    def _token_encoder(self, layer: int | None) -> TokenEncoder:
-        return self.pool.encoder(self.start.encoder["model"], layer=layer, revision=self.start.encoder.get("revision"))
-
-    def remapping(self, maps: Sequence[Finished]) -> Remapping | None:
-        """The map of the last round; None before the first."""
-        return load_map(maps[-1].folder, self.lang_pair, self.config.map, self.encoder) if maps else None
-
-    def sentence_encoder(self, models: Sequence[Finished]) -> str:
-        """The sentence encoder of the last round, at first the one that the rounds start from."""
-        return str(models[-1].folder / MODEL) if models else str(self.start.sentences)
-
-    def sentences(self, size: int) -> list[list[str]]:
-        """At most `size` sentences of either side, drawn at random."""
-        return [draw(list(iter_lines(text.folder / SENTENCES)), size, self.seed) for text in self.texts]
-
-    def encoded(self, size: int) -> tuple[Side, ...]:
-        """The words of `sentences`, which are encoded once however many stages ask for them."""
-        return self._encoded(min(size, max(text.counts["kept"] for text in self.texts)))
-
-    @functools.lru_cache(maxsize=1)  # noqa: B019 (a job lives as long as its production)
-    def _encoded(self, size: int) -> tuple[Side, ...]:
-        options = {"memory_bytes": VECTOR_BYTES, "folder": self.stages.work, "wrap": self.wrap("encoding")}
-        return tuple(
-            encode_side(side, self.encoder, language=language, **options)
-            for side, language in zip(self.sentences(size), language_pair(self.lang_pair), strict=True)
-        )
-
-    def wrap(self, description: str) -> Callable[[Iterable[Any]], Any]:
-        """A progress bar over blocks."""
-        return functools.partial(self.progress, desc=description, unit=" blocks")
-
-    def settings(self, *prefixes: str) -> dict[str, Any]:
-        """The settings whose names begin so, as the key of a stage holds them."""
-        return {name: value for name, value in dataclasses.asdict(self.config).items() if name.startswith(prefixes)}
-
-    def word_settings(self) -> dict[str, Any]:
-        """By what a stage knows the word encoder, and the draw of its sentences."""
-        known = {"encoder": known_by(self.start.encoder_folder), "layer": self.encoder.layer}
-        return {**known, "dtype": self.pool.dtype, "seed": self.seed}
-
-    def pairs_file(self, folder: Path) -> Path:
-        """Where a stage keeps its pairs."""
-        return folder / f"{self.lang_pair}.jsonl"
-
-    def keep_pairs(self, folder: Path, mined: MinedPairs) -> dict[str, Any]:
-        """Writes mined pairs into the folder of a stage, and returns what it counts."""
-        mined.write(self.pairs_file(folder))
-        return {**mined.counts, "best": round(float(mined.scores[0]), 6), "worst": round(float(mined.scores[-1]), 6)}

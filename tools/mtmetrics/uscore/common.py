@@ -1,0 +1,139 @@
+"""What the stages of a production of UScore share: the models to start from, settings, sentences, maps and models."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mtmetrics.artifacts.models import model_fingerprint
+from mtmetrics.io.lines import iter_lines
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import load_map
+from mtmetrics.mining.clean_text import draw
+from mtmetrics.mining.kept_pairs import MinedPairs
+from mtmetrics.mining.sides import Side, encode_side
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.training.run import pinned
+from mtmetrics.uscore import Request, UScoreConfig
+from mtmetrics.uscore.stages import Finished, Stages
+
+SENTENCES, MODEL = "sentences.txt", "model"
+SMALL = "small"
+VECTOR_BYTES = 4 * 2**30  # of the words of a side that are kept in memory; more go to a file
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """The models of a preset that a production starts from: tables of word encoder, language model, and a sentence
+    encoder that is not trained; layer that aligns (None: the encoder's), the folders of the word encoder and of the
+    models to train (None: not made; ``"small"``: a new translation model), and what ``[score]`` says of words."""
+
+    preset: str
+    encoder: dict[str, Any]
+    aligner_layer: int | None
+    language_model: dict[str, Any]
+    kept_sentences: dict[str, Any]
+    encoder_folder: str
+    sentences: str | None
+    translation: str | None
+    score: dict[str, str]
+
+    @property
+    def record(self) -> dict[str, str | None]:
+        """The models by name and fingerprint, wherever they lie."""
+        known = {"preset": self.preset, "encoder": known_by(self.encoder_folder)}
+        for name in ("sentences", "translation"):
+            model = getattr(self, name)
+            known[name] = model if model in (None, SMALL) else pinned(model, Path(model))
+        return known
+
+
+def known_by(folder: str | None) -> str | None:
+    """The fingerprint of a model's files, by which a stage notices that it is another one; None for none."""
+    return None if folder is None else model_fingerprint(Path(folder))
+
+
+@dataclasses.dataclass(eq=False)
+class Production:
+    """What all stages of a production share: among others those that prepared the text of either side, and those that
+    fitted maps and trained models of sentences, one per round."""
+
+    stages: Stages
+    request: Request
+    start: Start
+    pool: ModelPool
+    threads: int
+    progress: Callable[..., Any]
+    texts: tuple[Finished, ...] = ()
+    maps: Sequence[Finished] = ()
+    models: Sequence[Finished] = ()
+
+    @property
+    def lang_pair(self) -> str:
+        return self.request.lang_pair
+
+    @property
+    def config(self) -> UScoreConfig:
+        return self.request.config
+
+    @property
+    def encoder(self) -> TokenEncoder:
+        """The encoder of the word level."""
+        return self._token_encoder(self.start.encoder.get("layer"))
+
+    @property
+    def aligner(self) -> TokenEncoder:
+        """The encoder that aligns words."""
+        layer = self.start.aligner_layer
+        return self.encoder if layer is None else self._token_encoder(layer)
+
+    def _token_encoder(self, layer: int | None) -> TokenEncoder:
+        return self.pool.encoder(self.start.encoder["model"], layer=layer, revision=self.start.encoder.get("revision"))
+
+    def remapping(self, maps: Sequence[Finished]) -> Remapping | None:
+        """The map of the last round; None before the first."""
+        return load_map(maps[-1].folder, self.lang_pair, self.config.map, self.encoder) if maps else None
+
+    def sentence_encoder(self, models: Sequence[Finished]) -> str:
+        """The sentence encoder of the last round, at first the one that the rounds start from."""
+        return str(models[-1].folder / MODEL) if models else str(self.start.sentences)
+
+    def sentences(self, size: int) -> list[list[str]]:
+        """At most `size` sentences of either side, drawn at random."""
+        return [draw(list(iter_lines(text.folder / SENTENCES)), size, self.request.seed) for text in self.texts]
+
+    def encoded(self, size: int) -> tuple[Side, ...]:
+        """The words of `sentences`, which are encoded once however many stages ask for them."""
+        return self._encoded(min(size, max(text.counts["kept"] for text in self.texts)))
+
+    @functools.lru_cache(maxsize=1)  # noqa: B019 (it lives as long as the program)
+    def _encoded(self, size: int) -> tuple[Side, ...]:
+        options = {"memory_bytes": VECTOR_BYTES, "folder": self.stages.work, "wrap": self.wrap("encoding")}
+        return tuple(
+            encode_side(side, self.encoder, language=language, **options)
+            for side, language in zip(self.sentences(size), self.request.languages, strict=True)
+        )
+
+    def wrap(self, description: str) -> Callable[[Iterable[Any]], Any]:
+        """A progress bar over blocks."""
+        return functools.partial(self.progress, desc=description, unit=" blocks")
+
+    def settings(self, *prefixes: str) -> dict[str, Any]:
+        """The settings whose names begin so, as the key of a stage holds them."""
+        return {name: value for name, value in dataclasses.asdict(self.config).items() if name.startswith(prefixes)}
+
+    def word_settings(self) -> dict[str, Any]:
+        """By what a stage knows the word encoder, and the draw of its sentences."""
+        known = {"encoder": known_by(self.start.encoder_folder), "layer": self.encoder.layer}
+        return {**known, "dtype": self.pool.dtype, "seed": self.request.seed}
+
+    def pairs_file(self, folder: Path) -> Path:
+        """Where a stage keeps its pairs."""
+        return folder / f"{self.lang_pair}.jsonl"
+
+    def keep_pairs(self, folder: Path, mined: MinedPairs) -> dict[str, Any]:
+        """Writes mined pairs into the folder of a stage, and returns what it counts."""
+        mined.write(self.pairs_file(folder))
+        return {**mined.counts, "best": round(float(mined.scores[0]), 6), "worst": round(float(mined.scores[-1]), 6)}
