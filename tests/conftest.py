@@ -137,6 +137,24 @@ def tiny_preset(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, ti
     return folder
 
 
+@pytest.fixture(scope="session")
+def comet_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of artifacts with converted checkpoints of COMET, which have random weights; one has a usual name."""
+    from mtmetrics.artifacts import comet_checkpoints
+    from mtmetrics.artifacts.convert import convert_model
+
+    root, goldens = tmp_path_factory.mktemp("artifacts"), Path(__file__).parent / "parity" / "comet"
+    kinds = {"regression": "XLM-RoBERTa", "unified-source": "XLM-RoBERTa", "unified-bert": "BERT"}
+    with pytest.MonkeyPatch.context() as patch:
+        here = comet_checkpoints._convert_file
+        patch.setattr(comet_checkpoints, "converted_apart", lambda _, path, made: here(path, made))
+        for model, kind in (kinds | {"xcomet": "XLM-RoBERTa-XL"}).items():
+            convert_model(goldens / "models" / model, root / model, encoder=goldens / "encoders" / kind)
+    (root / "Unbabel").mkdir()
+    (root / "Unbabel" / "wmt22-comet-da").symlink_to(root / "regression")
+    return root
+
+
 class Origin(http.server.ThreadingHTTPServer):
     """A server of matrices on loopback.
 

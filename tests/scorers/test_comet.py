@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from mtmetrics.artifacts import comet_checkpoints
-from mtmetrics.artifacts.convert import convert_model
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import source_tree
 from mtmetrics.models.comet import CometNetwork, error_spans, sparsemax
@@ -24,23 +22,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:of .* segments")
 
 
 @pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Some converted checkpoints, in the folder of artifacts."""
-    root = tmp_path_factory.mktemp("artifacts")
+def checkpoints(comet_checkpoints: Path) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
-        here = comet_checkpoints._convert_file
-        patch.setattr(comet_checkpoints, "converted_apart", lambda _, path, made: here(path, made))
-        for model, kind in (
-            ("regression", "XLM-RoBERTa"),
-            ("unified-source", "XLM-RoBERTa"),
-            ("xcomet", "XLM-RoBERTa-XL"),
-            ("unified-bert", "BERT"),
-        ):
-            convert_model(GOLDENS / "models" / model, root / model, encoder=GOLDENS / "encoders" / kind)
-        (root / "Unbabel").mkdir()
-        (root / "Unbabel" / "wmt22-comet-da").symlink_to(root / "regression")
-        patch.setenv("MTMETRICS_ARTIFACTS", str(root))
-        yield root
+        patch.setenv("MTMETRICS_ARTIFACTS", str(comet_checkpoints))
+        yield comet_checkpoints
 
 
 @pytest.mark.parametrize(("model", "side"), [("regression", "both"), ("xcomet", "both"), ("unified-bert", "source")])

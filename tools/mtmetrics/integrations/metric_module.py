@@ -323,7 +323,8 @@ def documentation(module: type[MetricModule]) -> str:
     given = [_TEXTS[name] for name in _COLUMNS if name == "predictions" or name in metric.columns]
     given += [f"lang_pair (`str`): {pair}."]
     if len(metric.sides) > 1:
-        given += ['against (`str`): `"source"` or `"reference"`, what to compare with, where both are passed.']
+        sides = " or ".join(f'`"{side}"`' for side in metric.sides)
+        given += [f"against (`str`): {sides}, what to compare with, where both are passed."]
     for name, field in metric.settings().options().items():
         kind = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
         given += [f"{name} (`{kind}`): {field.metadata['help']}."]
