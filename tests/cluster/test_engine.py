@@ -251,6 +251,22 @@ def test_refused(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(("how", "scores"), [("keep", [1, 1, 1]), ("floor", [1, 0, 0]), ("null", [1, None, None])])
+def test_a_worker_keeps_floors_or_leaves_out_what_is_no_translation(how: str, scores: list) -> None:
+    german = "das haus ist klein und der hund schläft heute nicht so gut"
+    texts = ["the house is small", "the the the the the", german]
+    table = pyarrow.table({"reference": texts, "translation": texts})
+    options = {"metric": "chrf", "lang_pair": "de-en", "degenerate": how}
+    found, summary = ScoringWorker(("reference", "translation"), options, {}, workers=1)(table)
+    assert [None if score != score else score for score in found["score"].to_pylist()] == scores
+    assert found["unusual"].to_pylist() == ["", "looping", "language"]
+    known = [score for score in scores if score is not None]
+    assert (summary["count"], summary["total"]) == (len(known), sum(known))
+    assert ("|degenerate:" in summary["signature"]) is (how != "keep")
+    empty, nothing = ScoringWorker(("reference", "translation"), options, {}, workers=1)(table[:0])
+    assert (empty.schema, total([summary, nothing])[0]["signature"]) == (found.schema, summary["signature"])
+
+
 def test_scores_that_depend_on_the_block_are_refused(tiny_encoder: Path, tmp_path: Path) -> None:
     preset = f'[mt-ref]\nwords = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
     write(tmp_path / "preset.toml", preset)

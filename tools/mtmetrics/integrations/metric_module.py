@@ -340,7 +340,7 @@ def documentation(module: type[MetricModule]) -> str:
         "ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.",
         "signature (`str`): one line that pins everything that the scores depend on.",
         "report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical "
-        "to the source; looping translations, ones in another script, and ones of a length out of proportion.",
+        "to the source; looping translations, ones in another script or language, and of a length out of proportion.",
     ]
     usual = metric.usual_preset()
     names = " or ".join(f'`"{name}"`' for name in preset_names(metric.name))
