@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers import write_jsonl
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import source_tree
@@ -106,7 +107,7 @@ def test_errors_are_those_of_networks_that_look_for_them(checkpoints: Path) -> N
 
 def test_words_of_errors_are_at_fault(checkpoints: Path, mtmetrics, tmp_path: Path) -> None:
     scorer = load_scorer("comet", "xcomet")
-    assert (scorer.aligns, scorer.blames, load_scorer("comet", "regression").blames) == (False, True, False)
+    assert (scorer.aligns, scorer.blames) == (False, True)
     row = next(row for row, spans in enumerate(scorer.errors(BOTH, TEXTS)) if spans and not TEXTS[row].isspace())
     [faults] = scorer.blame(BOTH[row : row + 1], TEXTS[row : row + 1])
     assert sum(fault.share for fault in faults) == pytest.approx(1.0)
@@ -122,8 +123,32 @@ def test_words_of_errors_are_at_fault(checkpoints: Path, mtmetrics, tmp_path: Pa
     assert (code, f"reference      {REFERENCES[row]}" in out, "most at fault" in out) == (0, True, True)
     code, _, err = mtmetrics("explain", "--metric", "comet:xcomet", "--plot", tmp_path / "plots", rows)
     assert (code, "alignments: this metric compares whole texts" in err) == (2, True)
-    code, _, err = mtmetrics("explain", "--metric", "comet:regression", rows)
-    assert (code, "alignments: this metric compares whole texts" in err) == (2, True)
+
+
+@pytest.mark.parametrize(("model", "side"), [("regression", "both"), ("unified-source", "source")])
+def test_where_no_errors_are_found_words_are_at_fault_that_have_nothing_like_them(
+    checkpoints: Path, mtmetrics, tmp_path: Path, model: str, side: str
+) -> None:
+    scorer = load_scorer("comet", model)
+    same, other = "das haus ist klein", "das haus ist bunt"
+    given = [("irgend etwas", same) if side == "both" else same] * 3
+    kept, changed, blank = scorer.blame(given, [same, other, " "])
+    assert max(fault.severity for fault in kept) == pytest.approx(0, abs=1e-5)
+    worst = max(changed, key=lambda fault: fault.severity)
+    assert other[worst.start : worst.end] == "bunt"
+    assert blank == []
+    [alignment] = scorer.align(given[:1], [same])
+    assert alignment.source == alignment.prediction
+    assert np.diag(alignment.values) == pytest.approx(1, abs=1e-5)
+    row = dict(zip(("source", "reference"), given[0], strict=True)) if side == "both" else {"source": same}
+    rows = write_jsonl(tmp_path / "rows.jsonl", [row | {"translation": other}])
+    plot = tmp_path / "plot.png"
+    code, out, _ = mtmetrics("explain", "--metric", f"comet:{model}", "--format", "json", "--plot", plot, rows)
+    [segment] = json.loads(out)["segments"]
+    assert (code, segment["alignment"]["cells"], plot.is_file()) == (0, "cosine", True)
+    assert [fault["severity"] for fault in segment["faults"]] == pytest.approx(
+        [fault.severity for fault in changed], abs=1e-4
+    )
 
 
 def test_spans_end_where_no_error_follows() -> None:
