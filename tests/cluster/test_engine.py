@@ -224,6 +224,30 @@ def test_workers_leave_room_for_the_reader(
         assert _divide(Engine(cpus_per_worker=size, gpus=False), nodes)[2] == 0
 
 
+PLUGIN = """
+import mtmetrics
+
+
+class Shortness(mtmetrics.PluginMetric):
+    metric = "shortness"
+
+    def segment_scores(self, others, predictions):
+        return [-float(len(text)) for text in predictions]
+"""
+
+
+@needs_ray
+@pytest.mark.usefixtures("no_plugins")
+def test_workers_know_the_metric_of_a_file(cluster: str, mtmetrics: Run, tmp_path: Path) -> None:
+    plugin, rows = write(tmp_path / "shortness.py", PLUGIN), write_jsonl(tmp_path / "rows.jsonl", ROWS[:4])
+    choice = ("--plugin", plugin, "--metric", "shortness", "--lp", "de-en", "--degenerate", "keep")
+    code, out, err = mtmetrics("score", *choice, rows, "--engine", f"ray={cluster}", "--out", tmp_path / "out")
+    assert code == 0, err
+    lengths = [len(row["translation"]) for row in ROWS[:4]]
+    assert json.loads(out)["mean_score"] == -sum(lengths) / 4
+    assert [(row["score"], row["unusual"]) for row in read(tmp_path / "out")] == [(-number, "") for number in lengths]
+
+
 @needs_ray
 @pytest.mark.parametrize(
     ("argv", "message"),

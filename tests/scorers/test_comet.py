@@ -192,6 +192,19 @@ def test_on_the_command_line(checkpoints: Path, mtmetrics, tmp_path: Path, monke
     assert "make one by 'mtmetrics artifacts convert Unbabel/XCOMET-XL --out DIR', and score with --metric" in err
 
 
+def test_reranks_by_expected_utility(checkpoints: Path, mtmetrics, tmp_path: Path) -> None:
+    """Each candidate is scored with the source and with each of them as its reference."""
+    source, candidates = SOURCES[0], list(dict.fromkeys(TEXTS))[:3]
+    rows = write_jsonl(tmp_path / "nbest.jsonl", [{"source": source, "candidates": candidates}])
+    code, out, err = mtmetrics("rerank", "--metric", "comet:regression", "--mbr", "--dtype", "float32", rows)
+    assert code == 0, err
+    found = json.loads(out)
+    scorer = load_scorer("comet", "regression")
+    utility = [scorer.score([(source, other) for other in candidates], [text] * 3).system for text in candidates]
+    assert found["scores"] == pytest.approx(utility, abs=1e-5)
+    assert found["translation"] == candidates[int(np.argmax(utility))]
+
+
 def test_what_is_no_converted_checkpoint(checkpoints: Path, tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match=r"no comet.json, so it is no converted checkpoint of COMET; make one by"):
         load_scorer("comet", model=str(GOLDENS))

@@ -57,8 +57,11 @@ def score(args: argparse.Namespace) -> int:
     settings = options | {"dtype": pool["dtype"]}
     settings = {name: value for name, value in settings.items() if value is not None and name != "workers"}
     columns = (*(KEYS[column] for column in COLUMNS[side]), "translation")
+    plugins = [os.path.abspath(path) for path in args.plugin or ()]
     blocks = map_blocks(
-        functools.partial(_worker, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker),
+        functools.partial(
+            _worker, plugins, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker
+        ),
         args.file,
         args.out,
         engine=engine,
@@ -83,9 +86,12 @@ def score(args: argparse.Namespace) -> int:
     return 0
 
 
-def _worker(*arguments: Any) -> Any:
+def _worker(plugins: list[str], *arguments: Any) -> Any:
     from mtmetrics.cluster.scoring import ScoringWorker
+    from mtmetrics.scorers.plugins import load_plugin
 
+    for path in plugins:
+        load_plugin(path)
     *given, workers = arguments
     return ScoringWorker(*given, workers=workers)
 
