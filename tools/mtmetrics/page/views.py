@@ -208,12 +208,14 @@ def _segment(
             f"<b>{four_decimals(one.results[name].segments[row])}</b></span>"
             for number, one in enumerate(compared.metrics)
         )
+        unusual = [count for count, flags in compared.metrics[metric].results[name].unusual.items() if flags[row]]
+        told = f'<span class="mt-interval">unusual: {", ".join(unusual)}</span>' if unusual else ""
         text = words.get((row, place)) or html.escape(texts[row])
         named = f"{_dot(compared, name)}{html.escape(name)}"
         outputs.append(
             f'<button type="button" class="mt-output" data-segment="{row}" data-system="{place}" '
             f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{named}</span>'
-            f'<span class="mt-text" dir="auto">{text}</span><span class="mt-scores">{scores}</span></button>'
+            f'<span class="mt-text" dir="auto">{text}</span>{told}<span class="mt-scores">{scores}</span></button>'
         )
     picture = opened.picture if opened is not None and opened.segment == row else ""
     return (
