@@ -157,8 +157,8 @@ def comet_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def four_metrics(comet_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Metrics of four kinds by their names, for the three systems of the page's example: one of this package, COMET,
-    stored scores, and a program that counts characters; the working folder holds their files."""
+    """Metrics of four kinds by their names, for the three systems of the page's example, nine times over: one of this
+    package, COMET, stored scores, and a program that counts characters; the working folder holds their files."""
     import json
 
     from mtmetrics.page.texts import example
@@ -167,7 +167,7 @@ def four_metrics(comet_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(comet_checkpoints))
     program = "import sys; [print(len(line)) for line in sys.stdin]"
     Path("commands.toml").write_text(f"[counts]\ncommand = [{json.dumps(sys.executable)}, '-c', '{program}']\n")
-    rows = [f"{name}\t{len(text) / 100}\n" for name, texts in example().systems.items() for text in texts]
+    rows = [f"{name}\t{len(text) / 100}\n" for name, texts in example().systems.items() for text in texts * 9]
     Path("other.seg.score").write_text("".join(rows))
     return ["xmoverscore:mini", "comet:regression", "scores:other.seg.score", "cmd:counts"]
 

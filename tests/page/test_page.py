@@ -240,7 +240,9 @@ def test_metrics_that_are_named_are_offered_first(tmp_path, monkeypatch):
 
 
 def test_metrics_of_four_kinds_in_one_comparison(known, four_metrics, tmp_path):
-    *_, compared = Comparer().compare(known, named(four_metrics))
+    others = {column: texts * 9 for column, texts in known.others.items()}
+    nine = Texts("de-en", others, {name: texts * 9 for name, texts in known.systems.items()})
+    *_, compared = Comparer().compare(nine, named(four_metrics))
     assert [offer.side for offer in named(four_metrics)] == ["source", "both", "source", "source"]
     shown = views.overview(compared)
     for metric, one in zip(four_metrics, compared.metrics, strict=True):

@@ -213,7 +213,7 @@ def test_compare_shows_the_scale_where_it_is_known(preset, mtmetrics, tmp_path) 
         {"source": source, "outputs": {name: texts[number] for name, texts in OUTPUTS.items()}}
         for number, source in enumerate(SOURCES)
     ]
-    data = write_jsonl(tmp_path / "systems.jsonl", rows)
+    data = write_jsonl(tmp_path / "systems.jsonl", rows * 25)
     folder = preset(random=[-1.0, 0.1], human=[3.0, 0.2])
     call = ("compare", "--metric", f"bertr:{folder}:against=source", "--metric", "source_length", "--lp", "de-en", data)
     code, out, _ = mtmetrics(*call, "--format", "json")
@@ -228,3 +228,5 @@ def test_compare_shows_the_scale_where_it_is_known(preset, mtmetrics, tmp_path) 
         assert f"{separator}0-100{separator}rank" in out
     code, out, _ = mtmetrics(*call[:-2], "fr-en", data, "--format", "markdown")
     assert "0-100" not in out
+    write_jsonl(data, rows)  # too few segments to say anything
+    assert "0-100" not in mtmetrics(*call, "--format", "markdown")[1]

@@ -209,7 +209,7 @@ def _segment(
             for number, one in enumerate(compared.metrics)
         )
         unusual = [count for count, flags in compared.metrics[metric].results[name].unusual.items() if flags[row]]
-        told = f'<span class="mt-interval">unusual: {", ".join(unusual)}</span>' if unusual else ""
+        told = f'<span class="mt-unusual">unusual: {", ".join(unusual)}</span>' if unusual else ""
         text = words.get((row, place)) or html.escape(texts[row])
         named = f"{_dot(compared, name)}{html.escape(name)}"
         outputs.append(

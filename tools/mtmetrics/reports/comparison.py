@@ -24,7 +24,7 @@ from mtmetrics.statistics.significance import (
 
 # Agreement was fitted to means of 500 segments; those of few say little.
 _FEWEST_SEGMENTS = 100
-SCALE = "from random pairs, 0, to human translations, 100, of the sets it was fitted on, with its standard error"
+SCALE = "from random pairs, 0, to human translations, 100, of the news it was fitted on, with its standard error"
 PAIRED_TESTS: dict[str, Callable[..., float]] = {"permutation": paired_permutation, "bootstrap": paired_bootstrap}
 
 
@@ -67,7 +67,7 @@ class SystemComparison:
 
     def of_100(self, system: SystemScore) -> Anchor | None:
         """Where a system stands between random pairs, 0, and human translations, 100; None where that is not known."""
-        return self.people.of_100(system.mean) if isinstance(self.people, AgreementCurve) else None
+        return self.people.of_100(system.mean) if self.calibrated else None
 
     @property
     def calibrated(self) -> bool:
