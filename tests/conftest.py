@@ -137,6 +137,41 @@ def tiny_preset(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, ti
     return folder
 
 
+@pytest.fixture(scope="session")
+def comet_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of artifacts with converted checkpoints of COMET, which have random weights; one has a usual name."""
+    from mtmetrics.artifacts import comet_checkpoints
+    from mtmetrics.artifacts.convert import convert_model
+
+    root, goldens = tmp_path_factory.mktemp("artifacts"), Path(__file__).parent / "parity" / "comet"
+    kinds = {"regression": "XLM-RoBERTa", "unified-source": "XLM-RoBERTa", "unified-bert": "BERT"}
+    with pytest.MonkeyPatch.context() as patch:
+        here = comet_checkpoints._convert_file
+        patch.setattr(comet_checkpoints, "converted_apart", lambda _, path, made: here(path, made))
+        for model, kind in (kinds | {"xcomet": "XLM-RoBERTa-XL"}).items():
+            convert_model(goldens / "models" / model, root / model, encoder=goldens / "encoders" / kind)
+    (root / "Unbabel").mkdir()
+    (root / "Unbabel" / "wmt22-comet-da").symlink_to(root / "regression")
+    return root
+
+
+@pytest.fixture
+def four_metrics(comet_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Metrics of four kinds by their names, for the three systems of the page's example, nine times over: one of this
+    package, COMET, stored scores, and a program that counts characters; the working folder holds their files."""
+    import json
+
+    from mtmetrics.page.texts import example
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(comet_checkpoints))
+    program = "import sys; [print(len(line)) for line in sys.stdin]"
+    Path("commands.toml").write_text(f"[counts]\ncommand = [{json.dumps(sys.executable)}, '-c', '{program}']\n")
+    rows = [f"{name}\t{len(text) / 100}\n" for name, texts in example().systems.items() for text in texts * 9]
+    Path("other.seg.score").write_text("".join(rows))
+    return ["xmoverscore:mini", "comet:regression", "scores:other.seg.score", "cmd:counts"]
+
+
 class Origin(http.server.ThreadingHTTPServer):
     """A server of matrices on loopback.
 

@@ -100,11 +100,12 @@ def test_versions_agree() -> None:
 
 
 def test_metric_folders() -> None:
-    assert " ".join(metric_names()) == "bertr bilstm bilstm_attention distilscore esim sentsim uscore xmoverscore"
+    names = "bertr bilstm bilstm_attention comet distilscore esim sentsim uscore xmoverscore"
+    assert " ".join(metric_names()) == names
     for name in metric_names():
         files = {path.name for path in Path(metric_path(name)).iterdir()}
         assert {f"{name}.py", "README.md", "app.py", "requirements.txt"} <= files
-    with pytest.raises(InputError, match="unknown metric 'bleu'; there are: bertr, bilstm, bilstm_attention, dist"):
+    with pytest.raises(InputError, match="unknown metric 'bleu'; there are: bertr, bilstm, bilstm_attention, comet"):
         metric_path("bleu")
 
 

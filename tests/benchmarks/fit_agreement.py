@@ -3,12 +3,14 @@ presets: ``fit_agreement.py --data-root DIR --out scores.jsonl [METRIC ...]``.
 
 Of each language pair, a number of source segments is drawn, and the outputs of all systems for them are scored. What
 was scored is kept in a file, from which a later call goes on. A metric that was trained on the outputs of a year is not
-fitted on that year. Prints the tables, to be put into the presets.
+fitted on that year. Prints the tables, to be put into the presets. With ``--anchors`` it scores the human translations
+instead, with their own sources and with others, and prints what goes into the same tables.
 """
 
 import argparse
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,16 @@ from mtmetrics.artifacts.presets import preset_toml
 from mtmetrics.io.lines import iter_jsonl
 from mtmetrics.judgements.judged import read_judged_systems
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.human_agreement import TABLE, SystemMeans, bare_signature, fit_agreement
+from mtmetrics.reports.human_agreement import (
+    ANCHORS,
+    TABLE,
+    Anchor,
+    SystemMeans,
+    anchor_scores,
+    bare_signature,
+    fit_agreement,
+)
+from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.registry import find_metric, load_scorer
 
@@ -36,29 +47,62 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="keeps the mean scores")
     parser.add_argument("--segments", type=int, default=1000, help="of each language pair")
     parser.add_argument("--dtype", default="bfloat16", help="of the encoder (default: %(default)s)")
+    parser.add_argument("--anchors", action="store_true", help="random pairs and human translations")
     args = parser.parse_args()
     pool = ModelPool(dtype=args.dtype)
     for metric in args.metrics:
+        if args.anchors:
+            print_anchors(args, metric, pool)
+            continue
         for side in find_metric(metric).sides:
             if metric.startswith("bilstm") and side == "source":
                 continue  # the bundled networks read references
             sets, signatures = [], set()
-            for year, sources in YEARS.items():
-                if TRAINED_ON.get(metric) == year:
-                    continue
-                for pair in (f"{source}-en" for source in sources.split()):
-                    row = known(args, metric, side, year, pair, pool)
-                    [judged] = read_judged_systems(args.data_root / year / f"{pair}.jsonl.gz")
-                    people = judged.judgements.set_index("system")["human"]
-                    named = [name for name in row["means"] if name in people]
-                    means = np.array([row["means"][name] for name in named])
-                    sets.append(SystemMeans(pair, means, people[named].to_numpy(dtype=np.float64)))
-                    signatures.add(bare_signature(row["signature"]))
+            for year, pair in language_pairs(metric):
+                row = known(args, metric, side, year, pair, pool)
+                [judged] = read_judged_systems(args.data_root / year / f"{pair}.jsonl.gz")
+                people = judged.judgements.set_index("system")["human"]
+                named = [name for name in row["means"] if name in people]
+                means = np.array([row["means"][name] for name in named])
+                sets.append(SystemMeans(pair, means, people[named].to_numpy(dtype=np.float64)))
+                signatures.add(bare_signature(row["signature"]))
             [signature] = signatures
             years = [year for year in YEARS if TRAINED_ON.get(metric) != year]
             data = " and ".join(f"{year[:5].upper()} {YEARS[year]} into English" for year in years)
             curve = fit_agreement(sets, data=data, signature=signature)
             print(f"# {metric}\n{preset_toml({}, {f'{TABLE}.{side}': curve.as_table()})}".replace("\n\n", "\n"))
+
+
+def print_anchors(args: argparse.Namespace, metric: str, pool: ModelPool) -> None:
+    """The scores of human translations against the source; the references are none of others, so they have no scale."""
+    if metric.startswith("bilstm"):
+        return
+    sets = []
+    for year, pair in language_pairs(metric):
+        drawn = draw(args, year, pair)
+        scorer = scorer_of(metric, "source", pair, pool)
+        sets.append(anchor_scores(scorer, *([row[key] for row in drawn] for key in ("source", "reference"))))
+    for name, scores in zip(ANCHORS, zip(*sets, strict=True), strict=True):
+        mean, error = Anchor.of(scores)
+        print(f"# {metric}, source\n{name} = [{mean:.4g}, {error:.4g}]", flush=True)
+
+
+def language_pairs(metric: str) -> Iterator[tuple[str, str]]:
+    """Years and language pairs that a metric did not learn from."""
+    for year, sources in YEARS.items():
+        if TRAINED_ON.get(metric) != year:
+            yield from ((year, f"{source}-en") for source in sources.split())
+
+
+def scorer_of(metric: str, side: str, pair: str, pool: ModelPool) -> Scorer:
+    options = {"against": side} if len(find_metric(metric).sides) > 1 else {}
+    return load_scorer(metric, "mini", lang_pair=pair, pool=pool, **options)
+
+
+def draw(args: argparse.Namespace, year: str, pair: str) -> list[dict[str, object]]:
+    """Some of the segments, the same ones at every call."""
+    rows = [row for _, row in iter_jsonl(args.data_root / year / f"{pair}.outputs.jsonl.gz")]
+    return random.Random(5).sample(rows, min(args.segments, len(rows)))
 
 
 def known(args: argparse.Namespace, metric: str, side: str, year: str, pair: str, pool: ModelPool) -> dict[str, object]:
@@ -68,10 +112,7 @@ def known(args: argparse.Namespace, metric: str, side: str, year: str, pair: str
         for _, row in iter_jsonl(args.out):
             if {name: row[name] for name in key} == key:
                 return row
-    options = {"against": side} if len(find_metric(metric).sides) > 1 else {}
-    scorer = load_scorer(metric, "mini", lang_pair=pair, pool=pool, **options)
-    rows = [row for _, row in iter_jsonl(args.data_root / year / f"{pair}.outputs.jsonl.gz")]
-    drawn = random.Random(5).sample(rows, min(args.segments, len(rows)))
+    scorer, drawn = scorer_of(metric, side, pair, pool), draw(args, year, pair)
     [column] = COLUMNS[side]
     systems = {name: [row["outputs"].get(name) or "" for row in drawn] for name in drawn[0]["outputs"]}
     results = scorer.score_systems([row[KEYS[column]] for row in drawn], systems)

@@ -9,6 +9,7 @@ import pytest
 from helpers import note_loads, refused, write, write_jsonl
 
 from mtmetrics.cli.main import build_parser
+from mtmetrics.page.texts import example
 from mtmetrics.reports.comparison import CORRECTIONS, PAIRED_TESTS, compare_systems
 from mtmetrics.reports.styles import STYLES
 from mtmetrics.scorers.registry import load_scorer
@@ -175,3 +176,26 @@ def test_a_system_in_another_script_can_be_given_the_floor(mtmetrics, tmp_path: 
         assert ("degenerate:floor" in found["signature"]) is (how == "floor")
     assert means["floor"]["b"] < means["keep"]["b"]
     assert means["floor"]["a"] == means["keep"]["a"]
+
+
+def test_metrics_of_four_kinds_in_one_call(mtmetrics, four_metrics) -> None:
+    """What a metric scores beside others is what it scores alone."""
+    known = example()
+    nine = {name: texts * 9 for name, texts in known.systems.items()}  # enough for a place between 0 and 100
+    for name, texts in {"s": known.sources * 9, "r": known.references * 9, **nine}.items():
+        Path(name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    files = ("compare", "--lp", "de-en", "-s", "s", "-r", "r", "-t", *known.systems, "--format", "json")
+    code, out, err = mtmetrics(*files, *(part for metric in four_metrics for part in ("--metric", metric)))
+    assert code == 0, err
+    found = json.loads(out)["metrics"]
+    assert [one["signature"].split("|")[0] for one in found] == ["xmoverscore", "comet", "scores", "cmd"]
+    assert [len(one["systems"]) for one in found] == [3] * 4
+    lengths = {name: np.mean([len(text) / 100 for text in texts]) for name, texts in known.systems.items()}
+    assert {one["system"]: one["mean_score"] for one in found[2]["systems"]} == pytest.approx(lengths)
+    alone = load_scorer("comet", "regression").score_systems(
+        list(zip(known.sources, known.references, strict=True)), known.systems
+    )
+    for one in found[1]["systems"]:
+        assert one["mean_score"] == pytest.approx(alone[one["system"]].system, abs=1e-5)
+    # XMoverScore alone says where a system stands between random pairs and people.
+    assert [one["systems"][0]["of_100"] is None for one in found] == [False, True, True, True]

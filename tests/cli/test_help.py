@@ -1,6 +1,7 @@
 """Help, examples, completion, and messages in the words of the shell."""
 
 import argparse
+import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from helpers import refused, write
 
 from mtmetrics.cli.main import EXAMPLES, build_parser, leaves, main
 from mtmetrics.cli.options import add_metric_options, metric_specs
+from mtmetrics.layout import bundled_artifacts
 from mtmetrics.reports.metric_runs import MetricSpec
 
 
@@ -96,10 +98,19 @@ def test_list_says_what_works_here(mtmetrics: Callable) -> None:
     code, out, _ = mtmetrics("list", "xmoverscore", "esim", "uscore", "--format", "tsv")
     rows = {tuple(line.split("\t")[:2]): line.split("\t")[2:] for line in out.splitlines()}
     assert code == 0
-    compared, languages, offline = rows["xmoverscore", "mini"]
-    assert (compared, offline) == ("source", "yes")
+    compared, languages, offline, needs, size, licence = rows["xmoverscore", "mini"]
+    assert (compared, offline, needs) == ("source", "yes", "mini-encoder mini-lm-en")
+    folders = [bundled_artifacts() / name for name in needs.split()]
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+    assert float(size) == pytest.approx(sum(file.stat().st_size for file in files) / 1e6, abs=0.05)
+    assert licence == "mixed-training-data"
     assert languages.endswith("zh")
     assert rows["uscore", "mini"][1].endswith("zh \N{RIGHTWARDS ARROW} en")
-    assert rows["esim", "mini"][::2] == ["source or reference", "yes"]
+    assert rows["esim", "mini"][::2] == ["source or reference", "yes", rows["esim", "mini"][4]]
+    assert rows["esim", "mini"][3] == "esim-mini mini-encoder"
     assert rows["esim", "paper"][2].startswith("no: names no model")
+    found = {row["preset"]: row for row in json.loads(mtmetrics("list", "comet", "--format", "json")[1])["metrics"]}
+    kiwi = found["wmt22-cometkiwi-da"]
+    assert (kiwi["licences"], kiwi["megabytes"]) == (["gated, CC BY-NC-SA 4.0"], None)
+    assert kiwi["needs"] == ["Unbabel/wmt22-cometkiwi-da"]
     assert mtmetrics("list", "bleurt")[0] == 2

@@ -376,7 +376,6 @@ def test_all_may_be_left_out(plain: Score, tmp_path: Path) -> None:
     code, out, _ = plain(*call, "--format", "json", "--ci")
     assert (code, json.loads(out)["mean_score"]) == (0, None)
     assert plain(*call, "--format", "table")[0] == 0
-    refused(plain(*call, "--engine", "ray"), "--degenerate: not with --engine ray")
     write(tmp_path / "scores", "1\n")
     stored = (*call[2:-1], "floor", "--metric", f"scores:{tmp_path / 'scores'}")
     refused(plain(*stored), "degenerate 'floor': scores has no floor score here")

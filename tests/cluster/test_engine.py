@@ -224,6 +224,30 @@ def test_workers_leave_room_for_the_reader(
         assert _divide(Engine(cpus_per_worker=size, gpus=False), nodes)[2] == 0
 
 
+PLUGIN = """
+import mtmetrics
+
+
+class Shortness(mtmetrics.PluginMetric):
+    metric = "shortness"
+
+    def segment_scores(self, others, predictions):
+        return [-float(len(text)) for text in predictions]
+"""
+
+
+@needs_ray
+@pytest.mark.usefixtures("no_plugins")
+def test_workers_know_the_metric_of_a_file(cluster: str, mtmetrics: Run, tmp_path: Path) -> None:
+    plugin, rows = write(tmp_path / "shortness.py", PLUGIN), write_jsonl(tmp_path / "rows.jsonl", ROWS[:4])
+    choice = ("--plugin", plugin, "--metric", "shortness", "--lp", "de-en", "--degenerate", "keep")
+    code, out, err = mtmetrics("score", *choice, rows, "--engine", f"ray={cluster}", "--out", tmp_path / "out")
+    assert code == 0, err
+    lengths = [len(row["translation"]) for row in ROWS[:4]]
+    assert json.loads(out)["mean_score"] == -sum(lengths) / 4
+    assert [(row["score"], row["unusual"]) for row in read(tmp_path / "out")] == [(-number, "") for number in lengths]
+
+
 @needs_ray
 @pytest.mark.parametrize(
     ("argv", "message"),
@@ -249,6 +273,22 @@ def test_refused(
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("how", "scores"), [("keep", [1, 1, 1]), ("floor", [1, 0, 0]), ("null", [1, None, None])])
+def test_a_worker_keeps_floors_or_leaves_out_what_is_no_translation(how: str, scores: list) -> None:
+    german = "das haus ist klein und der hund schläft heute nicht so gut"
+    texts = ["the house is small", "the the the the the", german]
+    table = pyarrow.table({"reference": texts, "translation": texts})
+    options = {"metric": "chrf", "lang_pair": "de-en", "degenerate": how}
+    found, summary = ScoringWorker(("reference", "translation"), options, {}, workers=1)(table)
+    assert [None if score != score else score for score in found["score"].to_pylist()] == scores
+    assert found["unusual"].to_pylist() == ["", "looping", "language"]
+    known = [score for score in scores if score is not None]
+    assert (summary["count"], summary["total"]) == (len(known), sum(known))
+    assert ("|degenerate:" in summary["signature"]) is (how != "keep")
+    empty, nothing = ScoringWorker(("reference", "translation"), options, {}, workers=1)(table[:0])
+    assert (empty.schema, total([summary, nothing])[0]["signature"]) == (found.schema, summary["signature"])
 
 
 def test_scores_that_depend_on_the_block_are_refused(tiny_encoder: Path, tmp_path: Path) -> None:

@@ -5,6 +5,20 @@ from collections.abc import Iterator
 
 import pytest
 
+from mtmetrics.page.offers import offers
+
+
+@pytest.fixture
+def preset(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A preset of the metric that works offline: of COMET, which nothing is bundled of, one with random weights."""
+    if name != "comet":
+        yield "mini"
+        return
+    monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(request.getfixturevalue("comet_checkpoints")))
+    offers.cache_clear()
+    yield "wmt22-comet-da"
+    offers.cache_clear()
+
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:

@@ -15,6 +15,7 @@ from mtmetrics.layout import COMPARE, metric_names, metric_scripts
 from mtmetrics.page.app import build_page
 from mtmetrics.page.offers import offers
 from mtmetrics.page.theme import MAX_FILE, serve
+from mtmetrics.scorers.metric import COLUMNS
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 
@@ -76,10 +77,10 @@ def test_page_loads_nothing_from_elsewhere(client):
 
 
 @pytest.mark.parametrize("name", metric_names())
-def test_the_page_of_a_metric_offers_it_alone(name):
+def test_the_page_of_a_metric_offers_it_alone(name, preset):
     here = [offer for offer in offers() if offer.spec.metric == name]
-    side = "source" if any(offer.side == "source" for offer in here) else "reference"
-    given = {f"{side}s"}
+    side = next(side for side in COLUMNS if any(offer.side == side for offer in here))
+    given = {*COLUMNS[side]}
     shown = {offer.key: offer.label for offer in here if offer.side == side and offer.fits(given, "de-en")}
     groups = [part["props"] for part in build_page(name).config["components"] if part["type"] == "checkboxgroup"]
     offered = {key: label for group in groups for label, key in group["choices"]}
@@ -89,7 +90,7 @@ def test_the_page_of_a_metric_offers_it_alone(name):
 
 
 @pytest.mark.parametrize("name", [*metric_names(), COMPARE])
-def test_the_script_serves_its_page(name, monkeypatch):
+def test_the_script_serves_its_page(name, preset, monkeypatch):
     served = []
 
     class Served:

@@ -111,7 +111,7 @@ class Page:
         assert self.driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
-        asked = [urllib.parse.urlsplit(url) for url in sent if not url.startswith(("data:", "chrome:"))]
+        asked = [urllib.parse.urlsplit(url) for url in sent if not url.startswith(("data:", "chrome"))]
         assert {url.hostname for url in asked} == {"127.0.0.1"}
         assert [entry for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 

@@ -41,18 +41,17 @@ def name(request):
 
 
 @pytest.fixture
-def load(name, evaluate_cache):
+def load(name, preset, evaluate_cache):
     """Loads the module, told which column it compares with where it has no usual one."""
     metric = METRICS[name]
     told = {} if metric.usual or len(metric.sides) == 1 else {"against": "source"}
-    return lambda **options: evaluate.load(mtmetrics.metric_path(name), "mini", lang_pair="de-en", **told, **options)
+    return lambda **options: evaluate.load(mtmetrics.metric_path(name), preset, lang_pair="de-en", **told, **options)
 
 
 @pytest.fixture
 def texts(name):
     """The columns that the metric usually reads."""
-    [column] = COLUMNS[METRICS[name].usual or "source"]
-    return {"predictions": TEXTS["predictions"], column: TEXTS[column]}
+    return {column: TEXTS[column] for column in ("predictions", *COLUMNS[METRICS[name].usual or "source"])}
 
 
 def rows(texts, first, last):

@@ -50,14 +50,14 @@ def run_examples(text, title):
     assert not results.failed, "".join(output)
 
 
-def test_examples_of_the_card(name, copied, evaluate_cache):
+def test_examples_of_the_card(name, preset, copied, evaluate_cache):
     card = Path(name, "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
     run_examples("\n".join(blocks), f"card of {name}")
 
 
-def test_examples_of_the_script(name, copied, evaluate_cache):
-    metric = evaluate.load(f"./{name}", "mini")
+def test_examples_of_the_script(name, preset, copied, evaluate_cache):
+    metric = evaluate.load(f"./{name}", preset)
     assert metric.name == metric.metric_name == name
     shutil.rmtree(name)
     install([name])
@@ -78,8 +78,8 @@ def test_script_keeps_the_rules_of_evaluate(name):
     assert not [node for node in metric.body if isinstance(node, ast.FunctionDef)]
 
 
-def test_every_keyword_is_documented(name):
-    module = evaluate.load(str(metric_scripts() / name), "mini")
+def test_every_keyword_is_documented(name, preset):
+    module = evaluate.load(str(metric_scripts() / name), preset)
     card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
     for keyword in [*METRICS[name].columns, "predictions", *METRICS[name].keywords(), *module.returns()]:
         assert re.search(rf"^    {keyword} \(`", module.inputs_description, flags=re.MULTILINE), f"docstring: {keyword}"
@@ -125,11 +125,13 @@ def keys(table, place=()):
 
 
 def test_preset_in_the_card(name, tmp_path):
-    """It shows every key of the preset `paper`, and none that the metric does not know."""
+    """It shows every key of the preset `paper`, or of the usual one of COMET, and none that the metric does not
+    know."""
+    usual = METRICS[name].usual_preset() if name == "comet" else "paper"
     card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
     [text] = re.findall(r"^```toml\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "preset.toml").write_text(text, encoding="utf-8")
-    shown, shipped = (presets.load_preset(name, preset) for preset in (tmp_path, "paper"))
+    shown, shipped = (presets.load_preset(name, preset) for preset in (tmp_path, usual))
     others = [("language_models", language) for language in ("de", "zh", "ru")]  # tables like that of English
     needed = {place for place in keys(shipped.settings) if place[:2] not in others}
     assert needed - {("description",)} <= keys(shown.settings)
@@ -146,8 +148,8 @@ def test_requirements_are_those_of_the_package_without_its_name(name):
     assert (metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").splitlines() == wanted
 
 
-def test_what_evaluate_shows_of_a_metric(name, evaluate_cache):
-    info = evaluate.load(str(metric_scripts() / name), "mini").info
+def test_what_evaluate_shows_of_a_metric(name, preset, evaluate_cache):
+    info = evaluate.load(str(metric_scripts() / name), preset).info
     assert info.license == "Apache-2.0"
     assert info.citation.startswith("@inproceedings{")
     card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")

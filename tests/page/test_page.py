@@ -186,6 +186,15 @@ def test_downloads(compared, known, tmp_path):
     )
 
 
+def test_what_is_unusual_of_a_segment_is_said():
+    systems = {"one": ["ha ha ha ha ha", "no"], "two": ["Das Haus ist klein, und der Hund schläft nicht gut.", "no"]}
+    compared = run(Texts("de-en", {"references": ["The house is small.", "no"]}, systems), CHRF)[1]
+    first, second = (views.segments(compared, 0, [row], {}, None) for row in (0, 1))
+    assert "unusual: looping" in first
+    assert "unusual: language" in first
+    assert "unusual" not in second
+
+
 def test_a_single_segment_has_neither_test_nor_interval():
     compared = run(Texts("de-en", {"references": ["a"]}, {"one": ["a"], "two": ["b"]}), CHRF)[1]
     shown = views.overview(compared)
@@ -228,3 +237,24 @@ def test_metrics_that_are_named_are_offered_first(tmp_path, monkeypatch):
     assert "scores:scores.tsv:against=source" in ticked
     with pytest.raises(InputError, match="metric 'nothing': must be one of"):
         named(["nothing"])
+
+
+def test_metrics_of_four_kinds_in_one_comparison(known, four_metrics, tmp_path):
+    others = {column: texts * 9 for column, texts in known.others.items()}
+    nine = Texts("de-en", others, {name: texts * 9 for name, texts in known.systems.items()})
+    *_, compared = Comparer().compare(nine, named(four_metrics))
+    assert [offer.side for offer in named(four_metrics)] == ["source", "both", "source", "source"]
+    shown = views.overview(compared)
+    for metric, one in zip(four_metrics, compared.metrics, strict=True):
+        assert f'data-metric="{metric}"' in shown
+        for system in one.comparison.systems:
+            assert views.four_decimals(system.mean) in shown
+    assert shown.count(" of 100</span>") == 3  # of XMoverScore
+    assert "from random pairs, 0, to human translations, 100" in shown
+    whole = views.segments(compared, 1, [0, 1], {}, None)
+    assert whole.count("mt-chosen") == 6
+    row = compared.texts.compared(("sources", "references"))[0]
+    result = compared.metrics[1].results["hasty"]
+    assert "data:image/png" in heatmap(compared.metrics[1].scorer, row, "The house.", result, 0)
+    write_files(compared, tmp_path)
+    assert json.loads((tmp_path / "comparison.json").read_text())["metrics"][0]["systems"][0]["of_100"]["error"] > 0

@@ -5,7 +5,7 @@ It needs an environment of its own, since that package goes together with older 
     python -m venv comet && comet/bin/pip install unbabel-comet==2.2.7 'setuptools<81'
     comet/bin/python tests/parity/make_comet_goldens.py tests/parity/comet
 
-`tests/parity/test_comet.py` converts the checkpoints and compares.
+`tests/parity/test_comet_parity.py` converts the checkpoints and compares.
 """
 
 import argparse

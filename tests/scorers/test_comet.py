@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers import write_jsonl
 
-from mtmetrics.artifacts import comet_checkpoints
-from mtmetrics.artifacts.convert import convert_model
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import source_tree
 from mtmetrics.models.comet import CometNetwork, error_spans, sparsemax
@@ -24,23 +23,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:of .* segments")
 
 
 @pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Some converted checkpoints, in the folder of artifacts."""
-    root = tmp_path_factory.mktemp("artifacts")
+def checkpoints(comet_checkpoints: Path) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
-        here = comet_checkpoints._convert_file
-        patch.setattr(comet_checkpoints, "converted_apart", lambda _, path, made: here(path, made))
-        for model, kind in (
-            ("regression", "XLM-RoBERTa"),
-            ("unified-source", "XLM-RoBERTa"),
-            ("xcomet", "XLM-RoBERTa-XL"),
-            ("unified-bert", "BERT"),
-        ):
-            convert_model(GOLDENS / "models" / model, root / model, encoder=GOLDENS / "encoders" / kind)
-        (root / "Unbabel").mkdir()
-        (root / "Unbabel" / "wmt22-comet-da").symlink_to(root / "regression")
-        patch.setenv("MTMETRICS_ARTIFACTS", str(root))
-        yield root
+        patch.setenv("MTMETRICS_ARTIFACTS", str(comet_checkpoints))
+        yield comet_checkpoints
 
 
 @pytest.mark.parametrize(("model", "side"), [("regression", "both"), ("xcomet", "both"), ("unified-bert", "source")])
@@ -121,7 +107,7 @@ def test_errors_are_those_of_networks_that_look_for_them(checkpoints: Path) -> N
 
 def test_words_of_errors_are_at_fault(checkpoints: Path, mtmetrics, tmp_path: Path) -> None:
     scorer = load_scorer("comet", "xcomet")
-    assert (scorer.aligns, scorer.blames, load_scorer("comet", "regression").blames) == (False, True, False)
+    assert (scorer.aligns, scorer.blames) == (False, True)
     row = next(row for row, spans in enumerate(scorer.errors(BOTH, TEXTS)) if spans and not TEXTS[row].isspace())
     [faults] = scorer.blame(BOTH[row : row + 1], TEXTS[row : row + 1])
     assert sum(fault.share for fault in faults) == pytest.approx(1.0)
@@ -137,8 +123,32 @@ def test_words_of_errors_are_at_fault(checkpoints: Path, mtmetrics, tmp_path: Pa
     assert (code, f"reference      {REFERENCES[row]}" in out, "most at fault" in out) == (0, True, True)
     code, _, err = mtmetrics("explain", "--metric", "comet:xcomet", "--plot", tmp_path / "plots", rows)
     assert (code, "alignments: this metric compares whole texts" in err) == (2, True)
-    code, _, err = mtmetrics("explain", "--metric", "comet:regression", rows)
-    assert (code, "alignments: this metric compares whole texts" in err) == (2, True)
+
+
+@pytest.mark.parametrize(("model", "side"), [("regression", "both"), ("unified-source", "source")])
+def test_where_no_errors_are_found_words_are_at_fault_that_have_nothing_like_them(
+    checkpoints: Path, mtmetrics, tmp_path: Path, model: str, side: str
+) -> None:
+    scorer = load_scorer("comet", model)
+    same, other = "das haus ist klein", "das haus ist bunt"
+    given = [("irgend etwas", same) if side == "both" else same] * 3
+    kept, changed, blank = scorer.blame(given, [same, other, " "])
+    assert max(fault.severity for fault in kept) == pytest.approx(0, abs=1e-5)
+    worst = max(changed, key=lambda fault: fault.severity)
+    assert other[worst.start : worst.end] == "bunt"
+    assert blank == []
+    [alignment] = scorer.align(given[:1], [same])
+    assert alignment.source == alignment.prediction
+    assert np.diag(alignment.values) == pytest.approx(1, abs=1e-5)
+    row = dict(zip(("source", "reference"), given[0], strict=True)) if side == "both" else {"source": same}
+    rows = write_jsonl(tmp_path / "rows.jsonl", [row | {"translation": other}])
+    plot = tmp_path / "plot.png"
+    code, out, _ = mtmetrics("explain", "--metric", f"comet:{model}", "--format", "json", "--plot", plot, rows)
+    [segment] = json.loads(out)["segments"]
+    assert (code, segment["alignment"]["cells"], plot.is_file()) == (0, "cosine", True)
+    assert [fault["severity"] for fault in segment["faults"]] == pytest.approx(
+        [fault.severity for fault in changed], abs=1e-4
+    )
 
 
 def test_spans_end_where_no_error_follows() -> None:
@@ -180,6 +190,19 @@ def test_on_the_command_line(checkpoints: Path, mtmetrics, tmp_path: Path, monke
     code, _, err = mtmetrics("score", "--metric", "comet:xcomet-xl", "--local-files-only", "rows.jsonl")
     assert code == 1
     assert "make one by 'mtmetrics artifacts convert Unbabel/XCOMET-XL --out DIR', and score with --metric" in err
+
+
+def test_reranks_by_expected_utility(checkpoints: Path, mtmetrics, tmp_path: Path) -> None:
+    """Each candidate is scored with the source and with each of them as its reference."""
+    source, candidates = SOURCES[0], list(dict.fromkeys(TEXTS))[:3]
+    rows = write_jsonl(tmp_path / "nbest.jsonl", [{"source": source, "candidates": candidates}])
+    code, out, err = mtmetrics("rerank", "--metric", "comet:regression", "--mbr", "--dtype", "float32", rows)
+    assert code == 0, err
+    found = json.loads(out)
+    scorer = load_scorer("comet", "regression")
+    utility = [scorer.score([(source, other) for other in candidates], [text] * 3).system for text in candidates]
+    assert found["scores"] == pytest.approx(utility, abs=1e-5)
+    assert found["translation"] == candidates[int(np.argmax(utility))]
 
 
 def test_what_is_no_converted_checkpoint(checkpoints: Path, tmp_path: Path) -> None:

@@ -49,10 +49,48 @@ def test_what_is_found():
         "identical": [False, False, False, False],
         "looping": [True, False, False, False],
         "script": [False, True, False, False],
+        "language": [False, False, False, False],
         "length": [False, False, True, False],
     }
     assert not degenerate(SOURCES, BAD, None)["script"].any()
     assert not degenerate(["a"], ["你好"], "zh")["script"].any()
+
+
+GERMAN = "Das Haus ist klein, und der Hund schläft nicht gut."
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "found"),
+    [
+        (GERMAN, "en", True),
+        (GERMAN, "de", False),
+        ("Das Haus ist klein.", "en", False),  # too short to be sure
+        ("The house is small, and the dog does not sleep well.", "en", False),
+        ("Perttu Puska and Tatu Väänänen nominated for the national team", "en", False),
+        ("дом очень маленький, и собака не спит хорошо ночью", "en", False),  # another script already
+        ("Huset er lite, og hunden sover ikke godt om natten her.", "da", False),  # Norwegian, too near
+        (GERMAN, "xyz", None),
+    ],
+)
+def test_other_languages_of_the_same_script(text, language, found):
+    known = degenerate(["x"], [text], language)
+    assert known["language"].tolist() == [found] if found is not None else "language" not in known
+
+
+def test_an_answer_in_the_wrong_language_is_counted_and_said(monkeypatch):
+    answers = {"answer": [GERMAN, "No."]}
+    sources = ["Das Haus ist klein, und der Hund schläft nicht so gut.", "Nein."]
+    scorer = load_scorer("source_length", lang_pair="de-en")
+    with pytest.warns(UserWarning, match="1 in another language .than the target language; segment 1.") as caught:
+        found = scorer.score_systems(sources, answers)["answer"]
+    assert len(caught) == 1
+    assert (found.report.language, found.unusual_names()) == (1, ["language", ""])
+    # Where it is not installed, nothing is said, and the signature of floored scores is another one.
+    monkeypatch.setattr("mtmetrics.scorers.degenerate.language_ranks", lambda language: None)
+    scorer.floor_degenerate = True
+    plain = scorer.score(sources, answers["answer"])
+    assert plain.segments.tolist() == found.segments.tolist()
+    assert (plain.report.language, "|degenerate:floor|" in plain.signature) == (0, True)
 
 
 def test_a_system_that_does_not_translate_does_not_win_unseen():
@@ -73,12 +111,12 @@ def test_it_may_get_the_floor_score():
         plain, result = kept.score(references, BAD), floored.score(references, BAD)
     assert result.segments[:3].tolist() == [0.0, 0.0, 0.0]
     assert result.segments[3] == plain.segments[3] > 0
-    assert "|degenerate:floor|" in result.signature
+    assert "|degenerate:floor+language|" in result.signature
     assert result.report == plain.report
     assert result.unusual_names() == ["looping", "script", "length", ""]
     out = plain.without_degenerate()
     assert (out.system, np.isnan(out.segments).tolist()) == (plain.segments[3], [True, True, True, False])
-    assert "|degenerate:null|" in out.signature
+    assert "|degenerate:null+language|" in out.signature
 
 
 def test_of_several_references_each_translation_counts_once():

@@ -97,6 +97,27 @@ def test_on_the_command_line(plugin: Path, mtmetrics, capsys: pytest.CaptureFixt
     assert (code, "two columns can be read in two ways for lengths" in err) == (2, True)
 
 
+def test_in_filter_and_rerank(plugin: Path, mtmetrics) -> None:
+    Path("pairs.tsv").write_text("ein Haus\ta house\nein Baum\ta very tall and old tree\nja\tyes\n")
+    choice = ("--plugin", plugin, "--metric", "lengths", "--lp", "de-en", "--skip", "language", "--skip", "length")
+    code, out, err = mtmetrics("filter", *choice, "--threshold", "-1", "pairs.tsv")
+    assert (code, out) == (0, "ein Haus\ta house\t-1.0\nja\tyes\t-1.0\n"), err
+    rows = {"source": "ein Haus", "candidates": ["a small house", "a house", "a house!"]}
+    Path("nbest.jsonl").write_text(json.dumps(rows) + "\n")
+    for way, chosen in (((), "a house!"), (("--mbr", "--against", "reference"), "a house!")):
+        code, out, err = mtmetrics("rerank", "--plugin", plugin, "--metric", "lengths", *way, "nbest.jsonl")
+        assert (code, json.loads(out)["translation"]) == (0, chosen), err
+
+
+def test_in_completion(plugin: Path) -> None:
+    pytest.importorskip("argcomplete", reason="needs the extra 'completion'")
+    line = "mtmetrics score --metric leng"
+    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "IFS": " "}
+    asked |= {"_ARGCOMPLETE_STDOUT_FILENAME": "found", "MTMETRICS_PLUGINS": str(plugin)}
+    subprocess.run([sys.executable, "-m", "mtmetrics"], env=os.environ | asked, check=False)
+    assert Path("found").read_text().strip() == "lengths"
+
+
 def test_an_installed_package_is_found_by_its_entry_point(
     plugin: Path, monkeypatch: pytest.MonkeyPatch, mtmetrics
 ) -> None:

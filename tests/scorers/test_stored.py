@@ -1,12 +1,15 @@
 """Scores of other tools: read in the layouts that these write, found by system and segment, and never guessed."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.stored import read_scores
 
 TWO = "a\t1\na\t2.5\nb\t-3\nb\t4e-1\n"
 COMET = {
@@ -68,6 +71,7 @@ def test_a_segment_is_blank_where_all_its_references_are(tmp_path: Path) -> None
         ('{"score": 1, "segment": 1}\n' * 2, "x.jsonl", "line 2: segment 1 of the system comes twice"),
         ('{"BLEURT": 1}\n', "x.jsonl", "line 1: no score or COMET; there are: BLEURT; pass key=NAME"),
         ('{"name": "BLEU", "score": 31.2}', "x.json", "scores of segments are needed"),
+        ("[1.5]", "x.json", "scores of segments are needed"),
         ("{", "x.json", "no JSON"),
     ],
 )
@@ -75,6 +79,29 @@ def test_what_cannot_be_read(tmp_path: Path, text: str, name: str, message: str)
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=message):
         load_scorer("scores", str(tmp_path / name))
+
+
+def test_what_sacrebleu_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its command, run here: scores of segments are read, with its signature or without; those of systems are not."""
+    pytest.importorskip("sacrebleu", reason="needs the extra 'baselines'")
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("ref", "The house is small.\nNo.\n"), ("a", "A home is small.\nNo.\n"), ("b", "x\ny\n")):
+        Path(name).write_text(text)
+
+    def written(*options: str) -> str:
+        call = [sys.executable, "-m", "sacrebleu", "ref", "-m", "chrf", *options]
+        Path("out").write_bytes(subprocess.run(call, capture_output=True, check=True).stdout)
+        Path("out.json").write_bytes(Path("out").read_bytes())
+        return "out"
+
+    sentences = ("--sentence-level", "-w", "3", "-i", "a")
+    bare = read_scores(Path(written(*sentences, "--score-only")))
+    assert read_scores(Path(written(*sentences))) == bare
+    assert (bare[""][1], 0 < bare[""][0] < 100) == (100.0, True)
+    for options in (("-i", "a"), ("-i", "a", "-m", "chrf", "bleu"), ("-i", "a", "b")):
+        written(*options)
+        with pytest.raises(InputError, match=r"out.json: sacrebleu's scores of whole systems.*--sentence-level"):
+            read_scores(Path("out.json"))
 
 
 def test_what_does_not_fit_the_texts(tmp_path: Path) -> None:

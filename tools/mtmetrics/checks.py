@@ -27,8 +27,9 @@ class InputReport:
         blank: a side is empty, blank, or holds nothing that the model knows; each gets the metric's floor score.
         truncated: a side is longer than a model reads; only its beginning was scored.
         identical: not blank, and the prediction equals the source; 0 for metrics that do not see the source.
-        looping: the prediction says the same again and again (`mtmetrics.scorers.degenerate`, as for the next two).
+        looping: the prediction says the same again and again (`mtmetrics.scorers.degenerate`, as for the next three).
         script: the prediction is in another script than its language; 0 where no language pair is given.
+        language: the prediction is in another language; 0 also where py3langid is not installed.
         length: the prediction is far longer or shorter than the other side.
         places: count -> the numbers of the first such segments, from 1 up; not part of what is written.
     """
@@ -39,6 +40,7 @@ class InputReport:
     identical: int = 0
     looping: int = 0
     script: int = 0
+    language: int = 0
     length: int = 0
     places: dict[str, list[int]] = dataclasses.field(default_factory=dict, compare=False)
 
@@ -71,6 +73,7 @@ class InputReport:
             "identical": "identical to the source (untranslated?",
             "looping": "looping (the same words again and again",
             "script": "in another script (than that of the target language",
+            "language": "in another language (than the target language",
             "length": "out of proportion (far longer or shorter than the other side",
         }
         counts = self.as_dict()

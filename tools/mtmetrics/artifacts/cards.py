@@ -21,6 +21,15 @@ def check_space_card(folder: Path) -> dict[str, Any]:
     return _checked(folder / "README.md", _space_problems)
 
 
+def licence_of(folder: Path) -> str | None:
+    """What the card of a model says of its licence, by its name where it is another one than those that the Hub knows;
+    None where it says nothing."""
+    card = folder / "README.md"
+    head = card.read_text(encoding="utf-8").partition("\n---")[0] if card.is_file() else ""
+    found = dict(re.findall(r"^(license|license_name): *(\S+)", head, re.MULTILINE))
+    return found.get("license_name") or found.get("license")
+
+
 def _checked(path: Path, problems: Callable[[dict[str, Any]], Iterator[str]]) -> dict[str, Any]:
     import yaml
 

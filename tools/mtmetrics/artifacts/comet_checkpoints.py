@@ -8,13 +8,13 @@ imported, empty ones stand in for them.
 
 import dataclasses
 import json
-import re
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.artifacts.cards import licence_of
 from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder
 from mtmetrics.artifacts.models import MODEL_FILES, TOKENIZER_FILES, model_label
 from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
@@ -190,7 +190,7 @@ def convert_comet(
     except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError, ArtifactError) as error:
         raise ArtifactError(f"{folder / HPARAMS}: no checkpoint of COMET that can be read ({error})") from error
     label = model_label(folder)
-    if licence := _licence(folder / "README.md"):
+    if licence := licence_of(folder):
         print(f"mtmetrics: {label}: its licence is {licence}", file=sys.stderr)
     named = encoder or hparams.get("pretrained_model")
     about = _files_of(named, ["config.json"], local_files_only)
@@ -224,13 +224,6 @@ def convert_comet(
         write_atomic(made / "conversion.json", json.dumps(record, indent=1) + "\n")
         write_atomic(made / "preset.toml", _preset(label, settings.sides))
     return record
-
-
-def _licence(card: Path) -> str | None:
-    """What the card says in its first lines."""
-    text = card.read_text(encoding="utf-8") if card.is_file() else ""
-    found = re.search(r"^license: *(\S+)", text.partition("\n---")[0], re.MULTILINE)
-    return found[1] if found else None
 
 
 def _preset(label: str, sides: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from mtmetrics.errors import ArtifactError, InputError
 
 # Of the tables [agreement.SIDE], see `mtmetrics.reports.human_agreement`.
 AGREEMENT_KEYS = {"signature", "data", "pairs", "comparisons", "isotonic", "difference", "agreement", "low", "high"}
+AGREEMENT_KEYS |= {"random", "human"}
 _FOLDER = Path(__file__).parent / "presets"
 
 

@@ -27,8 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("none", "holm"),
         ),
         "--degenerate": (
-            "output that is no translation (copies of the source, loops, another script, odd lengths) keeps its score, "
-            "or gets the floor score",
+            "output that is no translation (copies of the source, loops, another language, odd lengths) keeps its "
+            "score, or gets the floor score",
             ("keep", "floor"),
         ),
         "--resamples": ("resamples of tests and intervals", 1000),

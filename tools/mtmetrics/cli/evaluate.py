@@ -11,8 +11,9 @@ from mtmetrics.cli.output import TABLE_FORMATS, check_folders, pick_format, prin
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
+    from mtmetrics.models.pool import ModelPool
     from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.reports.metric_runs import MetricRuns, MetricSpec
+    from mtmetrics.reports.metric_runs import MetricSpec
 
 _INPUT: options.Options = {
     "--data FILE ...": (
@@ -139,7 +140,8 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
     files = judged_files(args)
     with options.scoring(len(specs) * sum(map(len, files))):
         settings = {"parts": args.parts, "one": one, "test": test, "intervals": args.ci}
-        runs, table = judge_entries(entries, files, options.model_pool(args), measure, **settings)
+        pool = options.model_pool(args)
+        runs, table = judge_entries(entries, files, pool, measure, **settings)
     if one:
         results = [systems[0] for systems in runs.results[specs[0]]]
         text = render_files(table, results, _about(args, specs[0]), args.format)
@@ -148,17 +150,18 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
     print_text(text, args)
     print_warnings([*runs.notes(), *remarks(table)])
     if args.agreement is not None:
-        _write_agreement(args, specs[0], runs, table)
+        _write_agreement(args, specs[0], pool, table)
 
 
-def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", runs: "MetricRuns", table: "MetricTable") -> None:
-    from mtmetrics.reports.human_agreement import SystemMeans, bare_signature, fit_agreement, write_preset
+def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", pool: "ModelPool", table: "MetricTable") -> None:
+    from mtmetrics.reports.human_agreement import SystemMeans, anchors_of, bare_signature, fit_agreement, write_preset
 
     [row] = table.rows
     scores = zip(table.columns, row.scored.scores, strict=True)
     sets = [SystemMeans.of(file, found) for file, found in scores]
     data = f"{' '.join(Path(path).name for path in args.data)}: systems as people judged them"
     curve = fit_agreement(sets, data=data, signature=bare_signature(row.scored.signatures[0]))
+    curve = curve.anchored([anchors for file in table.columns if (anchors := anchors_of(spec, file, pool))])
     write_preset(curve, spec, args.agreement)
     print(f"mtmetrics: people's agreement: {curve.about}; {args.agreement} holds it", file=sys.stderr)
 

@@ -202,7 +202,7 @@ def _drawn(
     from mtmetrics.reports.figures import save_figure
     from mtmetrics.reports.heatmap import draw_alignment, segment_title
 
-    names = KEYS[scorer.compares[0]], "translation"
+    names = KEYS[scorer.compares[-1]], "translation"
     for found, path in zip(explained, plots, strict=True):
         title = segment_title(found.segment.number, found.score, found.parts)
         if found.alignment is not None:

@@ -29,8 +29,8 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
     """Adds ``mtmetrics list``: which metrics and presets there are, for which languages, and what works here now."""
     parser.description = (
         "Lists every metric with its presets: what it compares translations with, the languages or the "
-        "directions that it knows, and whether all that it loads is on this machine. Loads nothing; mtmetrics doctor "
-        "scores a pair with each."
+        "directions that it knows, whether all that it loads is on this machine, and what that is, with its size and "
+        "licences. Loads nothing; mtmetrics doctor scores a pair with each."
     )
     add_options(parser, {"names METRIC": ("only these (default: all)", {"nargs": "*"}), **PLUGIN})
     add_output_options(parser, ("table", "json", "markdown", "csv", "tsv"))
@@ -71,10 +71,12 @@ def _list(args: argparse.Namespace) -> None:
     if form == "json":
         print_json({"metrics": [row._asdict() for row in rows]})
         return
-    table = [["metric", "preset", "compares with", "languages", "offline"]]
+    table = [["metric", "preset", "compares with", "languages", "offline", "needs", "MB", "licence"]]
     for row in rows:
         compared = " or ".join(row.compares_with)
-        table.append([row.metric, row.preset, compared, _in_words(row.languages), row.offline])
+        size = "" if row.megabytes is None else f"{row.megabytes:.1f}"
+        needs = " ".join(row.needs), size, ", ".join(row.licences)
+        table.append([row.metric, row.preset, compared, _in_words(row.languages), row.offline, *needs])
     print(STYLES[form](table, ()))
 
 

@@ -53,11 +53,15 @@ def score(args: argparse.Namespace) -> int:
     given = [column for column in KEYS if KEYS[column] in names]
     side = find_metric(asked_for["metric"]).side_of_preset(asked_for.get("preset"), asked_for, given)
     options, pool = asked_for | {"against": side}, pool_options(args, dtype="auto")
+    options["degenerate"] = args.degenerate
     settings = options | {"dtype": pool["dtype"]}
     settings = {name: value for name, value in settings.items() if value is not None and name != "workers"}
     columns = (*(KEYS[column] for column in COLUMNS[side]), "translation")
+    plugins = [os.path.abspath(path) for path in args.plugin or ()]
     blocks = map_blocks(
-        functools.partial(_worker, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker),
+        functools.partial(
+            _worker, plugins, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker
+        ),
         args.file,
         args.out,
         engine=engine,
@@ -73,7 +77,8 @@ def score(args: argparse.Namespace) -> int:
     if args.ci:
         from mtmetrics.statistics.significance import bootstrap_interval
 
-        summary["ci"] = bootstrap_interval(written(args.out, SCORE))._asdict()
+        scores = written(args.out, SCORE)
+        summary["ci"] = bootstrap_interval(scores[scores == scores])._asdict()  # without those that are left out
     bad = sum(block["bad"] for block in done)
     shown = rounded(summary | {"bad": bad}, full=args.full_precision)
     print(json.dumps(shown, ensure_ascii=False, indent=1))
@@ -81,9 +86,12 @@ def score(args: argparse.Namespace) -> int:
     return 0
 
 
-def _worker(*arguments: Any) -> Any:
+def _worker(plugins: list[str], *arguments: Any) -> Any:
     from mtmetrics.cluster.scoring import ScoringWorker
+    from mtmetrics.scorers.plugins import load_plugin
 
+    for path in plugins:
+        load_plugin(path)
     *given, workers = arguments
     return ScoringWorker(*given, workers=workers)
 

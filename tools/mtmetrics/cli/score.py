@@ -33,8 +33,8 @@ _OUTPUT: options.Options = {
     "--parts": "also print the parts of the scores; in tables, their means",
     "--ci": "95 %% bootstrap interval of the system score (1,000 resamples of the segments)",
     "--degenerate": (
-        "of output that is no translation (copies of the source, loops, another script, odd lengths): keep the score, "
-        "give the floor score, or leave it out of the mean (null); rows of segments then say what is unusual",
+        "of output that is no translation (copies of the source, loops, another language, odd lengths): keep the "
+        "score, give the floor score, or leave it out of the mean (null); rows of segments then say what is unusual",
         {"choices": ("keep", "floor", "null")},
     ),
     "--segments": f"below the table, the {_LOWEST} lowest-scored segments of each system with their texts",
@@ -45,6 +45,7 @@ _UNUSUAL = {
     "identical": "untranslated",
     "looping": "looping",
     "script": "other script",
+    "language": "other language",
     "length": "odd length",
 }
 
@@ -64,8 +65,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     if args.engine is not None:
-        if args.degenerate is not None:
-            raise InputError("--degenerate: not with --engine ray, which keeps all scores")
         score_on_engine(args)
         return
     form = pick_format(args.format, args.out)

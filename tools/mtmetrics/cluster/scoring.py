@@ -23,7 +23,8 @@ class ScoringWorker:
 
     Args:
         columns: what the metric compares with, and the translations.
-        options: of `mtmetrics.scorers.registry.load_scorer`, `metric` among them.
+        options: of `mtmetrics.scorers.registry.load_scorer`, `metric` among them; and `degenerate`, None or what to do
+            with output that is no translation: ``keep``, ``floor`` or ``null``.
         pool: of `mtmetrics.models.pool.ModelPool`.
         workers: of a metric that has any of its own, unless `options` say so.
 
@@ -37,29 +38,35 @@ class ScoringWorker:
         options = dict(options)
         if "workers" in find_metric(options["metric"]).keywords() and options.get("workers") is None:
             options["workers"] = workers
-        self.columns = columns
+        self.columns, self.degenerate = columns, options.pop("degenerate", None)
         self.scorer = load_scorer(options.pop("metric"), pool=ModelPool(**pool), **options)
         if not self.scorer.independent:
             what = f"a segment's score depends on all others here ({self.scorer.signature})"
             raise InputError(f"{what}, so that blocks cannot be scored apart; pass --normalize fixed")
+        self.scorer.floor_degenerate = self.degenerate == "floor"
+        self.scorer.require_floor()
 
     def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
-        """The table with its scores; the summary holds `count`, `total`, `signature` and `report`."""
+        """The table with its scores and, where `degenerate` says anything, what is `unusual` of each segment; the
+        summary holds `count` and `total` of the scores that are known, `signature` and `report`."""
         *others, predictions = (table[name].to_pylist() for name in self.columns)
         rows = zip(compared_texts(others), predictions, strict=True)
         results = [result for (result,) in self.scorer.score_chunks(chunked(rows))]
         nothing = np.zeros(0)
-        scores = {SCORE: nothing} | dict.fromkeys(self.scorer._floor()[1], nothing)
-        report = InputReport()
+        scores: dict[str, Any] = {SCORE: nothing} | dict.fromkeys(self.scorer._floor()[1], nothing)
+        unusual: Any = np.zeros(0, dtype=str)
+        report, signature = InputReport(), self.scorer.signature
         if results:
             result = joined(results)
+            result = result.without_degenerate() if self.degenerate == "null" else result
             scores, report = {SCORE: result.segments} | result.parts, result.report
-        for name, values in scores.items():
+            signature, unusual = result.signature, result.unusual_names()
+        known = scores[SCORE][~np.isnan(scores[SCORE])]
+        for name, values in (scores | ({"unusual": unusual} if self.degenerate else {})).items():
             if name in table.column_names:
                 raise InputError(f"the input has a column {name!r}, which scoring adds; rename it")
             table = table.append_column(name, [values])
-        total = math.fsum(scores[SCORE])
-        summary = {"count": len(table), "total": total, "signature": self.scorer.signature, "report": report.as_dict()}
+        summary = {"count": len(known), "total": math.fsum(known), "signature": signature, "report": report.as_dict()}
         return table, summary
 
 
@@ -70,7 +77,7 @@ def total(blocks: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], InputRep
         InputError: there is not a single segment.
         MTMetricsError: blocks were scored differently, as where ``dtype="auto"`` is not the same on all nodes.
     """
-    signatures = sorted({block["signature"] for block in blocks})
+    signatures = sorted({block["signature"] for block in blocks if block["count"]})
     if len(signatures) > 1:
         what = f"blocks were scored differently ({signatures[0]} and {signatures[1]})"
         raise MTMetricsError(f"{what}; pass --dtype float32, use one version on all nodes, and another --out")

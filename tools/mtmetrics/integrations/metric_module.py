@@ -323,7 +323,8 @@ def documentation(module: type[MetricModule]) -> str:
     given = [_TEXTS[name] for name in _COLUMNS if name == "predictions" or name in metric.columns]
     given += [f"lang_pair (`str`): {pair}."]
     if len(metric.sides) > 1:
-        given += ['against (`str`): `"source"` or `"reference"`, what to compare with, where both are passed.']
+        sides = " or ".join(f'`"{side}"`' for side in metric.sides)
+        given += [f"against (`str`): {sides}, what to compare with, where both are passed."]
     for name, field in metric.settings().options().items():
         kind = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
         given += [f"{name} (`{kind}`): {field.metadata['help']}."]
@@ -339,7 +340,7 @@ def documentation(module: type[MetricModule]) -> str:
         "ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.",
         "signature (`str`): one line that pins everything that the scores depend on.",
         "report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical "
-        "to the source; looping translations, ones in another script, and ones of a length out of proportion.",
+        "to the source; looping translations, ones in another script or language, and of a length out of proportion.",
     ]
     usual = metric.usual_preset()
     names = " or ".join(f'`"{name}"`' for name in preset_names(metric.name))

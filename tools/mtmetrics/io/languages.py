@@ -40,6 +40,11 @@ _SCRIPTS = {
 }
 _SCRIPT_OF = {language: script for script, languages in _SCRIPTS.items() for language in languages.split()}
 _CJK = {"CJK", "HIRAGANA", "KATAKANA"}
+# From this length on py3langid is sure where another language is e^20 times as likely: it is wrong about 4 of 12,000
+# human translations into English, and sees 994 of 1,000 German texts that are taken for English.
+_LONG, _SURE = 40, 20.0
+# Languages that it mistakes for each other.
+_ALIKE = ("bs hr sr", "da nb nn no", "id ms", "wuu yue zh")
 _FEWEST = 5
 _SHORTEST = 15
 _MOST = 100
@@ -167,6 +172,32 @@ def is_of_other_script(text: str, language: str | None) -> bool:
     its script is not known."""
     expected = _SCRIPT_OF.get(language or "")
     return expected is not None and _script(text) not in ("", expected)
+
+
+@functools.cache
+def language_ranks(language: str | None) -> Callable[[str], list[tuple[str, float]]] | None:
+    """Ranks the languages of a text, as py3langid does; None where it is not installed, or does not know the language
+    that is wanted."""
+    try:
+        import py3langid
+    except ImportError:
+        return None
+    return py3langid.rank if language in {code for code, _ in py3langid.rank("")} else None
+
+
+def is_of_other_language(text: str, language: str) -> bool:
+    """Whether a text of 40 characters or more is surely not in a language that `language_ranks` knows."""
+    return len(text) >= _LONG and _is_foreign(text, language)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_foreign(text: str, language: str) -> bool:
+    rank = language_ranks(language)
+    if rank is None:
+        return False
+    ranks = dict(rank(text))
+    alike = next((group.split() for group in _ALIKE if language in group.split()), [language])
+    return max(ranks.values()) - max(ranks[code] for code in alike if code in ranks) > _SURE
 
 
 def _script(text: str) -> str:

@@ -18,6 +18,7 @@ from torch import nn
 from mtmetrics.artifacts.comet_checkpoints import HEADS_FILE, SEPARATORS, CometSettings
 from mtmetrics.artifacts.models import loading, model_fingerprint, pretrained
 from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, pick_dtype, replicate, torch_dtype
+from mtmetrics.models.text_units import TextUnits, text_words
 
 # Of an input with the source, with the reference, and with both: shares in the score and in the labels of words; the
 # rest of the score is that of the errors found.
@@ -242,6 +243,22 @@ class Comet:
 
         self._runner.run(rows, compute)
         return list(zip(found, cut, strict=True))
+
+    def pieces(self, texts: Sequence[str]) -> list[tuple[np.ndarray, TextUnits]]:
+        """Of each text, read alone, the (t, d) vectors of its pieces, of length 1, as scores are made of them, and the
+        pieces; special tokens are left out."""
+        rows, _, _ = self._tokenised(list(texts))
+        found: list[Any] = [None] * len(rows)
+
+        def compute(network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]) -> None:
+            vectors = nn.functional.normalize(network.read(network.states(ids, mask, None), mask), dim=2)
+            for number, own in zip(numbers, vectors.cpu().numpy(), strict=True):
+                units = text_words(self.tokenizer, texts[number], self.limit - 2, pieces=True)
+                kept = np.flatnonzero(units.spans[:, 1])
+                found[number] = own[kept], units.take(kept)
+
+        self._runner.run(rows, compute)
+        return found
 
     def _score_joint(self, columns: Mapping[str, list[str]]) -> CometScores:
         """Of texts that are encoded as one sequence."""

@@ -15,15 +15,13 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.offers import MetricChoice
 from mtmetrics.page.texts import Texts, example
 from mtmetrics.reports.comparison import SystemComparison, SystemScore, compare_systems
-from mtmetrics.reports.human_agreement import AgreementCurve, known_agreement
+from mtmetrics.reports.human_agreement import AgreementCurve, anchor_scores, known_agreement
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult, in_turns, joined_systems
 from mtmetrics.statistics.significance import SEED, bootstrap_interval
 
 _RESAMPLES = 1000
 _PAIRS_AT_ONCE = 192
-# How far the translations of the example are moved, so that each meets a source which is not its own.
-_SHIFT = 5
 
 
 class Progress(NamedTuple):
@@ -146,9 +144,7 @@ class Comparer:
         scorer = self._scorer(offer, known.lang_pair)
         others = scorer.compared({"sources": known.sources, "references": known.references})
         human = known.second if "references" in offer.columns else known.references
-        moved = [*human[_SHIFT:], *human[:_SHIFT]]
-        found = scorer.score_systems(others, {"random": moved, "human": human})
-        return Anchors(found["random"].system, found["human"].system)
+        return Anchors(*(float(scores.mean()) for scores in anchor_scores(scorer, others, human)))
 
 
 def _compared(scores: Mapping[str, np.ndarray], people: AgreementCurve | str | None) -> SystemComparison:

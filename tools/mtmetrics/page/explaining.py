@@ -33,12 +33,12 @@ def heatmap(scorer: Scorer, other: Any, prediction: str, result: MetricResult, n
     parts = {name: float(values[number]) for name, values in result.parts.items()}
     title = segment_title(number + 1, float(result.segments[number]), parts)
     [alignment] = scorer.align([other], [prediction])
-    figure = draw_alignment(alignment, title, names=(KEYS[scorer.compares[0]], "translation"))
+    figure = draw_alignment(alignment, title, names=(KEYS[scorer.compares[-1]], "translation"))
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi="figure")
     width = round(figure.get_size_inches()[0] * figure.dpi / _DENSITY)
     data = base64.b64encode(stream.getvalue()).decode()
-    advice = html.escape(label_fonts([other, prediction]).advice)
+    advice = html.escape(label_fonts([*([other] if isinstance(other, str) else other), prediction]).advice)
     return (
         f'<div class="mt-picture"><img width="{width}" alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
         + (f"<p>{advice}</p>" if advice else "")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from mtmetrics.page.charts import colour, draw_histograms, draw_means, inline, themed
 from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
+from mtmetrics.reports.comparison import SCALE, has_scale, of_100
 from mtmetrics.reports.styles import decimals
 from mtmetrics.scorers.metric import SIDES
 from mtmetrics.statistics.significance import ALPHA
@@ -134,6 +135,8 @@ def table(compared: Compared) -> str:
         )
         if any(metric.comparison.calibrated for metric in compared.metrics):
             note += " People agree: how often they, too, preferred the better one of two systems of WMT as far apart."
+    if any(has_scale(metric.comparison) for metric in compared.metrics):
+        note += f" Of 100: {SCALE}."
     return (
         f'<div class="mt-scroll"><table class="mt-systems"><thead><tr><th scope="col">System</th>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody><tfoot>{''.join(foot)}</tfoot></table></div>"
@@ -150,6 +153,8 @@ def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
     if compared.texts.segments > 1:
         between = f"{four_decimals(system.interval.low)} to {four_decimals(system.interval.high)}"
         parts.append(f'<span class="mt-interval">{between}</span>')
+    if place := metric.comparison.of_100(system):
+        parts.append(f'<span class="mt-interval">{of_100(place)} of 100</span>')
     share = metric.comparison.agreement(0, metric.comparison.systems.index(system)) if system.rank > 1 else None
     if compared.tested and share is not None:
         value, low, high = (f"{100 * part:.0f}" for part in share)
@@ -203,12 +208,14 @@ def _segment(
             f"<b>{four_decimals(one.results[name].segments[row])}</b></span>"
             for number, one in enumerate(compared.metrics)
         )
+        unusual = [count for count, flags in compared.metrics[metric].results[name].unusual.items() if flags[row]]
+        told = f'<span class="mt-unusual">unusual: {", ".join(unusual)}</span>' if unusual else ""
         text = words.get((row, place)) or html.escape(texts[row])
         named = f"{_dot(compared, name)}{html.escape(name)}"
         outputs.append(
             f'<button type="button" class="mt-output" data-segment="{row}" data-system="{place}" '
             f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{named}</span>'
-            f'<span class="mt-text" dir="auto">{text}</span><span class="mt-scores">{scores}</span></button>'
+            f'<span class="mt-text" dir="auto">{text}</span>{told}<span class="mt-scores">{scores}</span></button>'
         )
     picture = opened.picture if opened is not None and opened.segment == row else ""
     return (

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
-from mtmetrics.reports.human_agreement import AgreementCurve, Share
+from mtmetrics.reports.human_agreement import AgreementCurve, Anchor, Share
 from mtmetrics.reports.styles import FOR_READERS, STYLES, as_json, decimals
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import complete
@@ -24,6 +24,7 @@ from mtmetrics.statistics.significance import (
 
 # Agreement was fitted to means of 500 segments; those of few say little.
 _FEWEST_SEGMENTS = 100
+SCALE = "from random pairs, 0, to human translations, 100, of the news it was fitted on, with its standard error"
 PAIRED_TESTS: dict[str, Callable[..., float]] = {"permutation": paired_permutation, "bootstrap": paired_bootstrap}
 
 
@@ -63,6 +64,10 @@ class SystemComparison:
         if not self.calibrated:
             return None
         return self.people.at(self.systems[better].mean - self.systems[worse].mean)
+
+    def of_100(self, system: SystemScore) -> Anchor | None:
+        """Where a system stands between random pairs, 0, and human translations, 100; None where that is not known."""
+        return self.people.of_100(system.mean) if self.calibrated else None
 
     @property
     def calibrated(self) -> bool:
@@ -198,6 +203,7 @@ def render_comparison(
             blocks += [title, STYLES[style](table, range(1, len(table[0])))]
     notes = [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
     notes.insert(0, _method(next(iter(comparisons.values()))))
+    notes += [f"0-100: {SCALE}; the score is the mean"] if any(map(has_scale, comparisons.values())) else []
     notes += [f"{metric}: people's agreement: {_about(found)}" for metric, found in comparisons.items() if found.people]
     return "\n\n".join([*blocks, *(comment + note for note in notes)])
 
@@ -225,6 +231,7 @@ def _as_json(
                 "ci": system.interval._asdict(),
                 "rank": system.rank,
                 "cluster": system.cluster,
+                "of_100": place._asdict() if (place := comparison.of_100(system)) else None,
                 "report": results[metric][system.name].report.as_dict(),
             }
             for system in comparison.systems
@@ -251,11 +258,24 @@ def _overview(comparisons: Mapping[str, SystemComparison]) -> list[list[str]]:
     """A row per system, in the order of the first metric."""
     first = next(iter(comparisons.values()))
     rows = {system.name: [system.name] for system in first.systems}
-    for comparison in comparisons.values():
+    head = ["system"]
+    for metric, comparison in comparisons.items():
+        head += [metric, *(["0-100"] if has_scale(comparison) else []), "rank", "cluster"]
         for system in comparison.systems:
             between = f"[{_shown(system.interval.low)}, {_shown(system.interval.high)}]"
-            rows[system.name] += [f"{_shown(system.mean)} {between}", str(system.rank), str(system.cluster)]
-    return [["system", *(cell for metric in comparisons for cell in (metric, "rank", "cluster"))], *rows.values()]
+            scaled = [of_100(place)] if (place := comparison.of_100(system)) else []
+            rows[system.name] += [f"{_shown(system.mean)} {between}", *scaled, str(system.rank), str(system.cluster)]
+    return [head, *rows.values()]
+
+
+def has_scale(comparison: SystemComparison) -> bool:
+    """Whether its systems have a place between 0 and 100."""
+    return comparison.of_100(comparison.systems[0]) is not None
+
+
+def of_100(place: Anchor) -> str:
+    """A place on the scale to 100 with its standard error."""
+    return f"{place.mean:.0f} \N{PLUS-MINUS SIGN} {place.error:.0f}"
 
 
 def _p_values(comparison: SystemComparison) -> list[list[str]]:
@@ -300,14 +320,18 @@ def _flat(
     """A row per metric and system, with the p-values against each system in the order given."""
     names = list(next(iter(results.values())))
     p_names = [f"p {name}" for name in names]
-    table = [["metric", "system", "mean", "low", "high", "rank", "cluster", *p_names, "signature"]]
+    scale = ["0-100"] if any(map(has_scale, comparisons.values())) else []
+    table = [["metric", "system", "mean", "low", "high", *scale, "rank", "cluster", *p_names, "signature"]]
     for metric, comparison in comparisons.items():
         places = {system.name: place for place, system in enumerate(comparison.systems)}
         for place, system in enumerate(comparison.systems):
             numbers = map(_shown, (system.mean, system.interval.low, system.interval.high))
             p_values = (_shown(comparison.p_values[place, places[name]]) for name in names)
             ranks = (str(system.rank), str(system.cluster))
-            table.append([metric, system.name, *numbers, *ranks, *p_values, results[metric][system.name].signature])
+            known = comparison.of_100(system)
+            line = results[metric][system.name].signature
+            scaled = [_shown(known.mean) if known else ""] * len(scale)
+            table.append([metric, system.name, *numbers, *scaled, *ranks, *p_values, line])
     return table
 
 

@@ -13,13 +13,14 @@ from mtmetrics.artifacts.presets import extending, preset_toml
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import new_folder, write_atomic
 from mtmetrics.judgements.judged import Judged
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.statistics.correlation import SEED
 
-TABLE = "agreement"
+TABLE, ANCHORS = "agreement", ("random", "human")
 _LEAST_COMPARISONS = 30
 _RESAMPLES = 500
 _GRID = 16
@@ -35,6 +36,20 @@ class Share(NamedTuple):
     value: float
     low: float
     high: float
+
+
+class Anchor(NamedTuple):
+    """A mean score, or a place from 0 to 100, and its standard error."""
+
+    mean: float
+    error: float
+
+    @classmethod
+    def of(cls, sets: Sequence[np.ndarray]) -> "Anchor":
+        """The mean of sets of segment scores, each counting alike; its error is that between sets, or in a single one
+        that between segments."""
+        values = np.array([scores.mean() for scores in sets]) if len(sets) > 1 else sets[0]
+        return cls(float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5))
 
 
 class SystemMeans(NamedTuple):
@@ -62,6 +77,7 @@ class AgreementCurve:
         isotonic: the mean distance from the isotonic fit, which assumes no form.
         data: what it was fitted on, in words.
         signature: of the scores, without language pair, number format and version.
+        random, human: the scores of random pairs and of human translations; None where there is no scale to 100.
     """
 
     pairs: tuple[str, ...]
@@ -73,6 +89,25 @@ class AgreementCurve:
     isotonic: float
     data: str = ""
     signature: str = ""
+    random: Anchor | None = None
+    human: Anchor | None = None
+
+    def of_100(self, mean: float) -> Anchor | None:
+        """Where a mean stands on a straight line from random pairs, 0, to human translations, 100, and how far the
+        errors of the two move that; what lies beyond counts as 0 or 100. None where there is no such scale."""
+        if self.random is None or self.human is None:
+            return None
+        width = self.human.mean - self.random.mean
+        share = min(max((mean - self.random.mean) / width, 0.0), 1.0)
+        error = np.hypot((1 - share) * self.random.error, share * self.human.error) / width
+        return Anchor(100 * share, 100 * float(error))
+
+    def anchored(self, sets: Sequence[tuple[np.ndarray, np.ndarray]]) -> "AgreementCurve":
+        """The same with a scale to 100, from `anchor_scores` of each set; as it is where people do not score higher."""
+        if not sets:
+            return self
+        random, human = map(Anchor.of, zip(*sets, strict=True))
+        return dataclasses.replace(self, random=random, human=human) if human.mean > random.mean else self
 
     def at(self, difference: float) -> Share | None:
         """The share for a difference of means, whatever its sign; None above the differences that were seen."""
@@ -92,7 +127,9 @@ class AgreementCurve:
         lines = ("difference", "agreement", "low", "high")
         curves = {name: [float(f"{value:.4g}") for value in getattr(self, name)] for name in lines}
         about = {"signature": self.signature, "data": self.data, "pairs": [*self.pairs]}
-        return about | {"comparisons": self.comparisons, "isotonic": round(self.isotonic, 3)} | curves
+        about |= {"comparisons": self.comparisons, "isotonic": round(self.isotonic, 3)}
+        ends = {name: end for name in ANCHORS if (end := getattr(self, name)) is not None}
+        return about | curves | {name: [float(f"{value:.4g}") for value in end] for name, end in ends.items()}
 
 
 def fit_agreement(sets: Sequence[SystemMeans], *, data: str = "", signature: str = "") -> AgreementCurve:
@@ -129,6 +166,23 @@ def fit_agreement(sets: Sequence[SystemMeans], *, data: str = "", signature: str
     distance = np.abs(_isotonic(d, y) - np.interp(d, grid, curve))[within].mean()
     pairs = tuple(sorted({one.lang_pair for one in sets}))
     return AgreementCurve(pairs, len(d), grid, curve, low, high, float(distance), data, signature)
+
+
+def anchor_scores(scorer: Scorer, others: Sequence[Any], human: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) scores of human translations that are paired with other segments than their own, and (n,) of the same with
+    their own."""
+    moved = max(1, (len(human) - 1) // 2)
+    found = scorer.score_systems(others, {"random": [*human[moved:], *human[:moved]], "human": list(human)})
+    return found["random"].segments, found["human"].segments
+
+
+def anchors_of(spec: MetricSpec, file: Judged, pool: ModelPool) -> tuple[np.ndarray, np.ndarray] | None:
+    """`anchor_scores` of the references of judged systems; None where there are none, or the metric sees references,
+    which are human translations of no one but themselves."""
+    rows = next(iter(file.outputs().values()))
+    sources, references = rows["source"].tolist(), rows["reference"].tolist()
+    scorer = spec.load(pool, file.lang_pair)
+    return None if None in references or "references" in scorer.compares else anchor_scores(scorer, sources, references)
 
 
 def _compared(sets: Sequence[SystemMeans]) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +238,8 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
     try:
         lines = {name: np.array(table[name], dtype=np.float64) for name in ("difference", "agreement", "low", "high")}
         about = {name: table[name] for name in ("comparisons", "isotonic", "data", "signature")}
-        curve = AgreementCurve(tuple(table["pairs"]), **about, **lines)
+        ends = {name: Anchor(*map(float, table[name])) for name in ANCHORS if name in table}
+        curve = AgreementCurve(tuple(table["pairs"]), **about, **lines, **ends)
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"preset {preset}: the table [{TABLE}] cannot be read ({error!r})") from error
     if curve.signature != bare_signature(scorer.signature):

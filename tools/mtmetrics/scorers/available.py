@@ -1,8 +1,11 @@
 """What there is to score with: each metric and preset, what it compares with, its languages, whether it works here."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from mtmetrics.artifacts.cards import licence_of
+from mtmetrics.artifacts.catalog import local_folder
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
 from mtmetrics.errors import ArtifactError, MTMetricsError
@@ -19,6 +22,9 @@ class Listed(NamedTuple):
         compares_with: ``source``, ``reference`` or both.
         languages: directions such as ``de-en``, or languages; ``any``, or none where the preset does not say.
         offline: ``yes``, or ``no:`` and what is missing on this machine.
+        needs: the models and maps that the preset names, encoders of regressors included where these are here.
+        megabytes: of those that are here, on disk; None where none is.
+        licences: of them, as their cards say; of published checkpoints that are not here, as the preset says.
     """
 
     metric: str
@@ -26,6 +32,9 @@ class Listed(NamedTuple):
     compares_with: list[str]
     languages: list[str]
     offline: str
+    needs: Sequence[str] = ()
+    megabytes: float | None = None
+    licences: Sequence[str] = ()
 
 
 def listed(metric: Metric) -> Iterator[Listed]:
@@ -48,7 +57,7 @@ def listed(metric: Metric) -> Iterator[Listed]:
         if fluency:
             settings = {"language_models": settings["language_models"], "languages": [*settings["language_models"]]}
         yield Listed(
-            metric.name, name, metric.sides_of(settings), _languages(bundle, settings), _offline(bundle, settings)
+            metric.name, name, metric.sides_of(settings), _languages(bundle, settings), *_here(bundle, settings)
         )
 
 
@@ -66,20 +75,32 @@ def _languages(bundle: Preset, settings: Mapping[str, Any]) -> list[str]:
     return pairs or known
 
 
-def _offline(bundle: Preset, settings: Mapping[str, Any]) -> str:
-    """``yes``, or what is missing on this machine."""
-    named = list(artifacts_of(settings))
-    if not named:
-        return "no: names no model; train one"
+def _here(bundle: Preset, settings: Mapping[str, Any]) -> tuple[str, list[str], float | None, list[str]]:
+    """The last fields of `Listed`."""
+    named = dict.fromkeys(artifacts_of(settings))
+    needs = dict.fromkeys(name for _, name in named)
+    offline = "yes" if named else "no: names no model; train one"
+    folders = {}
     for key, name in named:
         try:
             if key != "artifact":
-                model_folder(bundle.path(name), local_files_only=True)
+                folders[name] = model_folder(bundle.path(name), local_files_only=True)
             elif not is_local(bundle.path(name)):
-                return f"no: lacks {name}"
+                raise ArtifactError(name)
         except ArtifactError:
-            return f"no: lacks {name}"
-    return "yes"
+            offline = f"no: lacks {name}" if offline == "yes" else offline
+    for folder in list(folders.values()):
+        config = folder / "config.json"
+        encoder = json.loads(config.read_text(encoding="utf-8")).get("encoder") if config.is_file() else None
+        if isinstance(encoder, str) and (found := local_folder(encoder, "config.json")):
+            needs[encoder] = None
+            folders[encoder] = found
+    files = [file for folder in set(folders.values()) for file in folder.rglob("*") if file.is_file()]
+    size = round(sum(file.stat().st_size for file in files) / 1e6, 1) if files else None
+    licences = {licence: None for folder in folders.values() if (licence := licence_of(folder))}
+    if not licences and bundle.metric == "comet":
+        licences = {str(settings["description"]).rpartition("; ")[2].removesuffix("."): None}
+    return offline, [*needs], size, [*licences]
 
 
 def artifacts_of(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

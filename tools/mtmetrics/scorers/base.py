@@ -15,7 +15,7 @@ from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import report_progress
-from mtmetrics.scorers.degenerate import degenerate
+from mtmetrics.scorers.degenerate import degenerate, policy
 from mtmetrics.scorers.metric import COLUMNS, METRICS, Column
 from mtmetrics.scorers.preset_tables import Opened, dtype_name, extended, signature
 from mtmetrics.scorers.results import (
@@ -270,7 +270,6 @@ class Scorer(abc.ABC):
         self, others: list[Any], owners: np.ndarray | None, systems: list[list[str]], computed: SystemScores
     ) -> list[MetricResult]:
         floor, floor_parts = self._floor()
-        line = extended(self.signature, "degenerate:floor") if self.floor_degenerate else self.signature
         first = [other if isinstance(other, str) else other[0] for other in others]
         results = []
         for predictions, scores in zip(systems, computed() if isinstance(computed, Pending) else computed, strict=True):
@@ -281,6 +280,7 @@ class Scorer(abc.ABC):
             counted |= degenerate(first, predictions, self.column_languages[1], self.compares[0], compared)
             counted["identical"] &= ~best.empty
             report = InputReport.of(len(best.segments), counted)
+            line = extended(self.signature, policy("floor", counted)) if self.floor_degenerate else self.signature
             result = MetricResult(best.segments, best.parts, best.empty, report, line, counted)
             if self.floor_degenerate:
                 best.put(result.degenerate, floor, floor_parts)

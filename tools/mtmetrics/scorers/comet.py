@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mtmetrics.checks import check, compared_columns
+from mtmetrics.checks import as_texts, check, compared_columns
 from mtmetrics.errors import InputError
+from mtmetrics.matching.plan import Alignment, Cells, greedy_plan
 from mtmetrics.matching.word_errors import Evidence, Fault, word_faults
 from mtmetrics.models.comet import PENALTIES, Comet, CometScores, ErrorSpan
 from mtmetrics.models.text_units import spans_of
@@ -53,6 +54,10 @@ class CometScore(Scorer):
     tables: ClassVar = {"comet": {"model", "revision"}}
     scale = "about 0 to 1 for checkpoints since 2022"
     told_parts = "src, ref, unified and mqm, of checkpoints that read one sequence"
+    told_alignments = (
+        "of checkpoints that find no errors, per segment the pieces of `source` (the reference, where that is read) "
+        "and `prediction`, and the cosines of their vectors (`values`), of which no score is made"
+    )
 
     def __init__(
         self, model: Comet, *, against: str | None = None, lang_pair: str | None = None, **options: Any
@@ -89,12 +94,32 @@ class CometScore(Scorer):
         return self._scores(dict(zip(self.compares, columns, strict=True)), texts).errors
 
     @property
+    def cells(self) -> Cells:
+        """Cosines, of a checkpoint that finds no errors."""
+        return super().cells if self.model.settings.error_labels else "cosine"
+
+    @property
     def blames(self) -> bool:
-        return bool(self.model.settings.error_labels)
+        return True
+
+    def align(self, others: Sequence[Any], predictions: Sequence[str]) -> list[Alignment]:
+        """As `Scorer.align`: each piece of the translation with the nearest of the reference or, where that is not
+        read, of the source. No score is made of it, but of the same vectors."""
+        _ = self.cells
+        *columns, texts = check(**compared_columns(self.compares, others), predictions=predictions)
+        sides = (self.model.pieces(as_texts(self.compares[-1], column)) for column in (columns[-1], texts))
+        return [
+            greedy_plan(first, second, x @ y.T, (1, np.ones(len(y))))
+            if len(x) and len(y)
+            else Alignment.nothing("cosine")
+            for (x, first), (y, second) in zip(*sides, strict=True)
+        ]
 
     def blame(self, others: Sequence[Any], predictions: Sequence[str]) -> list[list[Fault]]:
-        """The words of the errors that the network found; the share of each follows from what the error costs in
-        MQM."""
+        """The words of the errors that the network found, and the share of each in what they cost in MQM; of a network
+        that looks for none, as `Scorer.blame`."""
+        if not self.model.settings.error_labels:
+            return super().blame(others, predictions)
         found = self.errors(others, predictions)
         return [word_faults(text, [_evidence(spans)]) for text, spans in zip(predictions, found, strict=True)]
 

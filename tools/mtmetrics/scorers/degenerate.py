@@ -1,13 +1,13 @@
-"""Output that is no translation: loops, texts in another script, texts of another length by far."""
+"""Output that is no translation: loops, texts in another script or language, texts of another length by far."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from mtmetrics.io.languages import is_of_other_script
+from mtmetrics.io.languages import is_of_other_language, is_of_other_script, language_ranks
 
 # Counts of a report that say that an output is no translation.
-DEGENERATE = ("identical", "looping", "script", "length")
+DEGENERATE = ("identical", "looping", "script", "language", "length")
 _LONGEST_PHRASE = 4  # words that are repeated
 _TIMES = 4
 _FEWEST_CHARACTERS = 12
@@ -31,18 +31,29 @@ def degenerate(
         rows: numbers of those that count, where a translation stands there several times; all if None.
 
     Returns:
-        The names of `DEGENERATE` -> (n,) bool.
+        The names of `DEGENERATE` -> (n,) bool; ``language``, of texts in the right script, only where py3langid, of the
+        extra ``filter``, is installed and knows the language.
     """
     pairs = list(zip(others, predictions, strict=True))
     if rows is not None:
         pairs = [pairs[row] for row in rows]
         predictions = [text for _, text in pairs]
+    script = np.array([is_of_other_script(text, language) for text in predictions], dtype=bool)
+    known = {"script": script}
+    if language is not None and language_ranks(language) is not None:
+        foreign = np.array([is_of_other_language(text, language) for text in predictions], dtype=bool)
+        known["language"] = foreign & ~script
     return {
         "identical": np.array([column == "sources" and other == text for other, text in pairs], dtype=bool),
         "looping": np.array([is_looping(text) for text in predictions], dtype=bool),
-        "script": np.array([is_of_other_script(text, language) for text in predictions], dtype=bool),
+        **known,
         "length": np.array([is_out_of_proportion(*pair) for pair in pairs], dtype=bool),
     }
+
+
+def policy(how: str, counted: Collection[str]) -> str:
+    """The field of a signature that says what was done with such output, and whether its language was looked at."""
+    return f"degenerate:{how}{'+language' if 'language' in counted else ''}"
 
 
 def is_looping(text: str) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.checks import InputReport, SourceAndReference
 from mtmetrics.matching.pairs import Pending
-from mtmetrics.scorers.degenerate import DEGENERATE
+from mtmetrics.scorers.degenerate import DEGENERATE, policy
 from mtmetrics.scorers.preset_tables import extended
 
 CHUNK_LINES = 1024
@@ -44,14 +44,14 @@ class MetricResult:
     @property
     def degenerate(self) -> np.ndarray:
         """(n,) bool, segments whose translation is none."""
-        return np.any([self.unusual[name] for name in DEGENERATE], axis=0)
+        return np.any([self.unusual[name] for name in DEGENERATE if name in self.unusual], axis=0)
 
     def without_degenerate(self) -> "MetricResult":
         """The same, where segments whose translation is none are left out: their scores and parts are NaN."""
         none = self.degenerate
         parts = {name: np.where(none, np.nan, values) for name, values in self.parts.items()}
         segments = np.where(none, np.nan, self.segments)
-        line = extended(self.signature, "degenerate:null")
+        line = extended(self.signature, policy("null", self.unusual))
         return dataclasses.replace(self, segments=segments, parts=parts, signature=line)
 
     def unusual_names(self) -> list[str]:

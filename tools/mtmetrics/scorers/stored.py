@@ -32,8 +32,8 @@ class StoredScores(ForeignMetric):
     The texts are not looked at, except that a segment with a blank side is counted; its score stays what it is.
 
     A file holds one number a line; or a system and a number, separated by a tab (``.seg.score`` of mt-metrics-eval); or
-    a table with a header, or JSON Lines, with ``score`` and, for several systems, ``system`` and ``segment`` (from 1);
-    or the JSON of ``comet-score --to_json`` or of ``mtmetrics score``.
+    what ``sacrebleu --sentence-level`` prints; or a table with a header, or JSON Lines, with ``score`` and, for several
+    systems, ``system`` and ``segment`` (from 1); or the JSON of ``comet-score --to_json`` or of ``mtmetrics score``.
 
     Args:
         scores: system -> its scores; a single system may have the name ``""``.
@@ -128,7 +128,7 @@ def read_scores(path: Path, key: str | None = None) -> dict[str, list[float]]:
     """The finite numbers of each system in the order of its segments; all systems have equally many.
 
     Args:
-        path: as `StoredScores.from_preset` says.
+        path: see `StoredScores`.
         key: the column or key of the score.
 
     Raises:
@@ -181,7 +181,8 @@ def _table_rows(path: Path, column: str | None) -> Iterator[_Row]:
             row = dict(zip(header, cells, strict=False))
             yield _named(path, f"line {number}", row, column)
         elif len(cells) <= 2 and line.strip():
-            yield (cells[0] if len(cells) == 2 else "", None, cells[-1], f"line {number}")
+            score = cells[-1].rpartition(" = ")[2]  # behind sacrebleu's signature
+            yield (cells[0] if len(cells) == 2 else "", None, score, f"line {number}")
         else:
             needed = "one number, or system TAB number, is needed on each line, or a header that names the score"
             raise InputError(f"{path}, line {number}: {needed}")
@@ -198,6 +199,10 @@ def _json_rows(path: Path, column: str | None) -> Iterator[_Row]:
             for number, value in enumerate(system.get("scores") or (), 1):
                 yield str(system.get("name", "")), number, value, f"score {number}"
         return
+    first = document[0] if isinstance(document, list) and document else document
+    if isinstance(first, dict) and ({"name", "signature"} <= first.keys() or isinstance(document, list)):
+        advice = "those of segments come from sacrebleu --sentence-level --score-only, one system at a time"
+        raise InputError(f"{path}: sacrebleu's scores of whole systems; {advice}")
     if not isinstance(document, dict) or not all(isinstance(rows, list) for rows in document.values()):
         needed = "scores of segments are needed, as comet-score --to_json or mtmetrics score --format json write them"
         raise InputError(f"{path}: {needed}")
