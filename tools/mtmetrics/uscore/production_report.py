@@ -106,10 +106,12 @@ def _columns(job: Production, final: UScore, segments: Judged) -> dict[str, np.n
 
     columns: dict[str, np.ndarray] = {}
     for name, maps in _until(job.maps).items():
-        words = XMoverScore(job.encoder, variant="uscore", remapping=job.remapping(maps), workers=job.threads)
+        own = {"variant": "uscore", "remapping": job.remapping(maps), "workers": job.threads}
+        words = XMoverScore(job.encoder, lang_pair=job.lang_pair, **own)
         columns[f"words, {name}"] = scores(words).parts["mover"]
     for name, models in _until(job.models).items() if job.start.sentences else ():
-        sentences = UScore(sentences=job.pool.sentence_encoder(job.sentence_encoder(models)), combine="snt")
+        encoder = job.pool.sentence_encoder(job.sentence_encoder(models))
+        sentences = UScore(sentences=encoder, combine="snt", lang_pair=job.lang_pair)
         columns[f"sentences, {name}"] = scores(sentences).segments
     parts = scores(final).parts
     columns |= {f"part {name}": values for name, values in parts.items() if name != "wrd"}
