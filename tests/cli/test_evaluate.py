@@ -16,6 +16,7 @@ from helpers import note_loads, refused, write, write_jsonl
 
 import mtmetrics.reports.metric_runs
 from mtmetrics.cli.main import main
+from mtmetrics.judgements.plain_pickles import convert
 from mtmetrics.reports.recipes import Recipe
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
@@ -426,10 +427,28 @@ def test_rows_of_vectors_that_somebody_computed(mtmetrics, data, tmp_path):
     refused(mtmetrics(*recipe, "--vectors", "LASER=no.parquet"), "--vectors LASER=no.parquet: no.parquet: no such file")
 
 
-def test_the_published_sentence_bleu(capsys):
-    folder = Path(os.environ.get("MTMETRICS_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / "wmt17_seg"
+def judged_folder(name):
+    folder = Path(os.environ.get("MTMETRICS_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / name
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there; MTMETRICS_DATA names another folder of data")
+    return folder
+
+
+def test_chrf_and_bleu_are_the_published_ones_on_the_texts_of_the_authors(capsys, tmp_path):
+    """chrF of Table 1 of Mathur et al. (2019), BLEU of Table 5 of Belouadi and Eger (2023)."""
+    folder, pairs = judged_folder("wmt17_cased"), ("de", "fi", "ru", "tr")
+    files = [str(tmp_path / f"{source}-en.jsonl") for source in pairs]
+    for source, file in zip(pairs, files, strict=True):
+        convert(folder / f"{source}en.pkl", Path(file))
+    metrics = ("--metric", "chrf", "--metric", "sentbleu::effective_order=false")
+    assert main(["evaluate", *metrics, "--format", "json", "--data", *files]) == 0
+    chrf, bleu = json.loads(capsys.readouterr().out)["rows"]
+    assert [cell["value"] for cell in chrf["values"]] == pytest.approx([0.531, 0.671, 0.599, 0.607], abs=0.00051)
+    assert [cell["value"] for cell in bleu["values"]] == pytest.approx([0.4136, 0.5648, 0.4599, 0.5310], abs=0.0001)
+
+
+def test_the_published_sentence_bleu(capsys):
+    folder = judged_folder("wmt17_seg")
     files = [str(folder / f"{pair}-en.jsonl.gz") for pair in ("de", "fi", "ru", "tr")]
     assert main(["evaluate", "--column", "sentbleu", "--data", *files]) == 0
     values = [value["value"] for value in json.loads(capsys.readouterr().out)["rows"][0]["values"]]
