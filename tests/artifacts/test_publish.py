@@ -1,5 +1,6 @@
 """Which files of a folder or a Space are published, and what is never; the push itself is tested in ``tests/hub``."""
 
+import runpy
 import shutil
 import subprocess
 import tomllib
@@ -100,6 +101,23 @@ def test_evaluate_is_told_where_the_package_is(tmp_path: Path) -> None:
         assert ("library", "mtmetrics", told, None) in [(*found, None)[:4] for found in get_imports(str(script))]
     with pytest.raises(InputError, match="without spaces"):
         space_publication("xmoverscore", "org", wheel, tmp_path, "my package")
+
+
+def test_a_space_refuses_a_package_that_is_older_than_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = tmp_path / "mtmetrics-1.10.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("mtmetrics/__init__.py", "")
+    url = "git+https://git.example.org/mtmetrics@v1.10.0"
+    for package_url, advice in ((url, f"pip install --upgrade {url}"), (None, "install that version or a newer one")):
+        script = space_publication("xmoverscore", "org", wheel, tmp_path, package_url).files["xmoverscore.py"]
+        for version in ("1.10.0", "2.0.0rc1"):
+            monkeypatch.setattr("mtmetrics.__version__", version)
+            assert runpy.run_path(str(script))["XMoverScore"].metric_name == "xmoverscore"
+        monkeypatch.setattr("mtmetrics.__version__", "1.9.3")
+        with pytest.raises(ImportError) as refused:
+            runpy.run_path(str(script))
+        told = f"mtmetrics 1.9.3 is installed, and this metric was made with 1.10.0; {advice}"
+        assert str(refused.value) == told
 
 
 def test_a_space_carries_no_models(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from helpers import refused
 
 from mtmetrics.judgements.judged import read_judged
+from mtmetrics.judgements.public_sets import datasets
 from mtmetrics.judgements.wmt_folder import EvalSet
 
 FILES = {"a.tsv": b"lp\tsource\ttranslation\thuman\n", "b.tsv": b"lp\tsource\ttranslation\thuman\nde-en\ta\tb\t1\n"}
@@ -89,6 +90,22 @@ def test_files_of_others_are_left_alone(run, served, tmp_path, name, why):
     assert str(tmp_path / "small" / name) in result[2]
     assert served.requests == []
     assert (tmp_path / "small" / name).read_text() == "mine\n"
+
+
+def test_files_below_one_address_lie_as_they_do_there(run, served, tmp_path):
+    served.files = {"/c0ffee/sources/a.tsv": FILES["a.tsv"], "/c0ffee/b.tsv": FILES["b.tsv"]}
+    known = (
+        f'"sources/a.tsv" = {{ bytes = 27, sha256 = "{SUMS["a.tsv"]}" }}\n"c.tsv" = {{ url = "b.tsv", bytes = 39 }}\n'
+    )
+    head = f'[tree]\nwhat = "a folder"\nlicence = "CC0"\nbase = "{served.url}/c0ffee/"\n[tree.files]\n'
+    (tmp_path / "datasets.toml").write_text(head + known)
+    tree = datasets()["tree"]
+    assert (tree.size(tree.files), served.requests) == (66, [])
+    code, out, _ = run("pull", "tree", "--out", tmp_path)
+    assert (code, json.loads(out)["tree"]["fetched"]) == (0, ["sources/a.tsv", "c.tsv"])
+    assert (tmp_path / "tree" / "sources" / "a.tsv").read_bytes() == FILES["a.tsv"]
+    assert (tmp_path / "tree" / "c.tsv").read_bytes() == FILES["b.tsv"]
+    assert json.loads(run("pull", "tree", "--out", tmp_path)[1])["tree"]["present"] == ["sources/a.tsv", "c.tsv"]
 
 
 def pickled(table, name, origin, tmp_path, data=None):

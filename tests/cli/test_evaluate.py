@@ -16,6 +16,7 @@ from helpers import note_loads, refused, write, write_jsonl
 
 import mtmetrics.reports.metric_runs
 from mtmetrics.cli.main import main
+from mtmetrics.judgements.plain_pickles import convert
 from mtmetrics.reports.recipes import Recipe
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
@@ -204,33 +205,40 @@ def test_systems(mtmetrics, tmp_path):
     assert shown["rows"][0]["average"] > 0.9
 
 
-def test_corpus_bleu_of_systems_stands_beside_the_published_one(mtmetrics, tmp_path):
-    references = ["the house is small", "the dog sleeps in the garden", "who said that today"]
-    outputs = {
-        "a": references,
-        "b": ["the house is big", "the dog sleeps in it", "who said that"],
-        "c": ["x", "y", "z"],
-    }
+REFERENCES = ["the house is small", "the dog sleeps in the garden", "who said that today"]
+OUTPUTS = {
+    "a": REFERENCES,
+    "b": ["the house is big", "the dog sleeps in it", "who said that"],
+    "c": ["x", "y", "z"],
+}
+SYSTEMS = {"a": 1.0, "b": 0.5, "c": -1.0}
+
+
+@pytest.fixture
+def system_files(tmp_path):
+    """Three judged systems of de-en."""
     rows = [
         {
             "lp": "de-en",
             "source": "s",
             "reference": text,
-            "outputs": {name: texts[i] for name, texts in outputs.items()},
+            "outputs": {name: texts[i] for name, texts in OUTPUTS.items()},
         }
-        for i, text in enumerate(references)
+        for i, text in enumerate(REFERENCES)
     ]
     write_jsonl(tmp_path / "de-en.outputs.jsonl", rows)
-    human = {"a": 1.0, "b": 0.5, "c": -1.0}
-    judged = [{"lp": "de-en", "system": name, "human": value} for name, value in human.items()]
-    path = write_jsonl(tmp_path / "de-en.jsonl", judged)
-    options = ("--preset", "none", "--format", "csv", "--data", path)
+    judged = [{"lp": "de-en", "system": name, "human": value} for name, value in SYSTEMS.items()]
+    return write_jsonl(tmp_path / "de-en.jsonl", judged)
+
+
+def test_corpus_bleu_of_systems_stands_beside_the_published_one(mtmetrics, system_files):
+    options = ("--preset", "none", "--format", "csv", "--data", system_files)
     code, out, _ = mtmetrics("evaluate", "--recipe", "zhao2020-table5", *options)
     assert code == 0
     row = next(row for row in csv.reader(io.StringIO(out)) if row[0] == "BLEU")
-    bleu = [sacrebleu.corpus_bleu(texts, [references]).score for texts in outputs.values()]
+    bleu = [sacrebleu.corpus_bleu(texts, [REFERENCES]).score for texts in OUTPUTS.values()]
     assert bleu[0] > bleu[1] > bleu[2]
-    assert float(row[1]) == pytest.approx(pearson(bleu, list(human.values())).value, abs=5e-4)
+    assert float(row[1]) == pytest.approx(pearson(bleu, list(SYSTEMS.values())).value, abs=5e-4)
     assert row[2] == "0.923"
     assert any(cell.startswith("bleu|") and "system:corpus" in cell for cell in row)
 
@@ -259,8 +267,10 @@ def test_all_tables_of_the_papers_are_listed_without_data(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["NAME", "TABLE", "OR", "FIGURE", "DATA"]
     assert any(line.startswith("zhao2020-table1 ") and line.endswith("pulled: wmt17-cased") for line in lines)
-    assert any(line.startswith("zhao2020-table6 ") and line.endswith("--data WMT18") for line in lines)
-    assert any(line.startswith("zhao2020-table4 ") and "not run: the multilingual USE" in line for line in lines)
+    assert any(line.startswith("mathur2019-table4 ") and "DA-syslevel.csv of the WMT17" in line for line in lines)
+    assert any(line.startswith("zhao2020-table3 ") and "not run: its word-by-word" in line for line in lines)
+    assert any(line.startswith("zhao2020-figure3 ") and "; --text: a dictionary of de-en" in line for line in lines)
+    assert any(line.startswith("zhao2020-figure2 ") and line.endswith(" as zhao2020-table8") for line in lines)
 
 
 @pytest.fixture
@@ -291,12 +301,67 @@ def test_a_recipe_pulls_its_data_and_writes_a_report(mtmetrics, public, tmp_path
 
 def test_a_figure_is_drawn_by_the_commands_of_its_recipe(mtmetrics, data, tmp_path):
     report = tmp_path / "report"
-    argv = ("--recipe", "zhao2020-figure2", "--preset", "none", "--report", report)
+    argv = ("--recipe", "song2021-figure1", "--preset", "none", "--report", report)
     code, out, err = mtmetrics("evaluate", *argv, "--data", data("de-en.jsonl"))
     assert code == 1
-    assert "```bash\nmtmetrics evaluate --recipe zhao2020-table8 --preset none --format markdown --data " in out
+    assert "```bash\nmtmetrics plot scatter --metric sentsim:none:against=source,combine=bertscore " in out
     assert "nothing could be run; the lines above say why" in err
-    assert not report.joinpath("zhao2020-figure2.md").exists()
+    assert not report.joinpath("song2021-figure1.md").exists()
+
+
+def test_a_figure_that_makes_something_takes_text_and_names_its_model(mtmetrics, data, tmp_path, monkeypatch):
+    runs = [
+        "score --metric {model} {text[0]} --out {out}/scores.json",
+        "plot bars --metric chrf --data {data} --out {out}/f.svg",
+    ]
+    recipe = Recipe("f", "Figure", "Someone", runs=runs, text="rows", models={"paper": "chrf"})
+    monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
+    rows = write(tmp_path / "rows.tsv", "reference\ttranslation\na house\ta house\n")
+    argv = ("evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data", data("de-en.jsonl"))
+    code, out, _ = mtmetrics(*argv, "--text", rows, "--batch-tokens", "64", "--embedding-cache", tmp_path / "c")
+    assert code == 0
+    assert f"mtmetrics score --metric chrf {rows} --out" in out
+    assert "chrf|" in (tmp_path / "r" / "scores.json").read_text()
+    refused(mtmetrics(*argv), "--recipe f: pass --text: rows")
+    refused(mtmetrics(*argv, "--text", rows, "--preset", "mini"), "--recipe f: runs with --preset paper")
+    refused(mtmetrics(*argv, "--text", rows, "--metric", "chrf"), "its calls name their metrics; leave out --metric")
+
+
+def test_averages_of_tables_take_the_metrics_and_sets_of_the_user(mtmetrics, data, tmp_path):
+    """Only WMT17 is there; the other tables say so, and BLEU is averaged over its two pairs."""
+    for pair in ("de-en", "fi-en", "en-zh"):
+        path = tmp_path / "sets" / "wmt17-cased" / f"{pair}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(Path(data(f"{pair}.jsonl", pair)).read_bytes())
+    argv = ("evaluate", "--recipe", "belouadi2023-table2", "--preset", "none", "--format", "csv", "--report", tmp_path)
+    code, out, err = mtmetrics(*argv, "--metric", "sentbleu::effective_order=true", "--data", tmp_path / "sets")
+    assert code == 0
+    rows = {row[0]: row for row in csv.reader(io.StringIO(out))}
+    assert rows["metric"][1:5] == ["WMT-16", "WMT-16 published", "WMT-17", "WMT-17 published"]
+    bleu = load_scorer("sentbleu").score([text[:9] for text in PREDICTIONS], PREDICTIONS)
+    measured = f"{pearson(bleu.segments, HUMAN).value:.3f}"
+    assert rows["BLEU [effective_order=True]"][1:5] == ["", "0.478", measured, "0.470"]
+    assert rows["DistilScore"][1:5] == ["", "0.438", "", "0.512"]
+    needed = "a folder with wmt16-da, as 'mtmetrics data pull --out' makes it, is needed"
+    assert f"mtmetrics: belouadi2023-table4: not run: --data {tmp_path / 'sets'}: {needed}" in err
+    written = (tmp_path / "belouadi2023-table2.md").read_text()
+    assert "WMT-17: over de-en fi-en; the paper's average is over cs-en de-en fi-en" in written
+    assert "| BLEU [effective\\_order=True] |" in written or "| BLEU [effective_order=True] |" in written
+    assert (tmp_path / "belouadi2023-table2.svg").stat().st_size > 1000
+    refused(mtmetrics(*argv, "--metric", "bertr"), "--metric bertr: recipe belouadi2023-table2 has rows of comet")
+    code, _, err = mtmetrics(*argv, "--data", tmp_path / "sets" / "wmt17-cased" / "de-en.jsonl")
+    assert (code, "nothing could be run; the lines above say why" in err) == (1, True)
+
+
+def test_a_figure_of_averages_is_drawn_from_files(mtmetrics, system_files, tmp_path):
+    argv = ("evaluate", "--recipe", "zhao2020-figure2", "--preset", "none", "--format", "json", "--report", tmp_path)
+    code, out, _ = mtmetrics(*argv, "--data", system_files)
+    rows = {row["title"]: row for row in json.loads(out)["rows"]}
+    assert code == 0
+    assert rows["BLEU"]["published"] == {"WMT19": 0.907}
+    assert 0.9 < rows["BLEU"]["measured"]["WMT19"] <= 1
+    assert rows["YiSi-2"]["measured"] == {}
+    assert (tmp_path / "zhao2020-figure2.svg").stat().st_size > 1000
 
 
 def test_pictures_of_a_figure_stand_in_its_report(mtmetrics, data, tmp_path, monkeypatch):
@@ -362,10 +427,28 @@ def test_rows_of_vectors_that_somebody_computed(mtmetrics, data, tmp_path):
     refused(mtmetrics(*recipe, "--vectors", "LASER=no.parquet"), "--vectors LASER=no.parquet: no.parquet: no such file")
 
 
-def test_the_published_sentence_bleu(capsys):
-    folder = Path(os.environ.get("MTMETRICS_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / "wmt17_seg"
+def judged_folder(name):
+    folder = Path(os.environ.get("MTMETRICS_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / name
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there; MTMETRICS_DATA names another folder of data")
+    return folder
+
+
+def test_chrf_and_bleu_are_the_published_ones_on_the_texts_of_the_authors(capsys, tmp_path):
+    """chrF of Table 1 of Mathur et al. (2019), BLEU of Table 5 of Belouadi and Eger (2023)."""
+    folder, pairs = judged_folder("wmt17_cased"), ("de", "fi", "ru", "tr")
+    files = [str(tmp_path / f"{source}-en.jsonl") for source in pairs]
+    for source, file in zip(pairs, files, strict=True):
+        convert(folder / f"{source}en.pkl", Path(file))
+    metrics = ("--metric", "chrf", "--metric", "sentbleu::effective_order=false")
+    assert main(["evaluate", *metrics, "--format", "json", "--data", *files]) == 0
+    chrf, bleu = json.loads(capsys.readouterr().out)["rows"]
+    assert [cell["value"] for cell in chrf["values"]] == pytest.approx([0.531, 0.671, 0.599, 0.607], abs=0.00051)
+    assert [cell["value"] for cell in bleu["values"]] == pytest.approx([0.4136, 0.5648, 0.4599, 0.5310], abs=0.0001)
+
+
+def test_the_published_sentence_bleu(capsys):
+    folder = judged_folder("wmt17_seg")
     files = [str(folder / f"{pair}-en.jsonl.gz") for pair in ("de", "fi", "ru", "tr")]
     assert main(["evaluate", "--column", "sentbleu", "--data", *files]) == 0
     values = [value["value"] for value in json.loads(capsys.readouterr().out)["rows"][0]["values"]]
@@ -386,6 +469,8 @@ def test_the_published_sentence_bleu(capsys):
         (["--recipe", "song2021-figure1"], "draws a picture, or several tables; say with --report DIR where"),
         (["--recipe", "belouadi2023-table7"], "the data holds de-en fi-en, the table en-de zh-en"),
         (["--metric", "chrf", "--vectors", "a=b"], "--vectors are for rows of a table of a paper; pass --recipe too"),
+        (["--metric", "chrf", "--text", "x"], "--text is what a figure of a paper learns from; pass --recipe too"),
+        (["--recipe", "zhao2020-table1", "--text", "x"], "--recipe zhao2020-table1: leave out --text, it reads none"),
         (["--metric", "chrf", "--report", "x"], "--report is written of a table of a paper; pass --recipe too"),
         (["--recipe", "zhao2020-table3"], "recipe zhao2020-table3: cannot be run: its word-by-word translations"),
         (["--column", "sentbleu", "--coefficient", "acc23", "--ci"], "--ci"),
@@ -400,8 +485,8 @@ def test_tables_that_cannot_be_made(table, arguments, message):
 
 def test_data_that_cannot_be_pulled_is_asked_for(mtmetrics):
     refused(mtmetrics("evaluate", "--metric", "chrf"), "--data is missing: which judgements?")
-    needed = "its data cannot be pulled; pass --data: clone AIPHES/ACL20"
-    refused(mtmetrics("evaluate", "--recipe", "zhao2020-table5"), needed)
+    needed = "its data cannot be pulled; pass --data: DA-syslevel.csv of the WMT17 metrics task"
+    refused(mtmetrics("evaluate", "--recipe", "mathur2019-table4"), needed)
 
 
 def test_no_significance_is_no_other_layout(table):

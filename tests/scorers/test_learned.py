@@ -112,6 +112,25 @@ def test_what_the_regressor_is_not_for_is_refused(tmp_path: Path, tiny_encoder: 
         load_scorer("bilstm", preset="mini", against="source")
 
 
+def test_a_preset_may_hold_a_network_for_each_target_language(tmp_path: Path, tiny_encoder: Path) -> None:
+    artifact(tmp_path / "any", tiny_encoder)
+    artifact(tmp_path / "german", tiny_encoder, hidden=4)
+    tables = '[regressors.reference]\nmodel = "any"\n[regressors.reference.de]\nmodel = "german"\n'
+    (tmp_path / "preset.toml").write_text(tables)
+    german = load_scorer("esim", str(tmp_path), lang_pair="en-de")
+    assert german.label == "german"
+    assert (
+        load_scorer("esim", str(tmp_path), lang_pair="de-en").label == load_scorer("esim", str(tmp_path)).label == "any"
+    )
+    (tmp_path / "preset.toml").write_text('[regressors.reference.de]\nmodel = "german"\n')
+    assert load_scorer("esim", str(tmp_path), lang_pair="en-de").fingerprint == german.fingerprint
+    with pytest.raises(InputError, match="compares with the reference in en, only in de; train one with"):
+        load_scorer("esim", str(tmp_path), lang_pair="de-en")
+    (tmp_path / "preset.toml").write_text('[regressors.reference.de]\nmodle = "german"\n')
+    with pytest.raises(ArtifactError, match=r"unknown key 'modle' in \[regressors.reference.de\]"):
+        load_scorer("esim", str(tmp_path), lang_pair="en-de")
+
+
 def test_a_damaged_artifact_is_one_message(tmp_path: Path, tiny_encoder: Path) -> None:
     folder = artifact(tmp_path / "damaged", tiny_encoder)
     (folder / "model.safetensors").write_bytes(b"nothing")

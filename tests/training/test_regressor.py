@@ -303,6 +303,18 @@ def test_null_is_no_judgement(tmp_path: Path) -> None:
     assert [pair.human for pair in read_judged_pairs([path], "reference")] == [2.0]
 
 
+def test_judgements_are_read_as_the_shared_task_published_them(tmp_path):
+    for name, line in {
+        "source": "ein Haus",
+        "mt-system": "a house",
+        "reference": "the house",
+        "human": "-0.25",
+    }.items():
+        (tmp_path / f"DAseg.newstest2016.{name}.de-en").write_text(f"{line}\n", encoding="utf-8")
+    [pair] = read_judged_pairs([tmp_path / "DAseg.newstest2016.human.de-en"], "reference")
+    assert (pair.other, pair.translation, pair.human, pair.languages) == ("the house", "a house", -0.25, ("en", "en"))
+
+
 def test_either_reads_a_row_for_each_text_that_it_has(tmp_path: Path) -> None:
     rows = [
         {"lp": "de-en", "source": "s", "reference": "r", "translation": "t", "human": 1},

@@ -43,19 +43,24 @@ class Preset:
         """Refuses keys that nothing reads, so that a misspelt setting does not pass silently.
 
         Args:
-            tables: the keys that each table of the metric may hold; ``NAME.*`` stands for one table per language.
+            tables: the keys that each table of the metric may hold; ``NAME.*`` stands for one table per language or
+                side, ``NAME.*.*`` for tables in these.
 
         Raises:
             ArtifactError: there is another table or key.
         """
-        known = {"metric", "description", "languages", "lang_pair", *(name.removesuffix(".*") for name in tables)}
+        known = {"metric", "description", "languages", "lang_pair", *(name.partition(".*")[0] for name in tables)}
         self._refuse_others("table or key", "", self.settings, known)
         for name, value in self.settings.items():
             if name in tables:
                 self._refuse_others("key", name, value, tables[name])
             elif f"{name}.*" in tables:
-                for language, table in value.items():
-                    self._refuse_others("key", f"{name}.{language}", table, tables[f"{name}.*"])
+                for key, table in value.items():
+                    inner = tables.get(f"{name}.*.*") if isinstance(table, dict) else None
+                    languages = [other for other, own in table.items() if isinstance(own, dict)] if inner else []
+                    self._refuse_others("key", f"{name}.{key}", table, tables[f"{name}.*"].union(languages))
+                    for language in languages:
+                        self._refuse_others("key", f"{name}.{key}.{language}", table[language], inner or set())
 
     def _refuse_others(self, what: str, name: str, table: Any, known: set[str]) -> None:
         if not isinstance(table, dict):

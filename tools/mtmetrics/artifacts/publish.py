@@ -34,6 +34,13 @@ _KEPT = {".gitattributes"}
 _ATTEMPTS = 5  # against other pushes to the same repository
 _FIRST = Version("1.0.0")
 _IMPORT = "import mtmetrics"
+# Written into the script of a Space: `evaluate` takes whatever is installed under the name.
+_CHECK = """from packaging.version import Version
+
+if Version(mtmetrics.__version__) < Version("{version}"):
+    found = f"mtmetrics {{mtmetrics.__version__}} is installed, and this metric was made with {version}"
+    raise ImportError(f"{{found}}; {advice}")
+"""
 _MODELS = "mtmetrics/hub_artifacts/"
 # What a wheel is built from.
 _SOURCES = ("LICENSE", "README.md", "hub_artifacts", "metrics", "pyproject.toml", "setup.cfg", "tools")
@@ -269,8 +276,8 @@ def space_publication(
     """A Space (see `mtmetrics.layout.space_folder`): its folder, and beside the app, where Python finds it, the package
     as a wheel holds it, but without models, which it pulls from their repositories in the same namespace.
 
-    With a `package_url`, for pip, `evaluate` names it where the package is missing. `scratch` must stay until the Space
-    is pushed.
+    The script of a metric refuses an installed package that is older than the wheel. With a `package_url`, for pip,
+    `evaluate` names it where the package is missing. `scratch` must stay until the Space is pushed.
     """
     if not (wheel.is_file() and wheel.name.startswith("mtmetrics-") and wheel.suffix == ".whl"):
         raise InputError(f"--wheel {wheel}: a wheel of this package, mtmetrics-VERSION-py3-none-any.whl, is needed")
@@ -293,14 +300,16 @@ def space_publication(
         write_atomic(package[_MODELS + listing.name], text)
     files = published_files(folder)
     script = f"{name}.py"
-    if package_url is not None and script in files:
-        if package_url.split() != [package_url]:
-            raise InputError(f"--package-url {package_url!r}: what pip installs is needed, without spaces")
+    if package_url is not None and package_url.split() != [package_url]:
+        raise InputError(f"--package-url {package_url!r}: what pip installs is needed, without spaces")
+    if script in files:
         text = files[script].read_text(encoding="utf-8")
-        line = f"\n{_IMPORT}  # From: {package_url}\n"
-        files[script] = scratch / script
         # As `evaluate` reads it.
-        files[script].write_text(text.replace(f"\n{_IMPORT}\n", line, 1), encoding="utf-8")
+        line = f"{_IMPORT}  # From: {package_url}" if package_url else _IMPORT
+        advice = f"pip install --upgrade {package_url}" if package_url else "install that version or a newer one"
+        check = _CHECK.format(version=wheel.name.split("-")[1], advice=advice)
+        files[script] = scratch / script
+        files[script].write_text(text.replace(f"\n{_IMPORT}\n", f"\n{line}\n{check}", 1), encoding="utf-8")
     return Publication(f"{namespace}/{name}", "space", files | package)
 
 

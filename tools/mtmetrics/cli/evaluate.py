@@ -54,6 +54,7 @@ _RECIPES: options.Options = {
         "with --recipe: sentence vectors of a model that is not part of this package, such as LASER (Parquet, columns "
         "text and vector), and maps of them (mtmetrics remap --level sentence)"
     ),
+    "--text FILE ...": "with --recipe: text that a figure's models learn from; --recipes says which",
     "--report DIR": "with --recipe: also write the report as Markdown there, with the pictures",
 }
 
@@ -105,6 +106,8 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("--report is written of a table of a paper; pass --recipe too")
     if args.vectors:
         raise InputError("--vectors are for rows of a table of a paper; pass --recipe too")
+    if args.text:
+        raise InputError("--text is what a figure of a paper learns from; pass --recipe too")
     measure = Measure(args.coefficient or "pearson", args.group)
     args.level = args.level or "segment"
     specs = list(options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,)).values())

@@ -2,8 +2,10 @@
 
 import argparse
 import contextlib
+import dataclasses
 import io
 import math
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -18,7 +20,7 @@ from mtmetrics.errors import InputError, MTMetricsError
 
 if TYPE_CHECKING:
     from mtmetrics.judgements.judged import Judged
-    from mtmetrics.reports.agreement import MetricTable
+    from mtmetrics.reports.agreement import Measure, MetricTable
     from mtmetrics.reports.recipes import Recipe
 
 _FORWARDED = ("device", "dtype", "batch_tokens", "embedding_cache")
@@ -43,6 +45,15 @@ def run_recipe(args: argparse.Namespace) -> None:
             raise InputError(f"--report {args.report}: is a file; a folder is needed")
     if recipe.runs and args.report is None:
         raise InputError(f"--recipe {recipe.name}: draws a picture, or several tables; say with --report DIR where")
+    if recipe.runs and (args.metric or args.vectors):
+        raise InputError(f"--recipe {recipe.name}: its calls name their metrics; leave out --metric and --vectors")
+    texts = len({place for line in recipe.runs for place in re.findall(r"{text\[\d+]}", line)})
+    if len(args.text or []) != texts:
+        needed = f"pass --text: {recipe.text}" if texts else "leave out --text, it reads none"
+        raise InputError(f"--recipe {recipe.name}: {needed}")
+    if recipe.means:
+        _print_averages(args, recipe, measure)
+        return
     _find_data(args, recipe)
     if recipe.runs:
         _write(args.report, recipe, _called(args, recipe))
@@ -50,15 +61,28 @@ def run_recipe(args: argparse.Namespace) -> None:
         _print_table(args, recipe, measure)
 
 
-def _find_data(args: argparse.Namespace, recipe: "Recipe") -> None:
-    """The files that the user named, or the recipe's public sets, fetched where they are not there yet."""
-    if args.data or not (recipe.pull or recipe.data):
+def _find_data(args: argparse.Namespace, recipe: "Recipe", *, as_sets: bool = False) -> None:
+    """The files that the user named, or the recipe's public sets: those in a folder that the user named, else fetched
+    where they are not there yet.
+
+    Args:
+        as_sets: whether files by themselves will not do, since they do not say which table they are for.
+    """
+    found = [Path(path) / name for path in args.data or [] for name in recipe.pull if (Path(path) / name).is_dir()]
+    if args.data and not found:
+        if as_sets:
+            needed = f"a folder with {' or '.join(recipe.pull)}, as 'mtmetrics data pull --out' makes it, is needed"
+            raise InputError(f"--data {' '.join(args.data)}: {needed}")
+        return
+    if not (recipe.pull or recipe.data):
         return
     if not recipe.pull:
         raise InputError(f"--recipe {recipe.name}: its data cannot be pulled; pass --data: {recipe.data}")
-    for name in recipe.pull:
-        _announce(name)
-    args.data = [str(pulled(name)["folder"]) for name in recipe.pull]
+    if not found:
+        for name in recipe.pull:
+            _announce(name)
+        found = [pulled(name)["folder"] for name in recipe.pull]
+    args.data = [str(folder) for folder in found]
     args.where = args.where or recipe.where
 
 
@@ -78,24 +102,66 @@ def _announce(name: str) -> None:
         print(f"mtmetrics: {name}: fetching {about}", file=sys.stderr)
 
 
-def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: Any) -> None:
-    from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
+def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
+    """Runs the tables whose averages the recipe has; one that cannot be run says why, and the others go on."""
     from mtmetrics.reports.agreement_report import render_metrics
+    from mtmetrics.reports.averages import render_averages
+    from mtmetrics.reports.recipes import load_recipe
+
+    recipes = [load_recipe(name) for name in dict.fromkeys(mean.recipe for mean in recipe.means.values())]
+    asked, vectors = _asked(args)
+    dataclasses.replace(recipe, rows=[row for one in recipes for row in one.rows]).entries("paper", asked, vectors)
+    tables = {}
+    for one in recipes:
+        own = argparse.Namespace(**vars(args))
+        own.level = one.level
+        try:
+            _find_data(own, one, as_sets=len(recipes) > 1)
+            tables[one.name] = _measured(own, one, measure)
+        except MTMetricsError as error:
+            print(f"mtmetrics: {one.name}: not run: {error}", file=sys.stderr)
+    if not tables:
+        raise MTMetricsError(f"--recipe {recipe.name}: nothing could be run; the lines above say why")
+    print_text(render_averages(recipe, tables, args.format), args)
+    if args.report is not None:
+        parts = [render_averages(recipe, tables, "markdown"), *_picture_of_averages(args.report, tables, recipe)]
+        parts += [render_metrics(tables[one.name], {}, "markdown", recipe=one) for one in recipes if one.name in tables]
+        _write(args.report, recipe, parts)
+
+
+def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
+    from mtmetrics.reports.agreement_report import render_metrics
+
+    recipe.entries("paper", *_asked(args))
+    table = _measured(args, recipe, measure)
+    print_text(render_metrics(table, {"field": args.field}, args.format, recipe=recipe), args)
+    if args.report is not None:
+        parts = [render_metrics(table, {}, "markdown", recipe=recipe), *_picture(args.report, table, recipe)]
+        _write(args.report, recipe, parts)
+
+
+def _asked(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+    """The metrics that the user names, by their names, and the stored vectors, by their models."""
+    specs = options.metric_specs(args, usual=()).values()
+    return {spec.metric: spec for spec in specs}, dict(map(_stored_vectors, args.vectors or []))
+
+
+def _measured(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> "MetricTable":
+    """Runs the rows of a table on the data of the arguments, and says what is unusual; of the metrics and vectors that
+    the user names those that it has rows of count."""
+    from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
 
     test = args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
-    specs = options.metric_specs(args, usual=()).values()
-    vectors = dict(map(_stored_vectors, args.vectors or []))
-    entries = recipe.entries(args.preset or "paper", {spec.metric: spec for spec in specs}, vectors)
+    known = {name for row in recipe.rows for name in (row.metric, row.vectors)}
+    given = ({name: value for name, value in table.items() if name in known} for table in _asked(args))
+    entries = recipe.entries(args.preset or "paper", *given)
     files = _of_recipe(judged_files(args), recipe)
     with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
         pool = options.model_pool(args)
         runs, table = judge_entries(entries, files, pool, measure, recipe=recipe, test=test, intervals=args.ci)
-    print_text(render_metrics(table, {"field": args.field}, args.format, recipe=recipe), args)
     print_warnings([*runs.notes(), *remarks(table)])
-    if args.report is not None:
-        parts = [render_metrics(table, {}, "markdown", recipe=recipe), *_picture(args.report, table, recipe)]
-        _write(args.report, recipe, parts)
+    return table
 
 
 def _stored_vectors(text: str) -> tuple[str, dict[str, str]]:
@@ -144,13 +210,37 @@ def _picture(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
     return [f"![published numbers against those measured here]({path.name})"]
 
 
+def _picture_of_averages(folder: str, tables: "dict[str, MetricTable]", recipe: "Recipe") -> list[str]:
+    """Draws the paper's averages and ours as bars of each row; nothing where no row has both."""
+    from mtmetrics.reports.averages import average_rows
+    from mtmetrics.reports.figures import save_figure
+    from mtmetrics.reports.plots import Bar, draw_bars
+
+    rows = average_rows(recipe, tables)
+    bars = {}
+    for column in recipe.pairs:
+        published = [Bar(row.published.get(column, math.nan)) for row in rows]
+        measured = [Bar(row.measured[column].value if column in row.measured else math.nan) for row in rows]
+        if any(not math.isnan(bar.value) for bar in measured):
+            bars |= {f"{column}, published": published, f"{column}, here": measured}
+    if not bars:
+        return []
+    path = Path(folder) / f"{recipe.name}.svg"
+    path.parent.mkdir(exist_ok=True)
+    title = recipe.title.partition(":")[0]
+    save_figure(draw_bars(bars, [row.title for row in rows], title=title, y_label="average correlation"), str(path))
+    return [f"![published averages beside those measured here]({path.name})"]
+
+
 def _called(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
     """What the calls of a figure print, each under its command line; one that fails says why, and the others go on."""
-    from mtmetrics.cli.main import main
+    from mtmetrics.cli.main import build_parser, main
 
     folder = Path(args.report)
     folder.mkdir(exist_ok=True)
     preset = args.preset or "paper"
+    if recipe.models and preset not in recipe.models:
+        raise InputError(f"--recipe {recipe.name}: runs with --preset {' or '.join(recipe.models)}")
     given = [f"--{name.replace('_', '-')}={getattr(args, name)}" for name in _FORWARDED if getattr(args, name)]
     given += ["--local-files-only"] if args.local_files_only else []
     given += ["--quiet"] if options.quiet else []
@@ -158,7 +248,12 @@ def _called(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
     parts, pictures, failed = [], [], 0
     for line in recipe.runs:
         places = {"data": shlex.join(data), "preset": shlex.quote(preset), "out": shlex.quote(str(folder))}
-        words = [*shlex.split(line.format(**places)), *given]
+        sets, text = ([shlex.quote(path) for path in paths or []] for paths in (args.data, args.text))
+        filled = line.format(**places, sets=sets, text=text, model=recipe.models.get(preset))
+        words = shlex.split(filled)
+        # What a command does not know, such as the number format of a training, is left out.
+        _, unknown = build_parser(words[0]).parse_known_args([*words, *given])
+        words += [word for word in given if word not in unknown]
         printed, said = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
             code = main(words)
@@ -166,8 +261,9 @@ def _called(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
         failed += code != 0
         text = printed.getvalue().strip() or ("" if code == 0 else said.getvalue().strip().splitlines()[-1])
         parts += [f"```bash\nmtmetrics {shlex.join(words)}\n```", text]
-        drawn = (Path(word) for word in words if code == 0 and word.endswith(".svg"))
-        pictures += [f"![{path.stem}]({path.name})" for path in drawn]
+        made = [Path(word) for word in words if code == 0 and folder in Path(word).parents]
+        drawn = [path for name in made for path in ([name] if name.suffix == ".svg" else sorted(name.glob("*.png")))]
+        pictures += [f"![{path.stem}]({path.relative_to(folder)})" for path in drawn]
     print("\n\n".join(part for part in parts if part))
     if failed == len(recipe.runs):
         raise MTMetricsError(f"--recipe {recipe.name}: nothing could be run; the lines above say why")

@@ -135,7 +135,10 @@ _TRANSLATION: options.Options = {
 }
 _ANY = "folder, bundled artifact, or Hub repository"
 _REGRESSOR: options.Options = {
-    "--judged FILE ...!": "JSON Lines: reference or ref (source or src), translation or mt, human or score",
+    "--judged FILE ...!": (
+        "JSON Lines: reference or ref (source or src), translation or mt, human or score; or judged segments as shared "
+        "tasks published them"
+    ),
     "--valid FILE ...": "judged segments that decide when to stop",
     "--encoder MODEL!": _ANY,
     "--composition": (

@@ -190,7 +190,8 @@ def read_judged(
 
 
 def read_judged_segments(path: str | Path, *, prediction_field: str = "translation") -> Judged:
-    """Reads a JSON Lines file with one judged segment per line, all of one language pair.
+    """Reads a JSON Lines file with one judged segment per line, or another layout of `read_judged`, all of one language
+    pair.
 
     A row has the fields ``lp``, ``source``, `prediction_field` and ``human`` (a finite number, or null where there is
     no judgement), perhaps ``reference``, ``system``, ``sid`` and ``da_mean``; `FIELDS` holds other names of them.
@@ -202,7 +203,7 @@ def read_judged_segments(path: str | Path, *, prediction_field: str = "translati
     Raises:
         InputError: as `read_judged`, or there are several language pairs.
     """
-    [segments] = _collect(str(path), _of_one_pair(jsonl_rows(path)), prediction_field, None)
+    [segments] = _collect(str(path), _of_one_pair(read_rows(path)), prediction_field, None)
     return segments
 
 

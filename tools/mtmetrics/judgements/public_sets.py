@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urljoin
 
 from mtmetrics.artifacts.download import assets_folder, fetch_file, http_client, is_offline, remote_size
 from mtmetrics.errors import ArtifactError, InputError
@@ -18,12 +19,13 @@ SUMS = "SHA256SUMS"
 
 
 class DataFile(NamedTuple):
-    """Where the authors of a file serve it, at a fixed commit; its checksum, where that is known; and whether it is a
-    pickle, of which JSON Lines are kept."""
+    """Where the authors of a file serve it, at a fixed commit; its checksum and size, where they are known; and whether
+    it is a pickle, of which JSON Lines are kept."""
 
     url: str
     sha256: str | None = None
     pickled: bool = False
+    bytes: int | None = None
 
 
 class Pulled(NamedTuple):
@@ -49,9 +51,10 @@ class Dataset:
         return assets_folder("data", self.name)
 
     def size(self, names: Iterable[str]) -> int | None:
-        """Bytes of some of the files, as their servers say; None where one does not."""
+        """Bytes of some of the files, as known here or as their servers say; None where one does not."""
         with http_client() as client:
-            sizes = [remote_size(client, self.files[name].url) for name in names]
+            files = [self.files[name] for name in names]
+            sizes = [file.bytes or remote_size(client, file.url) for file in files]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     def pull(self, folder: Path, *, on_bytes: Callable[[int], object] = lambda _: None) -> Pulled:
@@ -79,6 +82,7 @@ class Dataset:
             with http_client() as client:
                 for name in fetched:
                     file = self.files[name]
+                    make_folder((folder / name).parent)
                     if file.pickled:
                         recorded[name] = _converted(client, file, folder / name, on_bytes)
                     else:
@@ -101,11 +105,15 @@ def _converted(client: Any, file: DataFile, path: Path, on_bytes: Callable[[int]
 def datasets() -> dict[str, Dataset]:
     """All sets of the registry by name."""
     try:
-        tables = tomllib.loads(REGISTRY.read_text(encoding="utf-8"))
-        files = {
-            name: {file: DataFile(**about) for file, about in tables[name].pop("files").items()} for name in tables
-        }
-        return {name: Dataset(name, **table, files=files[name]) for name, table in tables.items()}
+        found = {}
+        for name, table in tomllib.loads(REGISTRY.read_text(encoding="utf-8")).items():
+            base = table.pop("base", "")
+            files = {
+                file: DataFile(**{**about, "url": urljoin(base, about.get("url", file))})
+                for file, about in table.pop("files").items()
+            }
+            found[name] = Dataset(name, **table, files=files)
+        return found
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ArtifactError(f"{REGISTRY}: the registry of data cannot be read ({error!r})") from error
 

@@ -17,8 +17,8 @@ from mtmetrics.reports.styles import (
     as_json,
     correlation_text,
     decimals,
-    latex_text,
     one_line,
+    with_notes,
 )
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import Correlation
@@ -55,8 +55,7 @@ def render_metrics(table: MetricTable, about: Mapping[str, Any], style: str, *, 
         wide = zip(rows, [("signature", "problem"), *details], strict=True)
         return STYLES[style]([[*row, *more] for row, more in wide], ())
     text = STYLES[style](rows, range(1, len(rows[0])))
-    start, escape = ("\\noindent ", latex_text) if style == "latex" else ("", one_line)
-    return "\n\n".join([text, *(start + escape(note) for note in _notes(table, recipe))])
+    return with_notes(text, _notes(table, recipe), style)
 
 
 def render_files(table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, Any], style: str) -> str:

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
@@ -19,7 +19,8 @@ _PAPER = "paper"
 
 @dataclasses.dataclass(frozen=True)
 class RecipeRow:
-    """A row of a paper's table: one of our metrics, a column of the data, or why we do not run it.
+    """A row of a paper's table: one of our metrics, a column of the data, or why we do not run it; for a metric of ours
+    with a reason the user has to make something first.
 
     Attributes:
         published: language pair -> the paper's number, in [-1, 1], as far as it has one.
@@ -65,7 +66,7 @@ class RecipeRow:
         the options of stored `vectors`, by the names of their models."""
         spec = None
         stored = (vectors or {}).get(self.vectors or "", {})
-        if lacking := self._lacking(stored):
+        if lacking := self.why_not or self._lacking(stored):
             return Entry(self.title, why_not=lacking)
         if self.metric is not None:
             spec = (asked or {}).get(self.metric, MetricSpec(self.metric))
@@ -74,7 +75,7 @@ class RecipeRow:
                 spec = dataclasses.replace(spec, preset=str(_FOLDER / self.preset)) if spec.preset == _PAPER else spec
             else:
                 spec = spec.filled(self.preset or preset, self.options).having(**stored)
-        return Entry(self.title, spec, self.column, self.part, self.falls, self.corpus, self.why_not)
+        return Entry(self.title, spec, self.column, self.part, self.falls, self.corpus)
 
     def _lacking(self, stored: Mapping[str, str]) -> str:
         """What the user has to bring for a row of stored vectors, empty where it is there."""
@@ -116,6 +117,13 @@ class RecipeRow:
         return dataclasses.replace(scored, entry=dataclasses.replace(scored.entry, title=title))
 
 
+class Mean(NamedTuple):
+    """A column of averages: of the rows of another table over some of its language pairs, all if there are none."""
+
+    recipe: str
+    pairs: Sequence[str] = ()
+
+
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """A table of a paper, or a figure.
@@ -123,12 +131,16 @@ class Recipe:
     Attributes:
         level: what is judged, ``"segment"`` or ``"system"``.
         coefficient: of agreement.
-        pairs, rows: of a table, in the paper's order.
+        pairs, rows: of a table, in the paper's order; of a table of averages, `pairs` are its columns.
         pull: names of the public sets that it reads, for ``mtmetrics data pull``.
         where: which rows of them, ``FIELD=VALUE``.
         data: where the data is, if it cannot be pulled.
-        runs: the calls of this command that draw a figure; ``{data}``, ``{preset}`` and ``{out}`` stand in them for
-            files, the preset that the user chooses, and the folder of pictures.
+        text: what else it reads, files that the user has to bring.
+        means: column -> what it averages, of a table of averages over other tables.
+        runs: the calls of this command that draw a figure; ``{data}``, ``{sets[0]}``, ``{text[0]}``, ``{preset}``,
+            ``{model}`` and ``{out}`` stand in them for the files of judgements, the first of the public sets and of the
+            files of `text`, the preset that the user chooses, its entry in `models`, and the folder of pictures.
+        models: preset -> the encoder of a figure that makes something, with its layer.
         missing: the one thing for want of which it cannot be run.
     """
 
@@ -145,15 +157,19 @@ class Recipe:
     pull: list[str] = dataclasses.field(default_factory=list)
     where: str | None = None
     runs: list[str] = dataclasses.field(default_factory=list)
+    text: str = ""
+    means: dict[str, Mean] = dataclasses.field(default_factory=dict)
+    models: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def texts(self) -> str:
         """Where its texts come from, for a list."""
         if self.missing is not None:
             return f"not run: {self.missing}"
-        if self.pull:
-            return f"pulled: {' '.join(self.pull)}"
-        return self.data or "as the tables that it calls"
+        if self.means:
+            return f"as {' '.join(dict.fromkeys(mean.recipe for mean in self.means.values()))}"
+        found = f"pulled: {' '.join(self.pull)}" if self.pull else self.data
+        return "; --text: ".join(filter(None, [found, self.text]))
 
     def entries(
         self, preset: str, asked: Mapping[str, MetricSpec], vectors: Mapping[str, Mapping[str, str]] | None = None
@@ -183,7 +199,8 @@ def read_recipe(name: str) -> Recipe:
         # nan stands for what a paper leaves out or what could not be read.
         values = zip(table["pairs"], row.pop("published", [math.nan] * len(table["pairs"])), strict=True)
         rows.append(RecipeRow(published={pair: value for pair, value in values if not math.isnan(value)}, **row))
-    return Recipe(name=name, rows=rows, **table)
+    means = {column: Mean(**mean) for column, mean in table.pop("means", {}).items()}
+    return Recipe(name=name, rows=rows, means=means, **table)
 
 
 def load_recipe(name: str) -> Recipe:

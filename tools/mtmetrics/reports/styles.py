@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mtmetrics.statistics.correlation import Correlation
@@ -120,6 +120,12 @@ STYLES: dict[str, Callable[[Table, Container[int]], str]] = {
 }
 # Those that people read as they are, with notes under the table.
 FOR_READERS = ("table", "markdown", "latex")
+
+
+def with_notes(text: str, notes: Iterable[str], style: str) -> str:
+    """A table for readers and the lines under it, as paragraphs."""
+    start, escape = ("\\noindent ", latex_text) if style == "latex" else ("", one_line)
+    return "\n\n".join([text, *(start + escape(note) for note in notes)])
 
 
 def as_json(shown: Mapping[str, Any]) -> str:

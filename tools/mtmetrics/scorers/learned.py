@@ -109,8 +109,9 @@ class LearnedScore(Scorer):
 
     scale = "on the scale of the judgements that the network was trained on"
     usual_preset = "mini"
-    # A preset has one table for each of what its networks compare with: [regressors.reference], [regressors.source].
-    tables: ClassVar = {"regressors.*": {"model", "revision"}}
+    # A preset has one table for each of what its networks compare with: [regressors.reference], [regressors.source];
+    # in them there may be tables of target languages: [regressors.reference.en].
+    tables: ClassVar = {name: {"model", "revision"} for name in ("regressors.*", "regressors.*.*")}
 
     def __init__(
         self,
@@ -150,13 +151,17 @@ class LearnedScore(Scorer):
         from mtmetrics.models.composition import KNOWN_SIDES
 
         bundle, pool, chosen, against = opened.bundle, opened.pool, opened.chosen, opened.against
+        target = opened.pair[1] if opened.pair else None
         known, wanted = bundle.settings.get("regressors", {}), opened.wanted_side()
-        table = {"model": chosen.regressor} if chosen.regressor else known.get(wanted, {})
+        of_side = {"model": chosen.regressor} if chosen.regressor else known.get(wanted, {})
+        table = of_side.get(target, of_side)
         if "model" not in table:
             # A preset for one side cannot be asked for the other; one without any lacks a model.
             kind = InputError if known else ArtifactError
+            lacks = f"holds no network that compares with the {wanted}"
+            lacks += f" in {target or 'an unknown language'}, only in {' '.join(of_side)}" if of_side else ""
             advice = "train one with 'mtmetrics train regressor', and pass its folder as regressor=DIR"
-            raise kind(f"preset {bundle.name}: holds no network that compares with the {wanted}; {advice}")
+            raise kind(f"preset {bundle.name}: {lacks}; {advice}")
         name = bundle.path(table["model"])
         network, fingerprint = pool.regressor(name, revision=table.get("revision"))
         if network.architecture != cls.metric:

@@ -12,7 +12,7 @@ import numpy as np
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import short_name
-from mtmetrics.judgements.readers import jsonl_rows
+from mtmetrics.judgements.readers import read_rows
 from mtmetrics.models.composition import KNOWN_SIDES
 from mtmetrics.training.corpus import held_back, mean_correlation, text_key
 from mtmetrics.training.run import Run
@@ -82,8 +82,8 @@ def counts(train: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str
 
 
 def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
-    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line; rows with a blank text or without a
-    judgement are left out.
+    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line, or another layout of segments that
+    `mtmetrics.judgements.readers` knows; rows with a blank text or without a judgement are left out.
 
     The names of the fields are in `mtmetrics.judgements.readers.FIELDS`; `against` is ``"reference"``, ``"source"``, or
     ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for both
@@ -94,7 +94,7 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
     found: list[JudgedPair] = []
     for path in paths:
         pairs = []
-        for row in jsonl_rows(path):
+        for row in read_rows(path):
             if row.null("human"):
                 continue
             translation, human = row.text(row.required("translation")), row.number(row.required("human"))

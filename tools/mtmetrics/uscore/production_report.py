@@ -107,12 +107,12 @@ def _columns(production: Production, final: UScore, segments: Judged) -> dict[st
 
     columns: dict[str, np.ndarray] = {}
     for name, maps in _until(production.maps).items():
-        mapped = {"remapping": production.remapping(maps), "workers": production.threads}
-        words = XMoverScore(production.encoder, variant="uscore", **mapped)
+        own = {"variant": "uscore", "remapping": production.remapping(maps), "workers": production.threads}
+        words = XMoverScore(production.encoder, lang_pair=production.lang_pair, **own)
         columns[f"words, {name}"] = scores(words).parts["mover"]
     for name, models in _until(production.models).items() if production.start.sentences else ():
         encoder = production.pool.sentence_encoder(production.sentence_encoder(models))
-        sentences = UScore(sentences=encoder, combine="snt")
+        sentences = UScore(sentences=encoder, combine="snt", lang_pair=production.lang_pair)
         columns[f"sentences, {name}"] = scores(sentences).segments
     parts = scores(final).parts
     columns |= {f"part {name}": values for name, values in parts.items() if name != "wrd"}
