@@ -285,8 +285,8 @@ _ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
         run_convert,
         "convert a model's pytorch_model.bin to safetensors",
         "Converts the weights of a model that exist only as pytorch_model.bin to safetensors, which run no code when "
-        "they are loaded, and copies its other files. Reads tensors alone, in a process of its own, and compares each "
-        "with what was written. A checkpoint of COMET (hparams.yaml, checkpoints/model.ckpt) becomes a preset: "
+        "they are loaded, and copies its other files. Reads tensors alone, in a process of its own, and compares their "
+        "shapes and types with what was written. A checkpoint of COMET (hparams.yaml, checkpoints/model.ckpt) becomes a preset: "
         "--metric comet:DIR. Pass DIR in place of the model then, or make it NAME in the folder of "
         "MTMETRICS_ARTIFACTS, and presets that name the model find it.",
         {
