@@ -13,7 +13,7 @@ from mtmetrics.checks import language_pair
 from mtmetrics.errors import MTMetricsError, require_extra
 from mtmetrics.io.atomic import write_atomic
 from mtmetrics.judgements.judged import Judged, read_judged_segments
-from mtmetrics.mining.neighbours import nearest
+from mtmetrics.mining.neighbours import Index
 from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.word_level import find_closest
 from mtmetrics.reports.figures import save_figure
@@ -48,7 +48,8 @@ def precision(job: Production, pairs: Sequence[tuple[str, str]]) -> Finished:
         for name, models in _until(job.models).items() if job.start.sentences else ():
             model = job.pool.sentence_encoder(job.sentence_encoder(models))
             encoded = [*map(model.encode, texts, languages)]
-            numbers = nearest(*(side.vectors[side.index] for side in encoded), 1, measure="cosine").rows[:, 0]
+            queries, base = (side.vectors[side.index] for side in encoded)
+            numbers = Index(base, measure="cosine").nearest(queries, 1).rows[:, 0]
             matched = [(pair[0], pairs[target][1]) for pair, target in zip(pairs, numbers, strict=True)]
             found["sentences"][name] = precision_at_1(matched, pairs)
         write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
