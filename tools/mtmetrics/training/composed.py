@@ -17,7 +17,7 @@ from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 from mtmetrics.models.composition import KNOWN_SIDES, SIDES, ComposedMember, Composition
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.regressor import Regressor
+from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.judged_pairs import JudgedPair, counts, pair_texts, read_judged_pairs, split, without
@@ -92,8 +92,7 @@ def train_composed(
     rows = {"rows": counts(train, held)}
     run.train(trainer)
     with run.artifact("regressor", "mtmetrics train regressor", **rows, result=trainer.judge()) as folder:
-        network.save_pretrained(folder)
-        (folder / "README.md").unlink(missing_ok=True)
+        network.save(folder)
     return run.output
 
 
@@ -108,7 +107,7 @@ def _network(encoder: str, reader: TokenEncoder, config: CompositionConfig, floo
         needed = f"an encoder of the BERT architecture with the layers {config.begun_from} is needed"
         raise InputError(f"encoder {encoder}: {needed}, this is {known.model_type} with {known.num_hidden_layers}")
     composition = Composition(config.layer, numbers, known.num_attention_heads, known.intermediate_size)
-    network = Regressor(
+    shape = RegressorShape(
         architecture="esim",
         against=config.against,
         encoder=reader.label,
@@ -119,8 +118,9 @@ def _network(encoder: str, reader: TokenEncoder, config: CompositionConfig, floo
         dropout=config.dropout,
         max_pieces=config.max_pieces,
         floor=floor,
-        composition=composition._asdict(),
+        composition=composition,
     )
+    network = Regressor(shape)
     for layer, number in zip(network.members[0].pairs.layers, numbers, strict=True):
         _begin_as(layer, model.encoder.layer[number - 1])
     return network
