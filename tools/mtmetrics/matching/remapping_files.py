@@ -27,8 +27,8 @@ from mtmetrics.artifacts.download import assets_folder, fetch, http_client, is_o
 from mtmetrics.checks import choice, warn
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import git_blob_sha1, make_folder
-from mtmetrics.matching.remapping import LEVELS, Level, Remapping
-from mtmetrics.models.packed import Encoder
+from mtmetrics.matching.remapping import LEVELS, Remapping
+from mtmetrics.models.packed import Encoder, Level
 
 log = logging.getLogger("mtmetrics")
 

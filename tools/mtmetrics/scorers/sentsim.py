@@ -190,7 +190,10 @@ class SentSim(Scorer):
         if "words" in other:  # which have layers and revisions of their own
             table, used["layer"] = {**table, "words": chosen.words, "words_revision": None}, chosen.layer
         used |= other
-        models = _encoders(bundle, pool, table, used["layer"])
+        models = (
+            pool.encoder(bundle.path(table["words"]), layer=used["layer"], revision=table.get("words_revision")),
+            pool.sentence_encoder(bundle.path(table["sentences"]), revision=table.get("sentences_revision")),
+        )
         bounds = bundle.settings.get("bounds", {}).get(place)
         return cls(*models, bounds, against=side, lang_pair=lang_pair, **of_class)
 
@@ -355,9 +358,3 @@ def _models(bundle: Preset, chosen: str, pair: tuple[str, str] | None) -> tuple[
         if key not in table:
             raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{place}] table")
     return place, table
-
-
-def _encoders(bundle: Preset, pool: ModelPool, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:
-    """The encoders of words and of sentences, as one where the model is the same."""
-    words, sentences = ((bundle.path(table[key]), table.get(f"{key}_revision")) for key in ("words", "sentences"))
-    return pool.words_and_sentences(words, sentences, layer=layer)

@@ -244,16 +244,10 @@ class UScore(Scorer):
         of_pool: list[Any] = [there, pool.language_model, pool.sentence_encoder, back]
         loaders = dict(zip(OPTIONAL, of_pool, strict=True))
         table = encoder_table(bundle, None) if word_weights else {}
-        together = word_weights and "sentences" in needed
-        models = {name: loaders[name](**tables[name]) for name in needed if not (together and name == "sentences")}
+        models = {name: loaders[name](**tables[name]) for name in needed}
         words = None
-        encoder: Any
         if word_weights:
-            if together:
-                names = ((item["model"], item.get("revision")) for item in (table, tables["sentences"]))
-                encoder, models["sentences"] = pool.words_and_sentences(*names, layer=table.get("layer"))
-            else:
-                encoder = pool.encoder(table["model"], layer=table.get("layer"), revision=table.get("revision"))
+            encoder = pool.encoder(table["model"], layer=table.get("layer"), revision=table.get("revision"))
             remapping = preset_map(bundle, pool, encoder, lang_pair, kind=chosen.map, maps=chosen.maps)
             model = models.get("language_model")
             masses = choice("masses", score.get("masses", "uniform"), ("uniform", "norm"))
