@@ -15,7 +15,7 @@ from mtmetrics.artifacts.comet_checkpoints import CHECKPOINT, HPARAMS, convert_c
 from mtmetrics.artifacts.models import MODEL_FILES, model_label
 from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import new_folder, sha256_file
+from mtmetrics.io.atomic import new_folder
 
 if TYPE_CHECKING:
     import torch
@@ -84,10 +84,7 @@ def convert_model(
         for path in pickles:
             target = made / path.relative_to(folder).with_name(_renamed(path.name))
             target.parent.mkdir(exist_ok=True)
-            record["files"][path.relative_to(folder).as_posix()] = {
-                "sha256": sha256_file(path),
-                **converted_apart(__name__, path, target),
-            }
+            record["files"][path.relative_to(folder).as_posix()] = converted_apart(__name__, path, target)
         if (folder / _INDEX).is_file():
             _write_index(folder / _INDEX, made, record["files"])
         (made / "conversion.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -1,11 +1,11 @@
 """A loaded encoder, of which several readers take what they want from one pass over each text."""
 
-import dataclasses
 import functools
 import threading
 import weakref
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,17 +19,6 @@ from mtmetrics.models.text_units import word_table
 
 if TYPE_CHECKING:
     import torch
-
-
-@dataclasses.dataclass
-class EncodingCounts:
-    """What an encoder has done so far: texts asked for, read from disk, computed; real and padded tokens computed."""
-
-    requested: int = 0
-    loaded: int = 0
-    computed: int = 0
-    tokens: int = 0
-    padded_tokens: int = 0
 
 
 class Reading(NamedTuple):
@@ -154,7 +143,8 @@ class EncoderNetwork(LoadedModel):
         self._runner.replicas = [(LayerStates(copy), device) for copy, device in self._runner.replicas]
         self._cache = TextCache(0, lambda encoded: encoded.vectors.nbytes)
         self._cache_bytes = cache_bytes
-        self.counts = EncodingCounts()
+        # Texts asked for, read from disk, computed; real and padded tokens computed.
+        self.counts = SimpleNamespace(requested=0, loaded=0, computed=0, tokens=0, padded_tokens=0)
         self._readers: weakref.WeakSet[Reader] = weakref.WeakSet()
         self._joining = threading.Lock()  # a reader may be made in one thread while another one encodes
 
