@@ -288,7 +288,8 @@ def pull_maps(
     another file in the place of a map, an `ArtifactError` that one cannot be fetched; in the cache, what is damaged is
     replaced.
     """
-    sizes = {layered_file(out or cache_folder(entry), item): 0 for item in maps}
+    folder = out or cache_folder(entry)
+    sizes = {layered_file(folder, item): 0 for item in maps}
     missing = [(path, item) for path, item in zip(sizes, maps, strict=True) if not item.is_at(path)]
     for path, _ in missing if out else ():
         if path.exists():
