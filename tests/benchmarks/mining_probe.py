@@ -21,7 +21,7 @@ from mtmetrics.io.lines import iter_lines
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.mining import neighbours
 from mtmetrics.mining import word_level as words
-from mtmetrics.mining.neighbours import Index, nearest
+from mtmetrics.mining.neighbours import Index
 from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.word_level import closest, mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
@@ -100,12 +100,12 @@ def main() -> None:
             found["same_pairs"] = mine_words(*sides, remapping).pairs() == mined.pairs()
     if args.inverted:
         queries = sides[0].centroids[:]
-        flat = nearest(queries, sides[1].centroids, 20).rows
+        flat = Index(sides[1].centroids).nearest(queries, 20).rows
         with (
             mock.patch.object(Index, "_make", clock.timed("inverted file, building", Index._make)),
             mock.patch.object(neighbours, "_propose", clock.timed("inverted file, search", neighbours._propose)),
         ):
-            inverted = nearest(queries, sides[1].centroids, 20, flat_limit=0).rows
+            inverted = Index(sides[1].centroids, flat_limit=0).nearest(queries, 20).rows
         found["recall"] = float(np.mean([np.isin(one, two).mean() for one, two in zip(flat, inverted, strict=True)]))
     print(json.dumps(found))
 

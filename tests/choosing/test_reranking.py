@@ -12,7 +12,6 @@ from helpers import write, write_jsonl
 import mtmetrics as package
 from mtmetrics.choosing.reranking import NBest, Reranker
 from mtmetrics.errors import InputError
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.bertr import BERTR
 from mtmetrics.scorers.registry import load_scorer
@@ -60,7 +59,7 @@ def test_expected_utility_by_plain_loops(metric: str) -> None:
 def test_expected_utility_encodes_each_text_once(tiny_encoder: Path) -> None:
     encoder, other = TokenEncoder(tiny_encoder), TokenEncoder(tiny_encoder)
     bounds = {"sss": (-1.0, 1.0), "bertscore": (0.0, 1.0)}
-    similar = SentSim(encoder, MeanPooledEncoder(encoder), bounds, against="reference", normalize="fixed")
+    similar = SentSim(encoder, encoder.means(), bounds, against="reference", normalize="fixed")
     scorers = {"sentsim": (similar, encoder), "bertr": (BERTR(other), other)}
     lists = [["the house", "a house", "house", "the house"], ["i see the cat", "the cat", " ", "i see a cat"]]
     for name, (scorer, read) in scorers.items():

@@ -146,6 +146,7 @@ def test_what_is_not_as_the_catalog_says_is_refused(client, published):
 
 
 LIBRARIES = """
+from pathlib import Path
 import evaluate
 import torch
 from sentence_transformers import SentenceTransformer
@@ -153,7 +154,7 @@ from transformers import AutoModel, AutoTokenizer
 from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import ArtifactError
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.models.regressor import Regressor
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 
 def same(one, other):
@@ -171,9 +172,10 @@ sentences.push_to_hub("org/sentences")
 copy = SentenceTransformer("org/sentences", device="cpu")
 print("SentenceTransformer:", same(sentences, copy), copy.encode(["the house"]).shape)
 
-regressor = Regressor.from_pretrained("org/esim-mini")
-regressor.push_to_hub("org/regressor")
-print("PyTorchModelHubMixin:", same(regressor, Regressor.from_pretrained("org/regressor")), regressor.architecture)
+regressor, fingerprint = ModelPool().regressor("org/esim-mini")
+regressor.save(Path("saved"))
+copy, again = ModelPool().regressor("saved")
+print("Regressor:", same(regressor, copy), fingerprint == again, regressor.architecture)
 
 print("TokenEncoder:", TokenEncoder("org/mini-encoder").fingerprint == TokenEncoder("mini-encoder").fingerprint)
 for name, revision in (("org/none", None), ("org/mini-encoder", "v9")):
@@ -190,14 +192,14 @@ print("evaluate:", abs(result["mean_score"] - own.system) < 1e-6, result["signat
 
 
 def test_what_other_libraries_make_of_it(client, published, tmp_path):
-    """`AutoModel`, `SentenceTransformer` and `PyTorchModelHubMixin` there and back, and ``evaluate.load`` of a Space in
-    an empty folder."""
+    """`AutoModel` and `SentenceTransformer` there and back, a regressor, and ``evaluate.load`` of a Space in an empty
+    folder."""
     (tmp_path / "empty").mkdir()
     lines = [line for line in client.run(LIBRARIES, cwd=tmp_path / "empty").splitlines() if ": " in line]
     auto, sentences, regressor, tokens, absent, unknown, metric = lines
     assert auto == "AutoModel: True 42000"
     assert sentences == "SentenceTransformer: True (1, 384)"
-    assert regressor == "PyTorchModelHubMixin: True esim"
+    assert regressor == "Regressor: True True esim"
     assert tokens == "TokenEncoder: True"
     assert absent.startswith("refused: model 'org/none' was not found as a folder, as a bundled artifact, in the cache")
     assert "the Hub has no such repository" in absent

@@ -87,7 +87,7 @@ def test_offline_nothing_is_asked(published, encoder, tmp_path, offline, by_argu
     path = tmp_path / "assets" / "mtmetrics" / NAME / "c0ffee" / "layer-3" / "de-en.umd.safetensors"
     assert str(error.value) == (
         f"europarl-v7.de-en.2k.3.GBDD (umd map for de-en, layer 3) is not in the folder {NAME}, not bundled, and not "
-        f"in the cache ({path})"
+        f"at {path}"
         "; the network was not asked (HF_HUB_OFFLINE or local_files_only); "
         f"where there is a network, 'mtmetrics artifacts pull {NAME} --lp de-en' fetches it"
     )
@@ -107,7 +107,7 @@ def test_a_damaged_copy_is_never_used(published, encoder, tmp_path, caplog, offl
     }
     path.write_bytes(changed[place])
     offline()
-    with pytest.raises(ArtifactError, match="not bundled, and damaged in the cache"):
+    with pytest.raises(ArtifactError, match="not bundled, and damaged at "):
         load_map(NAME, "de-en", "clp", encoder)
     offline(False)
     again = load_map(NAME, "de-en", "clp", encoder)
@@ -120,7 +120,7 @@ def test_a_damaged_copy_is_never_used(published, encoder, tmp_path, caplog, offl
 )
 def test_a_failed_download_keeps_nothing(published, encoder, tmp_path, fault, message):
     published.faults = [fault]
-    message = f"not in the cache .*{message}.* 'mtmetrics artifacts pull {NAME} --lp de-en' fetches it"
+    message = f"not at .*{message}.* 'mtmetrics artifacts pull {NAME} --lp de-en' fetches it"
     with pytest.raises(ArtifactError, match=message):
         load_map(NAME, "de-en", "clp", encoder)
     assert cached(tmp_path) == []

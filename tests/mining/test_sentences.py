@@ -8,7 +8,6 @@ import pytest
 from mtmetrics.errors import InputError
 from mtmetrics.mining.sentences import mine_sentences, ratio_margins
 from mtmetrics.mining.sides import encode_side
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 
 
@@ -43,7 +42,7 @@ def test_a_hub_loses_against_a_mutual_neighbour() -> None:
 
 
 def test_mines_distinct_sentences(tiny_encoder: Path) -> None:
-    encoder = MeanPooledEncoder(TokenEncoder(tiny_encoder))
+    encoder = TokenEncoder(tiny_encoder).means()
     sources = ["der hund schläft nicht", "ich sehe die katze", " ", "der hund schläft nicht", "das haus ist groß"]
     targets = ["i see the cat", "the dog sleeps", "", "a large tree", "i see the cat"]
     sides = encode_side(sources, encoder), encode_side(targets, encoder)

@@ -19,7 +19,6 @@ from mtmetrics.mining.neighbours import Index
 from mtmetrics.mining.sentences import ratio_margins
 from mtmetrics.mining.sides import Rows, encode_side
 from mtmetrics.mining.word_level import find_closest
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 
 GERMAN = "das haus ist klein groß der hund schläft nicht ich sehe die katze und ein baum steht dort".split()  # noqa: SIM905
@@ -91,7 +90,7 @@ def test_words_in_blocks_are_those_of_one_block(encoder, tmp_path, divide, memor
 
 @pytest.mark.parametrize("memory_bytes", [2**30, 0])
 def test_margins_in_blocks_are_those_of_one_block(encoder, tmp_path, divide, memory_bytes):
-    lines, pooled = (texts(GERMAN, 140), texts(ENGLISH, 120)), MeanPooledEncoder(encoder)
+    lines, pooled = (texts(GERMAN, 140), texts(ENGLISH, 120)), encoder.means()
     place = {"memory_bytes": memory_bytes, "folder": tmp_path}
     whole = [encode_side(side, pooled, **place) for side in lines]
     one = ratio_margins(*(side.centroids for side in whole))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mtmetrics.models.composition import SIDES, ComposedInference, Composition
-from mtmetrics.models.regressor import Regressor
+from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import ESIM
 
@@ -18,9 +18,9 @@ SIZES = Composition(layer=2, begun_from=[3, 3], heads=2, inner=32)
 def network(tiny_encoder: Path) -> Regressor:
     torch.manual_seed(3)
     encoder = TokenEncoder(tiny_encoder)
-    found = Regressor(
-        "esim", "either", encoder.label, encoder.fingerprint, 3, 16, 8, composition=SIZES._asdict(), floor=-4.0
-    )
+    settings = {"encoder": encoder.label, "encoder_fingerprint": encoder.fingerprint, "depth": 3, "width": 16}
+    settings |= {"hidden": 8, "floor": -4.0, "composition": SIZES}
+    found = Regressor(RegressorShape(architecture="esim", against="either", **settings))
     with torch.no_grad():
         for values in found.parameters():
             values.add_(torch.randn_like(values) * 0.1)
@@ -107,7 +107,7 @@ def test_every_weight_learns_although_texts_are_padded(network: Regressor) -> No
 
 
 def test_reading_gives_what_was_saved(network: Regressor, tmp_path: Path) -> None:
-    network.save_pretrained(tmp_path)
+    network.save(tmp_path)
     read = Regressor.read(tmp_path)
     assert read.composition == SIZES
     assert read.reads() == {"max_pieces": 100, "layer": 2}

@@ -11,7 +11,6 @@ from transformers import AutoTokenizer
 
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.bertr import BERTR
 from mtmetrics.scorers.distilscore import DistilScore
@@ -68,7 +67,7 @@ def test_what_is_kept_on_disk_is_kept_by_language(folder: Path, tmp_path: Path) 
 @pytest.mark.parametrize("against", ["source", "reference"])
 def test_scorers_read_each_side_in_its_language(folder: Path, against: str) -> None:
     encoder = TokenEncoder(folder)
-    sentences = MeanPooledEncoder(encoder)
+    sentences = encoder.means()
     pair: Any = {"lang_pair": "de-en"}
     found = [
         BERTR(encoder, against=against, **pair).score(["house"], ["house"]).segments,

@@ -11,7 +11,7 @@ from safetensors import safe_open
 
 from mtmetrics.models import networks
 from mtmetrics.models.networks import FEATURES, feature_count
-from mtmetrics.models.regressor import Regressor
+from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import pair_features
 
@@ -63,20 +63,21 @@ def test_padding_changes_nothing(kind: str) -> None:
 
 def test_without_attention_each_side_is_pooled_by_itself() -> None:
     torch.manual_seed(0)
-    network = networks.PooledBiLSTM(6, 4, attention=False, pooling="avg")
+    network = networks.PooledBiLSTM(6, 4, attention=False)
     first, second = torch.randn(1, 3, 6), torch.randn(1, 5, 6)
     lengths = torch.tensor([3]), torch.tensor([5])
-    r, t, difference, product = network(first, second, lengths).split(8, 1)
+    r, t, difference, product, *largest = network(first, second, lengths).split(8, 1)
     assert torch.allclose(r, network.encoder(first, lengths[0]).mean(1), atol=1e-6)
     assert torch.allclose(t, network.encoder(second, lengths[1]).mean(1), atol=1e-6)
     assert torch.allclose(difference, r - t)
     assert torch.allclose(product, r * t)
+    assert torch.allclose(largest[0], network.encoder(first, lengths[0]).amax(1), atol=1e-6)
 
 
 def build(**options: object) -> Regressor:
     torch.manual_seed(0)
     settings = {"architecture": "esim", "against": "reference", "encoder": "e", "encoder_fingerprint": "12345678"}
-    return Regressor(**{**settings, "depth": 3, "width": 6, "hidden": 4, **options}).eval()
+    return Regressor(RegressorShape(**{**settings, "depth": 3, "width": 6, "hidden": 4, **options})).eval()
 
 
 def pairs(members: int = 1) -> tuple:
@@ -89,11 +90,12 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     network = build(members=2, features=["f1", "length"], floor=-1.5)
     with torch.no_grad():
         network.feature_mean.copy_(torch.tensor([0.5, 0.0]))
-    network.save_pretrained(tmp_path)
+    network.save(tmp_path)
     with safe_open(tmp_path / "model.safetensors", "pt") as stored:
         assert {stored.get_slice(name).get_dtype() for name in stored.keys()} == {"F16"}  # noqa: SIM118 (no dictionary)
     read = Regressor.read(tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["features"] == ["f1", "length"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
     assert (read.floor, read.encoder_fingerprint, read.features) == (-1.5, "12345678", ["f1", "length"])
     assert {values.dtype for values in read.state_dict().values()} == {torch.float32}
     features = torch.tensor([[0.4, 0.1], [0.9, -0.3]])

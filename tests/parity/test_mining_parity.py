@@ -6,7 +6,7 @@ from goldens import Case, cases, encoder, run_named
 
 from mtmetrics.mining import word_level
 from mtmetrics.mining.kept_pairs import is_copy
-from mtmetrics.mining.neighbours import Neighbours, VectorDistance, nearest
+from mtmetrics.mining.neighbours import Index, Neighbours, VectorDistance
 from mtmetrics.mining.sentences import Margins, ratio_margins
 from mtmetrics.mining.word_level import closest
 
@@ -36,10 +36,10 @@ def published_neighbours(x: np.ndarray, y: np.ndarray, k: int, measure: VectorDi
     """As the published code does with distances (not with cosines): lists are farthest first, and of the neighbours
     that several shards offer the farthest are kept."""
     if measure == "cosine":
-        return nearest(x, y, k, measure=measure, shard=shard)
+        return Index(y, measure=measure, shard=shard).nearest(x, k)
     found = []
     for rows in np.array_split(np.arange(len(y)), -(-len(y) // shard)):
-        part = nearest(x, y[rows], k)
+        part = Index(y[rows]).nearest(x, k)
         found.append((part.rows + rows[0], part.values))
     rows, values = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     order = np.argsort(-values, axis=1, kind="stable")[:, :k]
@@ -49,7 +49,7 @@ def published_neighbours(x: np.ndarray, y: np.ndarray, k: int, measure: VectorDi
 def published_margins(x: np.ndarray, y: np.ndarray, k: int) -> Margins:
     """As the published code has it: backwards, the mean squared Euclidean distance of unit vectors in the place of the
     mean cosine."""
-    forward, backward = nearest(x, y, k, measure="cosine"), nearest(y, x, k, measure="cosine")
+    forward, backward = (Index(base, measure="cosine").nearest(queries, k) for queries, base in ((x, y), (y, x)))
     around = (2.0 - 2.0 * backward.values).mean(axis=1)
     margins = 2.0 * forward.values / (forward.values.mean(axis=1)[:, None] + around[forward.rows])
     best = np.arange(len(margins)), margins.argmax(axis=1)
@@ -62,7 +62,8 @@ def check_neighbours(case: Case, measure: VectorDistance, key: str) -> None:
     assert found.values == pytest.approx(case.array(key), rel=DISTANCES)
     # Not the rows themselves: two of them may be too close to tell.
     assert found.values == pytest.approx(values_of(case, expected, measure), abs=CLOSE)
-    plain, whole = (nearest(*vectors(case), k, measure=measure, **options) for options in ({"shard": shard}, {}))
+    queries, base = vectors(case)
+    plain, whole = (Index(base, measure=measure, **option).nearest(queries, k) for option in ({"shard": shard}, {}))
     assert plain.rows.tolist() == whole.rows.tolist()
 
 
@@ -88,7 +89,8 @@ def check_alignment(case: Case) -> None:
     model = encoder(case.path(case.document["model"]["encoder"].split()[0]), None)
     tokens = [model.encode(side) for side in texts]
     means = [side.means()[side.index] for side in tokens]
-    candidates = nearest(*means, params["k"], measure="cosine" if params["use_cosine"] else "euclidean").rows
+    measure: VectorDistance = "cosine" if params["use_cosine"] else "euclidean"
+    candidates = Index(means[1], measure=measure).nearest(means[0], params["k"]).rows
     words = [side.select(model.word_table[side.token_ids]).ngrams(params["n_gram"]).normalized() for side in tokens]
     found = closest(*words, candidates)
     assert -found.distances == pytest.approx(case.array("scores"), abs=SCORES)

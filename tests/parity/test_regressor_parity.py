@@ -6,7 +6,8 @@ import torch
 from goldens import Case, cases, first_number, run
 from safetensors.torch import load_file
 
-from mtmetrics.models.regressor import Regressor
+from mtmetrics.models.networks import averages, linear, maxima
+from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import ESIM, BiLSTMAttention
 
@@ -44,7 +45,7 @@ def regressor(case: Case, **options: object) -> Regressor:
         state["mix.scores"] = torch.cat(scores)
     else:
         state |= {"mix.scores": torch.zeros(1), "mix.gamma": torch.ones(1)}
-    network = Regressor(
+    shape = RegressorShape(
         architecture=case.file.split(".")[0],
         **{
             "against": "reference",
@@ -54,11 +55,15 @@ def regressor(case: Case, **options: object) -> Regressor:
             "width": state["pairs.encoder.forwards.weight_ih_l0"].shape[1],
             "hidden": state["pairs.encoder.forwards.weight_hh_l0"].shape[1],
             "dropout": 0.0,
-            "pooling": case.params.get("aggr_type") or "both",
             **options,
         },
     )
-    network.members[0].load_state_dict(state)
+    network = Regressor(shape)
+    member = network.members[0]
+    if poolings := {"avg": [averages], "max": [maxima]}.get(case.params.get("aggr_type")):
+        member.pairs.poolings = poolings
+        member.inner = linear(8 * shape.hidden, shape.hidden)
+    member.load_state_dict(state)
     return network.eval()
 
 

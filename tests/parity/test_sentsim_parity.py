@@ -12,7 +12,6 @@ from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines, sentence_mover_distances
 from mtmetrics.matching.transport import euclidean_distances, word_mover_distances
 from mtmetrics.models.packed import PackedTokens
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.scorers.sentsim import VARIANTS, SentSim
 
 PART, SCORE = 1e-5, 1e-4
@@ -95,7 +94,7 @@ PARTS: dict[str, Callable[[Case], np.ndarray]] = {
 def scorer(case: Case, parts: str) -> SentSim:
     depth = encoder(case.model("word"), None).layer
     layer = case.params.get("bertscore_num_layers", 4) if "bertscore" in parts else depth - 3
-    sentences = MeanPooledEncoder(encoder(case.model("sentence"), None))
+    sentences = encoder(case.model("sentence"), None).means()
     against = "reference" if case.params.get("first_argument") == "reference" else "source"
     return SentSim(encoder(case.model("word"), layer), sentences, combine=parts, against=against)
 

@@ -11,7 +11,6 @@ from goldens import Case, cases, encoder, first_number, language_model, run_name
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.transport import RoundedPartialTransport, word_mover_distances
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.scorers.uscore import part_weights, weighted_sum
 
 SCORE, LOSS, GRADIENT = 1e-5, 1e-4, 1e-3
@@ -32,7 +31,7 @@ def texts(case: Case) -> list[list[str]]:
 
 
 def check_cosine(case: Case) -> None:
-    model = MeanPooledEncoder(encoder(folder(case), None))
+    model = encoder(folder(case), None).means()
     source, prediction = (model.encode(side) for side in texts(case))
     x, y = source.vectors[source.index], prediction.vectors[prediction.index]
     assert cosines(x, y) == pytest.approx(case.array("score"), abs=SCORE)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.errors import InputError
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.probes.probing import (
     Dictionary,
@@ -160,7 +159,7 @@ def test_all_is_on_one_scale(tiny_encoder: Path) -> None:
     """SentSim by the extremes of the call: a sentence that was not modified differs by 0 although another one moves the
     extremes."""
     words = TokenEncoder(tiny_encoder)
-    scorer = SentSim(words, MeanPooledEncoder(words), against="source", normalize="batch")
+    scorer = SentSim(words, words.means(), against="source", normalize="batch")
     references = ["the house", "a cat", "i see"]
     modified = {"last": [*references[:2], "and a tree 1 2"]}
     found, _ = preferences(scorer, ["das haus", "katze", "ich"], references, modified)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.regressor import Regressor
+from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import LearnedScore, pair_features
 from mtmetrics.scorers.registry import load_scorer
@@ -23,12 +23,12 @@ def artifact(folder: Path, encoder: Path, **options: object) -> Path:
     torch.manual_seed(3)
     settings = {"architecture": "esim", "against": "reference", "encoder": str(encoder), "depth": 3, "width": 16}
     settings |= {"encoder_fingerprint": TokenEncoder(encoder).fingerprint, "hidden": 5, "members": 2, "floor": -2.0}
-    network = Regressor(**{**settings, "features": ["f1"], **options})
+    network = Regressor(RegressorShape(**{**settings, "features": ["f1"], **options}))
     with torch.no_grad():
         for member in network.members:
             member.mix.scores.normal_()
             member.mix.gamma.fill_(3.0)
-    network.save_pretrained(folder)
+    network.save(folder)
     return folder
 
 

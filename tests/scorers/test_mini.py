@@ -4,7 +4,6 @@ import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.sentsim import SentSim
@@ -84,7 +83,7 @@ def test_good_translations_score_higher_against_references(metric: str, pool: Mo
 def test_words_and_sentences_come_from_one_pass(pool: ModelPool) -> None:
     scorer = load_scorer("sentsim", preset="mini", setting="mt-ref", lang_pair="de-en", pool=pool)
     words = TokenEncoder("mini-encoder", layer=4, device="cpu")
-    sentences = MeanPooledEncoder(TokenEncoder("mini-encoder", device="cpu"))
+    sentences = TokenEncoder("mini-encoder", device="cpu").means()
     named = {"lang_pair": "de-en", "bounds": scorer.bounds, "normalize": "fixed", "normalize_vectors": True, "w1": 0.1}
     apart = SentSim(words, sentences, against="reference", **named)
     assert scorer.signature == apart.signature

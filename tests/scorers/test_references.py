@@ -9,7 +9,6 @@ import pytest
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.remapping import Remapping
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.bertr import BERTR
@@ -22,7 +21,7 @@ PREDICTIONS = ["the small house", "i see a tree", "the dog sleeps not!", " "]
 
 
 def scorers(encoder: TokenEncoder) -> list[Scorer]:
-    sentences = MeanPooledEncoder(encoder)
+    sentences = encoder.means()
     bounds = {"sss": (-1.0, 1.0), "bertscore": (0.0, 1.0)}
     return [
         BERTR(encoder),
@@ -88,15 +87,15 @@ def test_several_systems_share_the_encoding(tiny_encoder: Path) -> None:
     assert encoder.counts.computed == len({*REFERENCES, *PREDICTIONS})
     encoder = TokenEncoder(tiny_encoder)
     words, sentences = (TokenEncoder(tiny_encoder) for _ in range(2))
-    apart = SentSim(words, MeanPooledEncoder(sentences), against="reference")
-    shared = SentSim(encoder, MeanPooledEncoder(encoder), against="reference")
+    apart = SentSim(words, sentences.means(), against="reference")
+    shared = SentSim(encoder, encoder.means(), against="reference")
     expected = apart.score(REFERENCES, PREDICTIONS).segments
     assert shared.score(REFERENCES, PREDICTIONS).segments == pytest.approx(expected, abs=1e-6)
     assert encoder.counts.computed == len({*REFERENCES, *PREDICTIONS})
 
 
 def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
-    sentences = MeanPooledEncoder(encoder)
+    sentences = encoder.means()
     batch = SentSim(encoder, sentences, against="reference", combine="sss+wmd").score(REFERENCES, PREDICTIONS)
     sss, wmd = batch.parts["sss"][:3], batch.parts["wmd"][:3]
     a, b = ((values - values.min()) / (values.max() - values.min()) for values in (sss, wmd))
@@ -113,7 +112,7 @@ def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
 
 
 def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenEncoder) -> None:
-    scorer = SentSim(encoder, MeanPooledEncoder(encoder), against="source")
+    scorer = SentSim(encoder, encoder.means(), against="source")
     whole = scorer.score(REFERENCES, PREDICTIONS)
     chunks = iter([[REFERENCES[:1], PREDICTIONS[:1]], [REFERENCES[1:], PREDICTIONS[1:]]])
     [streamed] = scorer.score_stream(chunks)
@@ -122,14 +121,14 @@ def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenE
     assert both["a"].segments == pytest.approx(whole.segments)
     assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).segments == pytest.approx([np.exp(0.5)])
     assert scorer.score([" "], ["x"]).segments.tolist() == [1.0]
-    scorer = SentSim(encoder, MeanPooledEncoder(encoder), against="reference")
+    scorer = SentSim(encoder, encoder.means(), against="reference")
     several = scorer.score([["x", "the house"], ["cat"]], ["the house", "dog"])
     assert several.parts["sss"][0] == pytest.approx(1.0)
     assert several.segments == pytest.approx([np.e, 1.0])
 
 
 def test_sentsim_settings(encoder: TokenEncoder) -> None:
-    sentences = MeanPooledEncoder(encoder)
+    sentences = encoder.means()
     with pytest.raises(InputError, match="combine 'sss\\+bleu'"):
         SentSim(encoder, sentences, against="source", combine="sss+bleu")
     with pytest.raises(InputError, match="no bounds for sss"):
@@ -140,7 +139,7 @@ def test_sentsim_settings(encoder: TokenEncoder) -> None:
 
 
 def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
-    sentences = MeanPooledEncoder(encoder)
+    sentences = encoder.means()
     scores = {}
     for weights in ({}, {"w1": 1, "w2": 0}, {"w1": 0.3, "w2": 0.9}):
         result = SentSim(encoder, sentences, against="reference", **weights).score(REFERENCES, PREDICTIONS)
@@ -251,21 +250,21 @@ def test_the_matches_of_bertr_add_up_to_its_score(encoder: TokenEncoder, special
 
 def test_alignments_of_sentsim(encoder: TokenEncoder) -> None:
     given: Any = {"against": "reference"}
-    scorer = SentSim(encoder, MeanPooledEncoder(encoder), **given)
+    scorer = SentSim(encoder, encoder.means(), **given)
     assert scorer.cells == "cosine"
     units = [encoder.encode(texts).normalized() for texts in (PREDICTIONS[:3], REFERENCES[:3])]
     precision, recall, _ = bertscore(*units)
     found = scorer.align(REFERENCES[:3], PREDICTIONS[:3])
     assert [alignment.total for alignment in found] == pytest.approx(((precision + recall) / 2).tolist(), abs=1e-6)
     for unit in (False, True):
-        scorer = SentSim(encoder, MeanPooledEncoder(encoder), **given, combine="sss+wmd", normalize_vectors=unit)
+        scorer = SentSim(encoder, encoder.means(), **given, combine="sss+wmd", normalize_vectors=unit)
         found = scorer.align(REFERENCES[:3], PREDICTIONS[:3])
         wmd = scorer.score(REFERENCES[:3], PREDICTIONS[:3]).parts["wmd"]
         assert [alignment.total for alignment in found] == pytest.approx(wmd.tolist(), abs=1e-5)
         assert (found[0].cells, found[0].source) == ("cost", ["the", "house", "is", "small", "."])
         assert (found[0].unrelated == pytest.approx(2**0.5, abs=1e-6)) == unit
     with pytest.raises(InputError, match="nothing to align"):
-        SentSim(encoder, MeanPooledEncoder(encoder), **given, combine="sss").align(REFERENCES, PREDICTIONS)
+        SentSim(encoder, encoder.means(), **given, combine="sss").align(REFERENCES, PREDICTIONS)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.remapping_files import map_file_name, map_meta
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.static_vectors import StaticVectors
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -47,7 +46,7 @@ def cosine(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def test_cosine_of_means(encoder: TokenEncoder) -> None:
-    scorer = XMoverScore(MeanPooledEncoder(encoder), similarity="cosine")
+    scorer = XMoverScore(encoder.means(), similarity="cosine")
     assert scorer.score(SOURCES, SOURCES).segments == pytest.approx([1, 1, 1], abs=1e-6)
     result = scorer.score([*SOURCES, " "], [*PREDICTIONS, "x"])
     means = [[encoder.encode([text]).vectors.mean(0) for text in texts] for texts in (SOURCES, PREDICTIONS)]
@@ -63,9 +62,9 @@ def test_cosine_with_map_and_language_model(encoder: TokenEncoder, tiny_lm: Path
     for kind in ("clp", "umd", "clp+umd", "umd+clp"):
         remapping, model = Remapping.fit(kind, *vectors), LanguageModel(tiny_lm)
         options = {"similarity": "cosine", "remapping": remapping, "language_model": model, "lm_weight": 0.3}
-        scorer = XMoverScore(MeanPooledEncoder(encoder), **options)
+        scorer = XMoverScore(encoder.means(), **options)
         result = scorer.score(SOURCES, PREDICTIONS)
-        x, y = (MeanPooledEncoder(encoder).encode(texts).vectors for texts in (SOURCES, PREDICTIONS))
+        x, y = (encoder.means().encode(texts).vectors for texts in (SOURCES, PREDICTIONS))
         mapped = remapping.apply(x)
         expected = [cosine(a, b) for a, b in zip(mapped, y, strict=True)] + 0.3 * model.score(PREDICTIONS)[0]
         assert result.segments == pytest.approx(expected, abs=1e-6)
@@ -74,7 +73,7 @@ def test_cosine_with_map_and_language_model(encoder: TokenEncoder, tiny_lm: Path
 @pytest.mark.parametrize("option", [{"ngram": 2}, {"distance": "euclidean"}, {"drop_rate": 0.3}])
 def test_options_without_effect_are_refused(encoder: TokenEncoder, option: dict) -> None:
     with pytest.raises(InputError, match=f"{next(iter(option))} has no effect with similarity='cosine'"):
-        XMoverScore(MeanPooledEncoder(encoder), similarity="cosine", **option)
+        XMoverScore(encoder.means(), similarity="cosine", **option)
 
 
 def test_a_preset_chooses_the_maps_of_the_level(preset: Path) -> None:
@@ -162,7 +161,7 @@ def test_alignments_of_blank_texts_and_of_sentences(encoder: TokenEncoder) -> No
     [blank] = XMoverScore(encoder).align([" "], ["the house"])
     assert (blank.source, blank.prediction, blank.mass.shape) == ([], [], (0, 0))
     with pytest.raises(InputError, match="nothing to align"):
-        XMoverScore(MeanPooledEncoder(encoder), similarity="cosine").align(SOURCES, PREDICTIONS)
+        XMoverScore(encoder.means(), similarity="cosine").align(SOURCES, PREDICTIONS)
     with pytest.raises(InputError, match="must be parallel"):
         XMoverScore(encoder).align(SOURCES, PREDICTIONS[:1])
 

@@ -15,7 +15,6 @@ from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.remapping_files import map_file_name, map_meta
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.registry import load_scorer
@@ -152,7 +151,7 @@ def test_weights_by_the_names_of_the_parts() -> None:
 
 
 def test_scores_are_what_their_parts_combine_to(words: XMoverScore, encoder: TokenEncoder) -> None:
-    models = {"translator": FixedTranslator(), "sentences": MeanPooledEncoder(encoder)}
+    models = {"translator": FixedTranslator(), "sentences": encoder.means()}
     plain = UScore(words, **models, lang_pair="de-en").score(SOURCES, PREDICTIONS)
     other = UScore(words, **models, lang_pair="de-en", weights="wmd=0.2+lm=0.3+wrd=0.9+snt=0.1")
     assert other.combined(plain.parts) == pytest.approx(other.score(SOURCES, PREDICTIONS).segments)
@@ -160,7 +159,7 @@ def test_scores_are_what_their_parts_combine_to(words: XMoverScore, encoder: Tok
 
 
 def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
-    scorer = UScore(words, translator=FixedTranslator(), sentences=MeanPooledEncoder(encoder), lang_pair="de-en")
+    scorer = UScore(words, translator=FixedTranslator(), sentences=encoder.means(), lang_pair="de-en")
     result = scorer.score(SOURCES, PREDICTIONS)
     parts = result.parts
     assert list(parts) == ["wmd", "pseudo", "lm", "wrd", "snt"]
@@ -180,7 +179,7 @@ def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
 def test_every_text_is_encoded_once(tiny_encoder: Path) -> None:
     translator, encoder = FixedTranslator(), TokenEncoder(tiny_encoder)
     words, without = XMoverScore(encoder, variant="uscore"), "language_model"
-    scorer = UScore(words, translator=translator, sentences=MeanPooledEncoder(encoder), without=without)
+    scorer = UScore(words, translator=translator, sentences=encoder.means(), without=without)
     results = scorer.score_systems(SOURCES, {"a": PREDICTIONS, "b": SOURCES})
     assert encoder.counts.computed == len({*SOURCES, *PREDICTIONS, *PSEUDO.values()})
     assert translator.texts == SOURCES
@@ -189,7 +188,7 @@ def test_every_text_is_encoded_once(tiny_encoder: Path) -> None:
 
 
 def test_a_blank_side_has_the_lowest_parts(words: XMoverScore, encoder: TokenEncoder) -> None:
-    scorer = UScore(words, translator=FixedTranslator(), sentences=MeanPooledEncoder(encoder))
+    scorer = UScore(words, translator=FixedTranslator(), sentences=encoder.means())
     result = scorer.score([*SOURCES, "das haus"], [*PREDICTIONS, " "])
     floors = {name: values[3] for name, values in result.parts.items()}
     lm = words.language_model.floor
@@ -200,7 +199,7 @@ def test_a_blank_side_has_the_lowest_parts(words: XMoverScore, encoder: TokenEnc
 
 
 def test_a_blank_pseudo_reference_has_its_own_floor(words: XMoverScore, encoder: TokenEncoder) -> None:
-    options = {"sentences": MeanPooledEncoder(encoder)}
+    options = {"sentences": encoder.means()}
     result = UScore(words, translator=FixedTranslator(), **options).score(["das haus"], ["the house"])
     without = UScore(words, without=["translation"], **options).score(["das haus"], ["the house"])
     assert result.parts["pseudo"] == pytest.approx([-4])
@@ -210,7 +209,7 @@ def test_a_blank_pseudo_reference_has_its_own_floor(words: XMoverScore, encoder:
 
 
 def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
-    sentences = UScore(sentences=MeanPooledEncoder(encoder), combine="snt").score(SOURCES, PREDICTIONS)
+    sentences = UScore(sentences=encoder.means(), combine="snt").score(SOURCES, PREDICTIONS)
     assert list(sentences.parts) == ["snt"]
     assert sentences.segments == pytest.approx(sentences.parts["snt"])
     assert sentences.signature.startswith("uscore|parts:snt|weights:tuned|sent:tiny-encoder#")
@@ -225,7 +224,7 @@ def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
         lacks = [-weight * result.parts[part][number] for part, weight in scorer.word_weights.items()]
         assert [found.lack.sum() for found in evidence] == pytest.approx(lacks, abs=1e-5)
     with pytest.raises(InputError, match="nothing to align"):
-        UScore(sentences=MeanPooledEncoder(encoder), combine="snt").align(SOURCES, PREDICTIONS)
+        UScore(sentences=encoder.means(), combine="snt").align(SOURCES, PREDICTIONS)
 
 
 def test_a_missing_model_is_an_error(words: XMoverScore, encoder: TokenEncoder) -> None:

@@ -14,7 +14,6 @@ from toys import CONFIGS, interrupted, record_of
 
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training import corpus, sentence
 from mtmetrics.training.corpus import Pair, ParallelText
@@ -38,7 +37,7 @@ class FakeModel:
 def precision(folder: Path, toy_pairs: Path) -> float:
     """Share of the first 100 sources whose nearest target is their translation."""
     rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()[:100]]
-    encoder = MeanPooledEncoder(TokenEncoder(folder))
+    encoder = TokenEncoder(folder).means()
     sides = [encoder.encode([row[side] for row in rows]).vectors for side in ("source", "target")]
     x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
     return float(((x @ y.T).argmax(1) == np.arange(100)).mean())

@@ -68,12 +68,13 @@ def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
         >>> result.signature.split("|")[:2]
         ['xmoverscore', 'lp:de-en']
     """
-    import inspect
+    import dataclasses
 
     from mtmetrics.models.pool import ModelPool
+    from mtmetrics.models.runner import Running
     from mtmetrics.scorers.registry import load_scorer
 
-    of_models = [name for name in inspect.signature(ModelPool).parameters if name in options]
+    of_models = {field.name for field in dataclasses.fields(Running)} & options.keys()
     pool = ModelPool(**{name: options.pop(name) for name in of_models})
     return load_scorer(metric, preset, pool=pool, **options)
 

@@ -9,20 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import ArtifactError
+from mtmetrics.io.atomic import sha256_file
 
 if TYPE_CHECKING:
     import torch
 
 
 def converted_apart(module: str, path: Path, target: Path) -> dict[str, Any]:
-    """Has a module, run as a program, convert one file; an `ArtifactError` says in a line what is wrong."""
+    """Has a module, run as a program, convert one file; returns the file's sha256 and what the module answers. An
+    `ArtifactError` says in a line what is wrong."""
     command = [sys.executable, "-m", module, str(path), str(target)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr.strip().splitlines() or [f"its process ended with {done.returncode}"])[-1]
         killed = "; was there enough memory?" if done.returncode < 0 else ""
         raise ArtifactError(f"{path}: cannot be converted ({said}){killed}; nothing was kept")
-    return json.loads(done.stdout)
+    return {"sha256": sha256_file(path), **json.loads(done.stdout)}
 
 
 def answer(convert: Callable[[Path, Path], dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.output import print_json, print_table
 from mtmetrics.cli.space import add_push_options, pushed
-from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.layout import bundled_artifacts, source_tree
 
@@ -123,26 +123,15 @@ def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
 
 
 def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None) -> dict[str, Any]:
-    from mtmetrics.artifacts.download import http_client, is_offline
-    from mtmetrics.matching.remapping_files import cache_folder, layered_file
+    from mtmetrics.matching.remapping_files import cache_folder, pull_maps
 
+    sizes = pull_maps(entry, maps, out, wrap=lambda items: options.progress(items, desc=entry.name, unit=" files"))
     folder = out or cache_folder(entry)
-    files = {layered_file(folder, item): item for item in maps}
-    missing = {path: item for path, item in files.items() if not item.is_at(path)}
-    for path in missing:
-        if path.exists() and out:
-            found = "exists already and is not the published map, or damaged"
-            raise InputError(f"{path} {found}; remove it or choose another --out")
-    if missing and is_offline():
-        lacking = f"{len(missing)} of {len(maps)} maps are not in {folder}"
-        raise ArtifactError(f"{entry.name}: {lacking}, and HF_HUB_OFFLINE forbids to fetch them")
-    if missing:
-        with http_client() as client:
-            for path, item in options.progress(missing.items(), desc=entry.name, unit=" files"):
-                item.fetch(client, path)
-    names = {path: path.relative_to(folder).as_posix() for path in files}
-    fetched = [names.pop(path) for path in missing]
-    return {"folder": str(folder), "fetched": fetched, "present": [*names.values()]}
+    fetched, present = (
+        [path.relative_to(folder).as_posix() for path, size in sizes.items() if bool(size) is came]
+        for came in (True, False)
+    )
+    return {"folder": str(folder), "fetched": fetched, "present": present}
 
 
 def run_import_published(args: argparse.Namespace) -> None:
@@ -285,9 +274,9 @@ _ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
         run_convert,
         "convert a model's pytorch_model.bin to safetensors",
         "Converts the weights of a model that exist only as pytorch_model.bin to safetensors, which run no code when "
-        "they are loaded, and copies its other files. Reads tensors alone, in a process of its own, and compares each "
-        "with what was written. A checkpoint of COMET (hparams.yaml, checkpoints/model.ckpt) becomes a preset: "
-        "--metric comet:DIR. Pass DIR in place of the model then, or make it NAME in the folder of "
+        "they are loaded, and copies its other files. Reads tensors alone, in a process of its own, and compares their "
+        "shapes and types with what was written. A checkpoint of COMET (hparams.yaml, checkpoints/model.ckpt) becomes "
+        "a preset: --metric comet:DIR. Pass DIR in place of the model then, or make it NAME in the folder of "
         "MTMETRICS_ARTIFACTS, and presets that name the model find it.",
         {
             "model REPO|FOLDER": "Hub repository, or a folder that holds the model",

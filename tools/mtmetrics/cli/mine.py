@@ -125,7 +125,7 @@ class _Encoder:
     """The encoder that the arguments name; each process of a cluster loads its own when it needs it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self._args = args
+        self._args, self.level = args, args.level
 
     @functools.cached_property
     def loaded(self) -> Any:
@@ -136,8 +136,6 @@ class _Encoder:
     def encode(self, texts: list[str], language: str | None) -> Any:
         return self.loaded.encode(texts, language)
 
-
-class _WordEncoder(_Encoder):
     @property
     def word_table(self) -> Any:
         return self.loaded.word_table
@@ -149,11 +147,11 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     from mtmetrics.mining.sides import encode_side
     from mtmetrics.mining.word_level import mine_words
 
-    make, mine = (_WordEncoder, mine_words) if args.level == "word" else (_Encoder, mine_sentences)
+    mine = mine_words if args.level == "word" else mine_sentences
     given = {name: value for name in ("k", "share", "limit") if (value := getattr(args, name)) is not None}
     if args.layer is None and args.level == "word" and args.encoder == _ENCODER:
         args.layer = _WORD_LAYER
-    encoder = make(args).loaded  # before the texts are prepared, which takes longer
+    encoder = _Encoder(args).loaded  # before the texts are prepared, which takes longer
     if args.maps is not None:
         known = {"local_files_only": args.local_files_only}
         given["remapping"] = load_map(args.maps, args.lp, args.map, encoder, **known)
@@ -179,7 +177,7 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     folder = _work(args)
     run = TaskMap(engine, folder / "encoded", settings, encoding)
     paths = absolute_paths({name: getattr(args, name) for name in ("encoder", "embedding_cache")})
-    lazy = make(argparse.Namespace(**vars(args) | paths))
+    lazy = _Encoder(argparse.Namespace(**vars(args) | paths))
     encode = functools.partial(encode_side, encoder=lazy, memory_bytes=None, run=run)
     run = TaskMap(dataclasses.replace(engine, gpus=False), folder / "mined", settings, mining)
     if args.level == "word":

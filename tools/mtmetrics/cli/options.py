@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
+from mtmetrics.models.runner import Running
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import known_metric
 from mtmetrics.scorers.settings import kinds
@@ -52,16 +53,6 @@ _SAME = (
     "seed",
     "correction",
 )
-_MODELS: Options = {
-    "--device NAME,...": ("auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1", "auto"),
-    "--dtype DTYPE": (
-        "float32, bfloat16, float16, or auto: bfloat16 where the device computes it natively, else float32 (default: "
-        "float32; auto in filter and rerank, and with --engine ray)"
-    ),
-    "--batch-tokens": ("padded tokens per encoder batch", 4096),
-    "--embedding-cache DIR": "keep encoded texts in this folder, for later runs with the same encoder",
-    "--local-files-only": "never ask the Hub",
-}
 # Help shows this group only for a metric that is named.
 OWN_OPTIONS = "instead of what the preset says"
 
@@ -89,6 +80,17 @@ def own_options() -> Options:
         )
         for usage, texts in told.items()
     }
+
+
+def _model_options() -> Options:
+    told: dict[str, str | tuple[str, Any]] = {}
+    for field in dataclasses.fields(Running):
+        text, default = field.metadata["help"], field.default
+        if field.name == "dtype":  # where the user says none, the command does
+            text, default = f"{text} (default: float32; auto in filter and rerank, and with --engine ray)", None
+        usage = f"{flag(field.name)} {field.metadata['usage']}".strip()
+        told[usage] = text if default in (None, False) else (text, default)
+    return told
 
 
 def flag(keyword: str) -> str:
@@ -178,7 +180,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    add_options(parser.add_argument_group("models"), _MODELS)
+    add_options(parser.add_argument_group("models"), _model_options())
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -226,8 +228,8 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
 
 def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Any]:
     """How models are run, for `mtmetrics.models.pool.ModelPool`; `dtype` is the usual number format."""
-    names = ("device", "batch_tokens", "embedding_cache", "local_files_only")
-    return {name: getattr(args, name) for name in names} | {"dtype": args.dtype or dtype}
+    given = {field.name: getattr(args, field.name) for field in dataclasses.fields(Running)}
+    return given | {"dtype": args.dtype or dtype}
 
 
 def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPool":

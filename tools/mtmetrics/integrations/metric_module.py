@@ -1,5 +1,6 @@
 """The base class of the `evaluate` modules: checked keywords and inputs, models that load once."""
 
+import dataclasses
 import inspect
 import re
 import textwrap
@@ -14,6 +15,7 @@ from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
 from mtmetrics.checks import check
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.models.runner import Running
 from mtmetrics.scorers.metric import COLUMNS, METRICS
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.settings import kinds
@@ -24,17 +26,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("sources", "predictions", "references")
 _OWN = {"self", "config_name", "kwargs"}
 _EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - _OWN
-_MODEL_KEYWORDS = tuple(inspect.signature(ModelPool).parameters)
-_LOAD = [
-    'device (`str`, `int` or `list` of them): `"auto"` (default), `"cpu"`, `"cuda"`, `1` for `"cuda:1"`, ...; several, '
-    'such as `"cuda:0,cuda:1"` or `[0, 1]`, share the work.',
-    'dtype (`str`): `"float32"` (default), `"bfloat16"`, `"float16"`, or `"auto"` (bfloat16 where the device computes '
-    "it natively, else float32), for encoders.",
-    "batch_tokens (`int`): padded tokens per encoder batch, 4096 by default; fewer where memory runs out.",
-    "embedding_cache (`str`): a folder where encoded texts are kept, so that later runs need not encode them again; "
-    "none by default.",
-    "local_files_only (`bool`): never ask the Hub.",
-]
+_MODEL_OPTIONS = {field.name: field for field in dataclasses.fields(Running)}
 _TEXTS = {
     "sources": "sources (`list` of `str`): the source segments.",
     "predictions": "predictions (`list` of `str`): the translations.",
@@ -64,7 +56,7 @@ class MetricModule(evaluate.Metric):
     Args:
         config_name: name of a preset; None or ``"default"`` means that of `Metric.usual_preset`.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
-        **options: how models are run, see `mtmetrics.models.pool.ModelPool`, where `local_files_only` is also what
+        **options: how models are run, see `mtmetrics.models.runner.Running`, where `local_files_only` is also what
             ``HF_EVALUATE_OFFLINE=1`` and a download configuration ask for; keywords of `evaluate.Metric`; and those of
             ``compute``.
 
@@ -80,8 +72,8 @@ class MetricModule(evaluate.Metric):
 
     def __init__(self, config_name: str | None = None, *, preset: str | Path | None = None, **options: Any) -> None:
         base_options = {name: options.pop(name) for name in _EVALUATE_KEYWORDS & options.keys()}
-        self._model_options = {name: options.pop(name) for name in _MODEL_KEYWORDS if name in options}
-        self._refuse_unknown("evaluate.load", options, ("preset", *_MODEL_KEYWORDS, *self._option_names()))
+        self._model_options = {name: options.pop(name) for name in _MODEL_OPTIONS if name in options}
+        self._refuse_unknown("evaluate.load", options, ("preset", *_MODEL_OPTIONS, *self._option_names()))
         self.defaults = options
         offline = self._model_options.pop("local_files_only", False)
         self._local_files_only = offline or evaluate.config.HF_EVALUATE_OFFLINE
@@ -325,9 +317,7 @@ def documentation(module: type[MetricModule]) -> str:
     if len(metric.sides) > 1:
         sides = " or ".join(f'`"{side}"`' for side in metric.sides)
         given += [f"against (`str`): {sides}, what to compare with, where both are passed."]
-    for name, field in metric.settings().options().items():
-        kind = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
-        given += [f"{name} (`{kind}`): {field.metadata['help']}."]
+    given += [_documented(field) for field in metric.settings().options().values()]
     given += [f"{name} (`bool`): {text}" for name, (_, text) in RETURNS.items() if name in module.returns()]
     where_asked = {
         "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.told_parts,
@@ -347,7 +337,7 @@ def documentation(module: type[MetricModule]) -> str:
     loading = [
         f'config_name (`str`): a preset: {names}; `"{usual}"` by default.',
         "preset (`str`): a folder with a preset.toml, instead of a config name.",
-        *_LOAD,
+        *(f"{_documented(field)} Default: {field.default}." for field in _MODEL_OPTIONS.values()),
     ]
     return f"""
 Scores translations. A higher score is better; scores are comparable where their signatures are equal.
@@ -365,6 +355,12 @@ Examples:
 
 {textwrap.indent(inspect.cleandoc(module.examples), "    ")}
 """
+
+
+def _documented(field: dataclasses.Field[Any]) -> str:
+    """A keyword, its types and its help."""
+    kind = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
+    return f"{field.name} (`{kind}`): {field.metadata['help']}."
 
 
 def _cited(key: str) -> tuple[str, str, str]:

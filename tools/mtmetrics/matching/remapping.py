@@ -10,9 +10,9 @@ import numpy as np
 
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.packed import Level
 
 Sides = Literal["source", "both"]
-Level = Literal["word", "sentence"]
 KINDS = ("clp", "umd", "clp+umd", "umd+clp")
 LEVELS = ("word", "sentence")
 _FORMAT = "mtmetrics-remap-1"

@@ -6,8 +6,9 @@ import io
 import logging
 import re
 import tokenize
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +27,8 @@ from mtmetrics.artifacts.download import assets_folder, fetch, http_client, is_o
 from mtmetrics.checks import choice, warn
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import git_blob_sha1, make_folder
-from mtmetrics.matching.remapping import LEVELS, Level, Remapping
-from mtmetrics.models.packed import Encoder
-
-if TYPE_CHECKING:
-    import httpx2
+from mtmetrics.matching.remapping import LEVELS, Remapping
+from mtmetrics.models.packed import Encoder, Level
 
 log = logging.getLogger("mtmetrics")
 
@@ -88,14 +86,6 @@ class PublishedMap:
             if git_blob_sha1(stream.getvalue()) == self.git_blob:
                 return True
         return False
-
-    def fetch(self, client: "httpx2.Client", path: Path) -> int:
-        """Fetches the matrix, checks and converts it, and writes the map to `path`; returns how many bytes came."""
-        data = fetch(client, self.url, self.git_blob)
-        remapping = convert(data, self.url, self.kind, self.meta)
-        make_folder(path.parent)
-        remapping.save(path)
-        return len(data)
 
 
 def published_maps(entry: CatalogEntry) -> dict[tuple[int | None, str, str], PublishedMap]:
@@ -272,29 +262,59 @@ def _mirrored(repository: str, published: PublishedMap, local_files_only: bool) 
 
 def _fetched(entry: CatalogEntry, published: PublishedMap, local_files_only: bool) -> Path:
     path = layered_file(cache_folder(entry), published)
-    if published.is_at(path):
-        return path
     missed = ""
-    if entry.mirror:
+    if entry.mirror and not published.is_at(path):
         try:
             return _mirrored(entry.mirror, published, local_files_only)
         except ArtifactError as error:
             missed = f"; not from the Hub ({error})"
-    lacking = (
-        f"{published.file} ({published.kind} map for {published.lang_pair}, layer {published.layer}) is not in the "
-        f"folder {entry.name}, not bundled, and {'damaged' if path.exists() else 'not'} in the cache ({path})"
-    )
-    pull = f"where there is a network, 'mtmetrics artifacts pull {entry.name} --lp {published.lang_pair}' fetches it"
-    if is_offline(local_files_only):
-        raise ArtifactError(f"{lacking}; the network was not asked (HF_HUB_OFFLINE or local_files_only); {pull}")
-    try:
-        with http_client() as client:
-            size = published.fetch(client, path)
-    except ArtifactError as error:
-        raise ArtifactError(f"{lacking}; {error}; {pull}") from error
-    what = f"{published.file} ({size / 1000:.0f} kB) from {published.url}"
-    log.warning("fetched the published map %s; kept as %s%s", what, path, missed)
+    if size := pull_maps(entry, [published], local_files_only=local_files_only)[path]:
+        what = f"{published.file} ({size / 1000:.0f} kB) from {published.url}"
+        log.warning("fetched the published map %s; kept as %s%s", what, path, missed)
     return path
+
+
+def pull_maps(
+    entry: CatalogEntry,
+    maps: Sequence[PublishedMap],
+    out: Path | None = None,
+    *,
+    local_files_only: bool = False,
+    wrap: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+) -> dict[Path, int]:
+    """Fetches published maps that are not in a folder yet, by default the cache, and converts them.
+
+    Returns where each lies -> how many bytes came, 0 for those that were there. An `InputError` says that `out` holds
+    another file in the place of a map, an `ArtifactError` that one cannot be fetched; in the cache, what is damaged is
+    replaced.
+    """
+    folder = out or cache_folder(entry)
+    sizes = {layered_file(folder, item): 0 for item in maps}
+    missing = [(path, item) for path, item in zip(sizes, maps, strict=True) if not item.is_at(path)]
+    for path, _ in missing if out else ():
+        if path.exists():
+            found = "exists already and is not the published map, or damaged"
+            raise InputError(f"{path} {found}; remove it or choose another --out")
+    if not missing:
+        return sizes
+    path, item = missing[0]
+    try:
+        if is_offline(local_files_only):
+            raise ArtifactError("the network was not asked (HF_HUB_OFFLINE or local_files_only)")
+        with http_client() as client:
+            for path, item in wrap(missing):
+                data = fetch(client, item.url, item.git_blob)
+                make_folder(path.parent)
+                convert(data, item.url, item.kind, item.meta).save(path)
+                sizes[path] = len(data)
+    except ArtifactError as error:
+        lacking = (
+            f"{item.file} ({item.kind} map for {item.lang_pair}, layer {item.layer}) is not in the folder "
+            f"{entry.name}, not bundled, and {'damaged' if path.exists() else 'not'} at {path}"
+        )
+        pull = f"where there is a network, 'mtmetrics artifacts pull {entry.name} --lp {item.lang_pair}' fetches it"
+        raise ArtifactError(f"{lacking}; {error}; {pull}") from error
+    return sizes
 
 
 def _offer(entry: CatalogEntry, layer: int | None) -> str:

@@ -7,14 +7,12 @@ of 22 tokens a second, where memory that the workers share has 34,000.
 import collections
 import contextlib
 import functools
-import importlib.util
+import importlib
 import itertools
 import math
 import multiprocessing
 import os
 import signal
-import sys
-import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -221,11 +219,6 @@ def _call(function: Callable[..., Any], places: Sequence[tuple[Any, ...]], task:
 
 
 def _prepare_worker() -> None:
-    """Leaves Ctrl-C to the caller, and loads the solver without all that its package imports: 0.4 seconds and 70 MB
-    instead of 2.5 and 210."""
+    """Leaves Ctrl-C to the caller, and loads the solver before there is anything to solve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    [folder] = getattr(importlib.util.find_spec("ot"), "submodule_search_locations")  # noqa: B009
-    for name, place in (("ot", folder), ("ot.lp", os.path.join(folder, "lp"))):
-        sys.modules[name] = package = types.ModuleType(name)
-        package.__path__ = [place]
     importlib.import_module("ot.lp.emd_wrap")

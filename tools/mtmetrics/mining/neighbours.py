@@ -128,19 +128,6 @@ class Index:
             faiss.write_index(index, str(path))
 
 
-def nearest(
-    queries: np.ndarray,
-    base: np.ndarray,
-    k: int,
-    *,
-    measure: VectorDistance = "euclidean",
-    flat_limit: int = _FLAT_LIMIT,
-    shard: int = SHARD,
-) -> Neighbours:
-    """The k nearest rows of (M, d) `base` for each of (N, d) `queries`; options and errors as of `Index`."""
-    return Index(base, measure=measure, flat_limit=flat_limit, shard=shard).nearest(queries, k)
-
-
 def inverted_file_size(rows: int) -> tuple[int, int]:
     """Into how many lists an inverted file sorts so many rows, and how many of them a query looks into."""
     lists = round(4 * math.sqrt(rows))

@@ -8,6 +8,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from mtmetrics.errors import MTMetricsError
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.transport import centroids
 from mtmetrics.mining.clean_text import distinct_sentences
-from mtmetrics.models.packed import Encoder, PackedTokens
+from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 
 Wrap = Callable[[Iterable[int]], Iterable[int]]
 # Like `map`; where the tasks are done is its business, their results come in their order.
@@ -138,8 +139,8 @@ _Block = tuple[np.ndarray, np.ndarray | str, np.ndarray | str]
 def _encoded(encoder: Encoder, language: str | None, place: Path | None, task: tuple[int, list[str]]) -> _Block:
     number, texts = task
     tokens = encoder.encode(texts, language)
-    if hasattr(encoder, "word_table"):
-        tokens = tokens.select(encoder.word_table[tokens.token_ids]).normalized()
+    if encoder.level == "word":
+        tokens = tokens.select(cast("WordEncoder", encoder).word_table[tokens.token_ids]).normalized()
         block = tokens.lengths, centroids(tokens), tokens.vectors
     else:
         block = np.zeros_like(tokens.lengths), tokens.vectors, tokens.vectors[:0]

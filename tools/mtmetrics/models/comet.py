@@ -16,8 +16,9 @@ from safetensors.torch import load_file
 from torch import nn
 
 from mtmetrics.artifacts.comet_checkpoints import HEADS_FILE, SEPARATORS, CometSettings
-from mtmetrics.artifacts.models import loading, model_fingerprint, pretrained
-from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, pick_dtype, replicate, torch_dtype
+from mtmetrics.artifacts.models import loading, pretrained
+from mtmetrics.models.loaded import LoadedModel
+from mtmetrics.models.runner import TextCache, torch_dtype
 from mtmetrics.models.text_units import TextUnits, text_words
 
 # Of an input with the source, with the reference, and with both: shares in the score and in the labels of words; the
@@ -170,27 +171,23 @@ class _Judged(NamedTuple):
     words: np.ndarray | None
 
 
-class Comet:
+class Comet(LoadedModel):
     """A converted checkpoint. No text is encoded twice, and neither order nor neighbours change a score.
 
     Args:
         folder: as `mtmetrics.artifacts.comet_checkpoints` makes it.
-        device: see `mtmetrics.models.runner.pick_devices`.
-        dtype: of the encoder; float32, whatever the checkpoint was published for, unless another is asked for.
-        batch_tokens: padded tokens per batch; fewer where memory runs out.
+        **running: keywords of `mtmetrics.models.runner.Running`; the encoder computes in float32, whatever the
+            checkpoint was published for, unless another dtype is asked for.
 
     Raises:
         ArtifactError: it is no such folder, or damaged.
         MTMetricsError: the model does not fit into memory.
     """
 
-    def __init__(
-        self, folder: Path, *, device: Devices = "auto", dtype: str = "float32", batch_tokens: int = 4096
-    ) -> None:
+    def __init__(self, folder: Path, **running: Any) -> None:
         self.settings = CometSettings.read(folder)
-        self.label, self.fingerprint = self.settings.model, model_fingerprint(folder)
-        self.dtype = pick_dtype(dtype, device)
-        devices = pick_devices(device)
+        super().__init__("COMET", folder, None, running)
+        self.label, self.described = self.settings.model, f"COMET {self.settings.model}"
         self.tokenizer, encoder = pretrained("AutoModel", folder, torch_dtype(self.dtype), as_stored=True)
         with loading(folder, "COMET"):
             network = CometNetwork(encoder, self.settings)
@@ -201,10 +198,8 @@ class Comet:
                 raise ValueError(f"{HEADS_FILE} does not fit: {(lacking or found.unexpected_keys)[0]}")
         # As the published package counts: two positions of RoBERTa's table are none.
         self.limit = encoder.config.max_position_embeddings - 2
-        described = f"COMET {self.label}"
-        copies = replicate(described, network.eval(), devices)
-        self._runner = BatchRunner(described, copies, devices, batch_tokens, pad=self.tokenizer.pad_token_id or 0)
-        self._network = copies[0]
+        self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
+        self._network: Any = self._runner.replicas[0][0]
         self._vectors = TextCache(_REMEMBERED, lambda found: found[0].nbytes)
         self._judged = TextCache(4096)
 

@@ -1,6 +1,6 @@
 """ESIM with a composition by transformer layers, which begin as the upper layers of the encoder."""
 
-from typing import NamedTuple
+import dataclasses
 
 import torch
 from torch import nn
@@ -20,7 +20,8 @@ KNOWN_SIDES = {
 }
 
 
-class Composition(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Composition:
     """Sizes of a composition by transformer layers; those of the encoder whose layers it begins with.
 
     Attributes:

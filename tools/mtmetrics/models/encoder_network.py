@@ -1,34 +1,24 @@
 """A loaded encoder, of which several readers take what they want from one pass over each text."""
 
-import dataclasses
 import functools
 import threading
 import weakref
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, own_tokenizers, pretrained
-from mtmetrics.checks import positive
+from mtmetrics.artifacts.models import own_tokenizers, pretrained
 from mtmetrics.models.cache import EncodedText
-from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, pick_dtype, replicate, torch_dtype
+from mtmetrics.models.loaded import LoadedModel
+from mtmetrics.models.packed import Level
+from mtmetrics.models.runner import TextCache, torch_dtype
 from mtmetrics.models.text_units import word_table
 
 if TYPE_CHECKING:
     import torch
-
-
-@dataclasses.dataclass
-class EncodingCounts:
-    """What an encoder has done so far: texts asked for, read from disk, computed; real and padded tokens computed."""
-
-    requested: int = 0
-    loaded: int = 0
-    computed: int = 0
-    tokens: int = 0
-    padded_tokens: int = 0
 
 
 class Reading(NamedTuple):
@@ -71,11 +61,11 @@ class Reading(NamedTuple):
 
 class Reader(Protocol):
     """Who takes vectors from a shared network: what of a pass, of texts how long, and whether it keeps them for later
-    runs; those of a reader of means are not kept."""
+    runs; the means of a reader of sentences are not kept."""
 
     readings: list[Reading]
     max_length: int
-    mean: bool
+    level: Level
 
     @property
     def stores(self) -> bool: ...
@@ -135,7 +125,7 @@ class LayerStates:
         return keep
 
 
-class EncoderNetwork:
+class EncoderNetwork(LoadedModel):
     """A loaded encoder and its tokenizers. Where several `TokenEncoder` share one, a pass over a text gives what all of
     them want, and a cache keeps it until they ask.
 
@@ -143,33 +133,18 @@ class EncoderNetwork:
     """
 
     def __init__(
-        self,
-        model: str | Path,
-        *,
-        revision: str | None = None,
-        device: Devices = "auto",
-        dtype: str = "float32",
-        batch_tokens: int = 4096,
-        cache_bytes: int = 128 * 2**20,
-        local_files_only: bool = False,
+        self, model: str | Path, *, revision: str | None = None, cache_bytes: int = 128 * 2**20, **running: Any
     ) -> None:
-        positive("batch_tokens", batch_tokens)
-        self.dtype = pick_dtype(dtype, device)
-        devices = pick_devices(device)
-        self.name = str(model)
-        self.label = model_label(model)
-        folder = model_folder(model, revision=revision, local_files_only=local_files_only)
-        self.fingerprint = model_fingerprint(folder)
-        self.tokenizer, network = pretrained("AutoModel", folder, torch_dtype(self.dtype))
-        self.own_tokenizers = own_tokenizers(folder)
+        super().__init__("encoder", model, revision, running)
+        self.tokenizer, network = pretrained("AutoModel", self.folder, torch_dtype(self.dtype))
+        self.own_tokenizers = own_tokenizers(self.folder)
         self.config = network.config
-        self.devices = sorted({chosen.type for chosen in devices})
-        described = f"encoder {self.name}"
-        copies = [LayerStates(copy) for copy in replicate(described, network.eval(), devices)]
-        self._runner = BatchRunner(described, copies, devices, batch_tokens, pad=self.tokenizer.pad_token_id or 0)
+        self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
+        self._runner.replicas = [(LayerStates(copy), device) for copy, device in self._runner.replicas]
         self._cache = TextCache(0, lambda encoded: encoded.vectors.nbytes)
         self._cache_bytes = cache_bytes
-        self.counts = EncodingCounts()
+        # Texts asked for, read from disk, computed; real and padded tokens computed.
+        self.counts = SimpleNamespace(requested=0, loaded=0, computed=0, tokens=0, padded_tokens=0)
         self._readers: weakref.WeakSet[Reader] = weakref.WeakSet()
         self._joining = threading.Lock()  # a reader may be made in one thread while another one encodes
 
@@ -211,9 +186,8 @@ class EncoderNetwork:
         """
         with self._joining:
             everybody = list(self._readers)
-        others = [other for other in everybody if other is not reader and not (other.stores and other.mean)]
-        if not self._cache_bytes:
-            others = []
+        others = [other for other in everybody if other is not reader] if self._cache_bytes else []
+        others = [other for other in others if other.level == "word" or not other.stores]
         shared = [reader, *others]
         readings = list(dict.fromkeys(reading for other in shared for reading in other.readings))
         layers = sorted({layer for reading in readings for layer in reading.layers})

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, pretrained
-from mtmetrics.checks import choice, positive
+from mtmetrics.artifacts.models import pretrained
+from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, replicate, torch_dtype
+from mtmetrics.models.loaded import LoadedModel
+from mtmetrics.models.runner import TextCache, torch_dtype
 from mtmetrics.models.text_units import spans_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ START_TOKENS: tuple[StartToken, ...] = ("short", "always", "never")
 _REMEMBERED = 4096
 
 
-class LanguageModel:
+class LanguageModel(LoadedModel):
     """Scores texts with a causal language model, in batches whose padding changes no value.
 
     Args:
@@ -35,9 +36,7 @@ class LanguageModel:
         length_power: the log-likelihood of the tokens is divided by their number to this power, 0 to 1, as beam
             searches do: 1 is the mean, as published; below 1, of texts with the same mean the shorter one is better.
         revision: Hub revision.
-        device: see `mtmetrics.models.runner.pick_devices`.
-        batch_tokens: padded tokens per batch; fewer where memory runs out.
-        local_files_only: never ask the Hub.
+        **running: keywords of `mtmetrics.models.runner.Running`; by default 2,048 padded tokens per batch.
 
     Raises:
         InputError: an unknown option, or a power outside of [0, 1].
@@ -53,32 +52,24 @@ class LanguageModel:
         end_token: bool = False,
         length_power: float = 1.0,
         revision: str | None = None,
-        device: Devices = "auto",
-        batch_tokens: int = 2048,
-        local_files_only: bool = False,
+        **running: Any,
     ) -> None:
-        self.name = str(model)
-        self.label = model_label(model)
         self.start_token = choice("start_token", start_token, START_TOKENS)
         self.end_token = end_token
         if not isinstance(length_power, int | float) or not 0 <= length_power <= 1:
             raise InputError(f"length_power {length_power!r}: a number from 0 to 1 is needed")
         self.length_power = length_power
-        positive("batch_tokens", batch_tokens)
-        devices = pick_devices(device)
-        folder = model_folder(model, revision=revision, local_files_only=local_files_only)
-        self.fingerprint = model_fingerprint(folder)
-        self.tokenizer, network = pretrained("AutoModelForCausalLM", folder, torch_dtype("float32"))
+        super().__init__("language model", model, revision, {"batch_tokens": 2048} | running)
+        self.tokenizer, network = pretrained("AutoModelForCausalLM", self.folder, torch_dtype(self.dtype))
         _fuse_activations(network)
-        described = f"language model {self.name}"
         # What pads a text stands behind it, where a causal model cannot see it; any token will do.
-        self._runner = BatchRunner(described, replicate(described, network.eval(), devices), devices, batch_tokens)
+        self._runner = self.on_devices(network)
         self._start: Any = _inside(network.config, network.config.bos_token_id, self.tokenizer.cls_token_id)
         if self._start is None and start_token != "never":
-            raise ArtifactError(f"{described}: its config names no bos_token_id; use start_token='never'")
+            raise ArtifactError(f"{self.described}: its config names no bos_token_id; use start_token='never'")
         self._end: Any = _inside(network.config, network.config.eos_token_id, self.tokenizer.sep_token_id)
         if self._end is None and end_token:
-            raise ArtifactError(f"{described}: its config names no eos_token_id; leave end_token out")
+            raise ArtifactError(f"{self.described}: its config names no eos_token_id; leave end_token out")
         limit = getattr(network.config, "max_position_embeddings", None) or self.tokenizer.model_max_length
         self.max_length = int(min(limit, self.tokenizer.model_max_length))
         # A blank text is scored as badly as a uniform guess over the vocabulary would do.

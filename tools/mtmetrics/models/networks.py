@@ -1,6 +1,6 @@
 """The three networks of Mathur et al. (2019), and what they are made of."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
@@ -130,11 +130,12 @@ class PooledBiLSTM(nn.Module):
     each side attends to on the other is compared, instead of the states themselves.
     """
 
-    def __init__(self, width: int, hidden: int, *, attention: bool, pooling: str = "both") -> None:
+    poolings: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = (averages, maxima)
+
+    def __init__(self, width: int, hidden: int, *, attention: bool) -> None:
         super().__init__()
         self.encoder = TwoWayLSTM(width, hidden)
         self.attention = attention
-        self.poolings = {"both": (averages, maxima), "avg": (averages,), "max": (maxima,)}[pooling]
         self.pooled = 8 * hidden * len(self.poolings)
 
     def forward(self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths) -> torch.Tensor:
@@ -185,7 +186,7 @@ class EnhancedInference(nn.Module):
 
 class Member(nn.Module):
     """One network: layer mix, dropout, the encoding of the pair, and the feed-forward regressor over it (Eq. 6 and 13);
-    arguments as `Regressor`, but `features` is their number."""
+    arguments as of `RegressorShape`, but `features` is their number."""
 
     def __init__(
         self,
@@ -194,7 +195,6 @@ class Member(nn.Module):
         width: int,
         hidden: int,
         dropout: float,
-        pooling: str = "both",
         features: int = 0,
     ) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ class Member(nn.Module):
         if architecture == "esim":
             self.pairs: EnhancedInference | PooledBiLSTM = EnhancedInference(width, hidden, dropout)
         else:
-            self.pairs = PooledBiLSTM(width, hidden, attention=architecture == "bilstm_attention", pooling=pooling)
+            self.pairs = PooledBiLSTM(width, hidden, attention=architecture == "bilstm_attention")
         self.output_dropout = nn.Dropout(dropout)
         self.inner = linear(self.pairs.pooled + features, hidden)
         self.outer = linear(hidden, 1)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -139,6 +139,9 @@ class PackedTokens:
         return means
 
 
+Level = Literal["word", "sentence"]
+"""What a vector belongs to: a word or a piece of one, or a whole text."""
+
 Language = str | Sequence[str | None] | None
 """The language of all texts, or of each, as ISO 639 codes; it matters to encoders that read languages differently."""
 
@@ -150,6 +153,7 @@ class Encoder(Protocol):
         name: as the user gave it.
         label: how signatures call it.
         fingerprint: 8 hexadecimal digits that pin its numbers.
+        level: what a vector belongs to.
         layer: hidden state that the vectors are taken from; None where there is no choice.
         depth: number of layers to choose from; None where there is no choice.
         dim: width of the vectors.
@@ -159,6 +163,7 @@ class Encoder(Protocol):
     name: str
     label: str
     fingerprint: str
+    level: Level
     layer: int | None
     depth: int | None
     dim: int

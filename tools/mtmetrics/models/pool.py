@@ -2,7 +2,6 @@
 
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +12,12 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.encoder_network import EncoderNetwork
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder
-from mtmetrics.models.runner import pick_dtype
+from mtmetrics.models.runner import Running, pick_dtype
 from mtmetrics.models.token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
     from mtmetrics.models.comet import Comet
     from mtmetrics.models.regressor import Regressor
-    from mtmetrics.models.runner import Devices
     from mtmetrics.models.static_vectors import StaticVectors
     from mtmetrics.models.translator import Translator
 
@@ -27,29 +25,17 @@ if TYPE_CHECKING:
 class ModelPool:
     """Encoders, language models and translators that were loaded already, so that several scorers share them.
 
-    Args:
-        device: ``"auto"``, a device, or several of them, see `mtmetrics.models.runner.pick_devices`.
-        dtype: number format of the encoders, see `mtmetrics.models.runner.pick_dtype`.
-        batch_tokens: padded tokens per encoder batch; fewer where memory runs out.
-        embedding_cache: folder where encoded texts are kept for later runs; None keeps none.
-        local_files_only: never ask the Hub.
+    Its keywords are those of `mtmetrics.models.runner.Running`. Language models and translators compute in float32, in
+    batches of their own size.
     """
 
-    def __init__(
-        self,
-        *,
-        device: "Devices" = "auto",
-        dtype: str = "float32",
-        batch_tokens: int = 4096,
-        embedding_cache: str | Path | None = None,
-        local_files_only: bool = False,
-    ) -> None:
-        self.device = device
+    def __init__(self, **running: Any) -> None:
+        given = Running(**running)
+        self.device, self.local_files_only = given.device, given.local_files_only
         # Here too, since stages of a production are found again by it.
-        self.dtype = dtype if dtype != "auto" else pick_dtype(dtype, device)
-        self.batch_tokens = batch_tokens
-        self.embedding_cache = embedding_cache
-        self.local_files_only = local_files_only
+        self.dtype = given.dtype if given.dtype != "auto" else pick_dtype(given.dtype, given.device)
+        self._encoding = running | {"dtype": self.dtype}
+        self._generating: dict[str, Any] = {"device": given.device, "local_files_only": given.local_files_only}
         self._loaded: dict[tuple[object, ...], Any] = {}
         # What nobody reads any more is not computed.
         self._encoders: weakref.WeakValueDictionary[tuple[object, ...], TokenEncoder] = weakref.WeakValueDictionary()
@@ -67,17 +53,15 @@ class ModelPool:
         key = (model, layer, revision, max_pieces, None if mix is None else (mix.shape, mix.tobytes()))
         found = self._encoders.get(key)
         if found is None:
-            options = self._options(revision) | {"dtype": self.dtype, "batch_tokens": self.batch_tokens}
+            options = {"revision": revision, **self._encoding}
             network = self._once(("encoder", model, revision), lambda: EncoderNetwork(model, **options))
-            reads: dict[str, Any] = {"layer": layer, "mix": mix, "max_pieces": max_pieces}
-            found = TokenEncoder(network, embedding_cache=self.embedding_cache, **reads)
-            self._encoders[key] = found
+            found = self._encoders[key] = TokenEncoder(network, layer=layer, mix=mix, max_pieces=max_pieces)
         return found
 
     def sentence_encoder(self, model: str, *, layer: int | None = None, revision: str | None = None) -> "Encoder":
         """One vector per text, of a sentence-transformers model, or the mean of the token vectors at a layer; or those
         that a Parquet file holds."""
-        from mtmetrics.models import sentence_encoder as sentences
+        from mtmetrics.models.sentence_encoder import SentenceTransformerEncoder
         from mtmetrics.models.stored_vectors import SUFFIX, StoredVectors
 
         if model.endswith(SUFFIX):
@@ -86,26 +70,12 @@ class ModelPool:
             return self._once(("stored", model), lambda: StoredVectors(model))
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "modules.json").is_file():  # no pipeline of sentence-transformers
-            return sentences.MeanPooledEncoder(self.encoder(model, layer=layer, revision=revision))
+            return self.encoder(model, layer=layer, revision=revision).means()
         if layer is not None:
             why = f"{model} is a sentence-transformers model, whose layers cannot be chosen; leave it out"
             raise InputError(f"layer {layer}: {why}")
-        options = self._options(revision) | {"dtype": self.dtype}
-        return self._once(("sentence", model, revision), lambda: sentences.SentenceTransformerEncoder(model, **options))
-
-    def words_and_sentences(
-        self, words: tuple[str, str | None], sentences: tuple[str, str | None], *, layer: int | None
-    ) -> "tuple[TokenEncoder, Encoder]":
-        """Encoders of words, at a layer, and of sentences, each named by model and revision. Where both are one model
-        whose sentence vectors are means of its last layer, they read one pass over each text."""
-        from mtmetrics.models.sentence_encoder import MeanPooledEncoder, is_mean_pooled
-
-        encoder = self.encoder(words[0], layer=layer, revision=words[1])
-        if words == sentences and type(layer) is int:
-            folder = model_folder(words[0], revision=words[1], local_files_only=self.local_files_only)
-            if is_mean_pooled(folder):
-                return encoder, MeanPooledEncoder(self.encoder(words[0], revision=words[1]))
-        return encoder, self.sentence_encoder(sentences[0], revision=sentences[1])
+        options = {"revision": revision, **self._encoding}
+        return self._once(("sentence", model, revision), lambda: SentenceTransformerEncoder(model, **options))
 
     def static_vectors(self, table: str) -> "StaticVectors":
         from mtmetrics.models.static_vectors import StaticVectors
@@ -115,14 +85,14 @@ class ModelPool:
     def language_model(self, model: str, *, revision: str | None = None, **options: Any) -> LanguageModel:
         """The language model; `options` are its ``start_token``, ``end_token`` and ``length_power``."""
         key = ("lm", model, revision, *sorted(options.items()))
-        return self._once(key, lambda: LanguageModel(model, **self._options(revision), **options))
+        return self._once(key, lambda: LanguageModel(model, revision=revision, **self._generating, **options))
 
     def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: Any) -> "Translator":
         """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""
         from mtmetrics.models.translator import Translator
 
         key = ("translator", model, lang_pair, revision, *sorted(options.items()))
-        return self._once(key, lambda: Translator(model, lang_pair, **self._options(revision), **options))
+        return self._once(key, lambda: Translator(model, lang_pair, revision=revision, **self._generating, **options))
 
     def regressor(self, model: str, *, revision: str | None = None) -> "tuple[Regressor, str]":
         """A trained regressor, and its fingerprint."""
@@ -142,11 +112,7 @@ class ModelPool:
         folder = comet_folder(model, revision=revision, local_files_only=self.local_files_only)
         from mtmetrics.models.comet import Comet
 
-        options: dict[str, Any] = {"device": self.device, "dtype": self.dtype, "batch_tokens": self.batch_tokens}
-        return self._once(("comet", model, revision), lambda: Comet(folder, **options))
-
-    def _options(self, revision: str | None) -> dict[str, Any]:
-        return {"revision": revision, "device": self.device, "local_files_only": self.local_files_only}
+        return self._once(("comet", model, revision), lambda: Comet(folder, **self._encoding))
 
     def _once(self, key: tuple[object, ...], load: Callable[[], Any]) -> Any:
         if key not in self._loaded:

@@ -1,23 +1,26 @@
 """A trained regressor: one or several networks, what they were trained for, and their files."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from huggingface_hub import PyTorchModelHubMixin
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 
+from mtmetrics.artifacts.pickles import save_tensors
+from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.models.composition import ComposedMember, Composition
 from mtmetrics.models.networks import Lengths, Member, attention, feature_count, mask, states_of_both
 
 
-class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=["machine-translation-evaluation"]):
-    """One or several networks of one kind, whose scores are averaged, and what they were trained for.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RegressorShape:
+    """What a regressor is made of and was trained for, as its config.json holds it.
 
-    Args:
+    Attributes:
         architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
         against: what translations are compared with, ``"reference"`` or ``"source"``, ``"either"``, or ``"any"``, which
             is either or both together.
@@ -31,42 +34,44 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
         max_pieces: texts are cut at that many word pieces.
         features: some of `mtmetrics.models.networks.FEATURES` that are read beside the vectors.
         feature_layers: layers of the encoder that features are computed from, 1 to `depth`; the last by default.
-        pooling: of the two BiLSTM models, ``"both"``, ``"avg"`` or ``"max"``.
         floor: score of a segment with a blank side.
-        composition: the fields of a `Composition`, of an ESIM that is composed by transformer layers.
+        composition: sizes of an ESIM that is composed by transformer layers.
     """
 
-    def __init__(
-        self,
-        architecture: str,
-        against: str,
-        encoder: str,
-        encoder_fingerprint: str,
-        depth: int,
-        width: int,
-        hidden: int = 300,
-        members: int = 1,
-        dropout: float = 0.5,
-        max_pieces: int = 100,
-        features: list[str] | None = None,
-        feature_layers: list[int] | None = None,
-        pooling: str = "both",
-        floor: float = 0.0,
-        composition: dict[str, Any] | None = None,
-    ) -> None:
+    architecture: str
+    against: str
+    encoder: str
+    encoder_fingerprint: str
+    depth: int
+    width: int
+    hidden: int = 300
+    members: int = 1
+    dropout: float = 0.5
+    max_pieces: int = 100
+    features: list[str] | None = None
+    feature_layers: list[int] | None = None
+    floor: float = 0.0
+    composition: Composition | None = None
+
+
+class Regressor(nn.Module):
+    """One or several networks of one kind, whose scores are averaged, and what they were trained for."""
+
+    def __init__(self, shape: RegressorShape) -> None:
         super().__init__()
-        self.architecture, self.against = architecture, against
-        self.encoder, self.encoder_fingerprint = encoder, encoder_fingerprint
-        self.depth, self.width, self.max_pieces, self.floor = depth, width, max_pieces, floor
-        self.features = list(features or [])
-        self.feature_layers = list(feature_layers or [depth]) if self.features else []
+        self.shape = shape
+        self.architecture, self.against = shape.architecture, shape.against
+        self.encoder, self.encoder_fingerprint = shape.encoder, shape.encoder_fingerprint
+        self.depth, self.width, self.floor = shape.depth, shape.width, shape.floor
+        self.features = list(shape.features or [])
+        self.feature_layers = list(shape.feature_layers or [shape.depth]) if self.features else []
+        self.composition = shape.composition
         count = feature_count(self.features, len(self.feature_layers))
-        self.composition = None if composition is None else Composition(**composition)
         self.members: Any = nn.ModuleList(
-            ComposedMember(width, self.composition, hidden, dropout)
-            if self.composition
-            else Member(architecture, depth, width, hidden, dropout, pooling, count)
-            for _ in range(members)
+            ComposedMember(shape.width, shape.composition, shape.hidden, shape.dropout)
+            if shape.composition
+            else Member(shape.architecture, shape.depth, shape.width, shape.hidden, shape.dropout, count)
+            for _ in range(shape.members)
         )
         self.feature_mean = nn.Buffer(torch.zeros(count))
         self.feature_scale = nn.Buffer(torch.ones(count))
@@ -81,7 +86,7 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
     def reads(self) -> dict[str, Any]:
         """How a `TokenEncoder` is opened for it: cut where it was in training, at the layer or with the mixes."""
         vectors = {"layer": self.composition.layer} if self.composition else {"mix": self.mixes()}
-        return {"max_pieces": self.max_pieces, **vectors}
+        return {"max_pieces": self.shape.max_pieces, **vectors}
 
     def forward(
         self,
@@ -123,17 +128,20 @@ class Regressor(nn.Module, PyTorchModelHubMixin, library_name="mtmetrics", tags=
 
     @classmethod
     def read(cls, folder: Path) -> "Regressor":
-        """Reads what `save_pretrained` wrote, into float32; `from_pretrained` would say so on standard output, which is
-        for results."""
-        network = cls(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        """Reads what `save` wrote, into float32."""
+        about = {**json.loads((folder / "config.json").read_text(encoding="utf-8"))}
+        about.pop("pooling", None)
+        if about.get("composition") is not None:
+            about["composition"] = Composition(**about["composition"])
+        network = cls(RegressorShape(**about))
         network.load_state_dict(load_file(folder / "model.safetensors"))
         return network.eval()
 
-    def _save_pretrained(self, save_directory: Path) -> None:
-        """Stores the weights in float16: `PyTorchModelHubMixin` would store what they are computed in."""
-        half = {
-            name: values.detach().to("cpu", torch.float16).contiguous() for name, values in self.state_dict().items()
-        }
-        path = save_directory / "model.safetensors"
-        save_file(half, path, metadata={"format": "pt"})
-        path.chmod(0o644)  # whoever can read the folder, whatever the library thinks
+    def save(self, folder: Path) -> None:
+        """Writes config.json, and the weights in float16."""
+        make_folder(folder)
+        # There was a choice of poolings once; without the key, a network trained again would have another fingerprint.
+        about = dataclasses.asdict(self.shape) | {"pooling": "both"}
+        write_atomic(folder / "config.json", json.dumps(about, indent=2, sort_keys=True))
+        half = {name: values.detach().to("cpu", torch.float16) for name, values in self.state_dict().items()}
+        save_tensors(half, folder / "model.safetensors")

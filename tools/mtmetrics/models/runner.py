@@ -2,10 +2,12 @@
 
 import contextlib
 import copy
+import dataclasses
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mtmetrics.checks import choice, warn
@@ -33,6 +35,32 @@ _OUT_OF_MEMORY = (
 # ``texts`` that a network has read, ``segments`` that a metric has scored; and how many.
 Listener = Callable[[Literal["texts", "segments"], int], None]
 _listeners: list[Listener] = []
+
+
+def setting(default: Any, text: str, usage: str = "") -> Any:
+    """A field of `Running`, its help, and what help calls its value."""
+    return dataclasses.field(default=default, metadata={"help": text, "usage": usage})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Running:
+    """How models are run: keywords of whatever loads one.
+
+    The options of the command line and the documentation of ``evaluate.load`` come from the fields. Devices and number
+    formats are those of `pick_devices` and `pick_dtype`.
+    """
+
+    device: Devices = setting("auto", "auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1", "NAME,...")
+    dtype: str = setting(
+        "float32",
+        "float32, bfloat16, float16, or auto: bfloat16 where the device computes it natively, else float32",
+        "DTYPE",
+    )
+    batch_tokens: int = setting(4096, "padded tokens per encoder batch")
+    embedding_cache: str | Path | None = setting(
+        None, "keep encoded texts in this folder, for later runs with the same encoder", "DIR"
+    )
+    local_files_only: bool = setting(False, "never ask the Hub")
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from mtmetrics.artifacts.models import fingerprint, model_label
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.languages import is_unspaced
 from mtmetrics.io.lines import iter_lines
-from mtmetrics.models.packed import Language, PackedTokens, distinct
+from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
 from mtmetrics.models.text_units import TextUnits, spans_of
 
 
@@ -31,6 +31,7 @@ class StaticVectors:
         ArtifactError: the file is no such table, or damaged.
     """
 
+    level: Level = "word"
     layer: int | None = None
     depth: int | None = None
     dtype = "float32"

@@ -7,7 +7,7 @@ import numpy as np
 
 from mtmetrics.artifacts.models import fingerprint, model_label
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.packed import Language, PackedTokens, distinct
+from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
 
 SUFFIX = ".parquet"
 
@@ -23,6 +23,7 @@ class StoredVectors:
         ArtifactError: it is no such table, or vectors differ in width or hold what is no number.
     """
 
+    level: Level = "sentence"
     layer: int | None = None
     depth: int | None = None
     dtype = "float32"

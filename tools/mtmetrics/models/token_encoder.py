@@ -13,8 +13,7 @@ from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.cache import EmbeddingCache, EncodedText, ReadText
 from mtmetrics.models.encoder_network import EncoderNetwork, Reading
-from mtmetrics.models.packed import Language, PackedTokens, distinct
-from mtmetrics.models.runner import Devices
+from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
 from mtmetrics.models.text_units import TextUnits, text_words
 
 
@@ -27,21 +26,14 @@ class TokenEncoder:
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository of any `transformers` encoder; or a loaded
-            `EncoderNetwork`, which knows revision, device, dtype and sizes.
+            `EncoderNetwork`.
         layer: hidden state to return; 0 is the embedding layer, None the last layer.
         mix: instead of one layer, (C, layers) weights over all layers but the embeddings: a vector is then C weighted
             sums of them, one after the other, all from one pass. An identity matrix returns every layer.
         max_pieces: texts are cut at that many word pieces, special tokens not counted, where the model reads more.
-        revision: Hub revision.
-        device: ``"auto"`` (CUDA, then MPS, then CPU), a device, or several of them, see
-            `mtmetrics.models.runner.pick_devices`; each gets a copy of the model and its share of the batches.
-        dtype: ``"float32"``, ``"bfloat16"``, ``"float16"`` or ``"auto"``, see `mtmetrics.models.runner.pick_dtype`;
-            whatever the weights are stored in.
-        batch_tokens: padded tokens per batch; fewer where memory runs out.
-        cache_bytes: bound of the cache of encoded texts in memory, for each layer or sum that is read; with 0, no pass
-            is shared.
-        embedding_cache: folder where encoded texts are kept for later runs (`mtmetrics.models.cache.EmbeddingCache`).
-        local_files_only: never ask the Hub.
+        **opening: how the model is loaded, if it is not yet: its Hub `revision`; `cache_bytes`, the bound of the cache
+            of encoded texts in memory, for each layer or sum that is read (with 0, no pass is shared); and the keywords
+            of `mtmetrics.models.runner.Running`. Of several devices each gets a copy and its share of the batches.
 
     Raises:
         InputError: an unknown layer, device or dtype, a mix of another number of layers, or a batch size below 1.
@@ -56,24 +48,10 @@ class TokenEncoder:
         layer: int | None = None,
         mix: np.ndarray | None = None,
         max_pieces: int | None = None,
-        revision: str | None = None,
-        device: Devices = "auto",
-        dtype: str = "float32",
-        batch_tokens: int = 4096,
-        cache_bytes: int = 128 * 2**20,
-        embedding_cache: str | Path | None = None,
-        local_files_only: bool = False,
+        **opening: Any,
     ) -> None:
         if not isinstance(model, EncoderNetwork):
-            model = EncoderNetwork(
-                model,
-                revision=revision,
-                device=device,
-                dtype=dtype,
-                batch_tokens=batch_tokens,
-                cache_bytes=cache_bytes,
-                local_files_only=local_files_only,
-            )
+            model = EncoderNetwork(model, **opening)
         self._network = model
         self.name, self.label, self.fingerprint = model.name, model.label, model.fingerprint
         self.dtype = model.dtype
@@ -96,11 +74,10 @@ class TokenEncoder:
             most = positive("max_pieces", max_pieces) + self.tokenizer.num_special_tokens_to_add()
             self.max_length = min(self.max_length, most)
         self.counts = model.counts
-        self._embedding_cache = embedding_cache
         self._stored = None
-        if embedding_cache is not None:
-            self._stored = EmbeddingCache(embedding_cache, self.label, self._identity(), self.dim)
-        self.mean = False
+        if model.running.embedding_cache is not None:
+            self._stored = EmbeddingCache(model.running.embedding_cache, self.label, self._identity(), self.dim)
+        self.level: Level = "word"
         self._tokens: TokenEncoder | None = None
         model.join(self)
 
@@ -109,15 +86,13 @@ class TokenEncoder:
     ) -> "TokenEncoder":
         """The same loaded model, read at another layer or mix. As long as both are in use, one pass over a text gives
         the vectors of both, and a cache keeps them until they are asked for."""
-        return TokenEncoder(
-            self._network, layer=layer, mix=mix, max_pieces=max_pieces, embedding_cache=self._embedding_cache
-        )
+        return TokenEncoder(self._network, layer=layer, mix=mix, max_pieces=max_pieces)
 
     def means(self) -> "TokenEncoder":
         """The same, but with one vector for each text: the mean of all its tokens, special tokens included."""
         other = copy.copy(self)
         other.readings = [reading._replace(mean=True) for reading in self.readings]
-        other.mean = True
+        other.level = "sentence"
         # Stored are the vectors of tokens; else nobody may want those.
         other._tokens = self if self.stores else None
         self._network.join(other)
@@ -209,7 +184,7 @@ class TokenEncoder:
     def _room(self, texts: list[EncodedText], index: np.ndarray) -> PackedTokens:
         """The packed tokens of texts, or one row for each, whose vectors are still to be filled in."""
         cut = np.array([text.truncated for text in texts], dtype=bool)
-        if self.mean:
+        if self.level == "sentence":
             return PackedTokens.of_texts(np.empty((len(texts), self.dim), dtype=np.float32), index, cut)
         ids, words = ([getattr(text, name) for text in texts] for name in ("token_ids", "words"))
         return PackedTokens.of_tokens(np.empty((sum(map(len, ids)), self.dim), np.float32), ids, words, index, cut)
@@ -255,7 +230,7 @@ class TokenEncoder:
             "layer": self.layer if self.mix is None else self.mix.tolist(),
             "dtype": self.dtype,
             "max_length": self.max_length,
-            "devices": self._network.devices,
+            "devices": sorted({device.type for device in self._network.devices}),
             "versions": [__version__, torch.__version__, transformers.__version__, tokenizers.__version__],
         }
 

@@ -77,11 +77,11 @@ class TokenWeights:
         write_atomic(path, save({"idf": self.table}))
 
     @classmethod
-    def load(cls, path: str | Path, *, zeros: bool = False) -> "TokenWeights":
-        """Reads what `save` wrote; weights of 0, which greedy matching can use and transport cannot, only with `zeros`.
+    def load(cls, path: str | Path) -> "TokenWeights":
+        """Reads what `save` wrote, for transport.
 
         Raises:
-            ArtifactError: missing, damaged, or not such a table.
+            ArtifactError: missing, damaged, not such a table, or one with weights of 0, which transport cannot use.
         """
         import safetensors.numpy
 
@@ -92,7 +92,7 @@ class TokenWeights:
             raise ArtifactError(f"weights {path}: {reason}") from error
         if table.ndim != 1 or not (np.isfinite(table).all() and (table >= 0).all()):
             raise ArtifactError(f"weights {path}: a vector of finite numbers of at least 0 is needed")
-        if not zeros and not table.all():
+        if not table.all():
             reason = "holds weights of 0, but transport needs positive ones; fit the table with offset=1"
             raise ArtifactError(f"weights {path}: {reason}")
         return cls(table)

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder, model_label, pretrained
+from mtmetrics.artifacts.models import loading, pretrained
 from mtmetrics.checks import language_pair, positive
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.runner import BatchRunner, Devices, TextCache, pick_devices, replicate, torch_dtype
+from mtmetrics.models.loaded import LoadedModel
+from mtmetrics.models.runner import TextCache, torch_dtype
 
 if TYPE_CHECKING:
     import torch
@@ -60,14 +61,14 @@ def target_frame(tokenizer: Any, end: int) -> Frame:
     return Frame(ids[-1], before[0] if before else None)
 
 
-def open_mbart(folder: Path, lang_pair: str) -> tuple[Any, Any]:
-    """Tokenizer and weights (float32) of an MBart, set to a language pair.
+def open_mbart(folder: Path, lang_pair: str, dtype: str = "float32") -> tuple[Any, Any]:
+    """Tokenizer and weights of an MBart, set to a language pair.
 
     Raises:
         InputError: as `use_languages`.
         ArtifactError: it cannot be loaded, or is no MBart.
     """
-    tokenizer, network = pretrained("AutoModelForSeq2SeqLM", folder, torch_dtype("float32"))
+    tokenizer, network = pretrained("AutoModelForSeq2SeqLM", folder, torch_dtype(dtype))
     _prepare(folder, network.config, tokenizer, lang_pair)
     return tokenizer, network
 
@@ -116,7 +117,7 @@ def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int | N
     )
 
 
-class Translator:
+class Translator(LoadedModel):
     """Translates with an MBart model, greedily or by beam search, so that equal texts have equal translations.
 
     Args:
@@ -126,9 +127,8 @@ class Translator:
         max_length: tokens that a translation may have, with those around the text; it is cut there. None for as many as
             the model has positions, as published.
         revision: Hub revision.
-        device: see `mtmetrics.models.runner.pick_devices`.
-        batch_tokens: padded tokens of the sources per batch and beam; fewer where memory runs out.
-        local_files_only: never ask the Hub.
+        **running: keywords of `mtmetrics.models.runner.Running`; by default 2,048 padded tokens of the sources in a
+            batch of each beam.
 
     Raises:
         InputError: an unknown option, or a language for which the model has no code.
@@ -144,32 +144,21 @@ class Translator:
         beams: int | None = None,
         max_length: int | None = None,
         revision: str | None = None,
-        device: Devices = "auto",
-        batch_tokens: int = 2048,
-        local_files_only: bool = False,
+        **running: Any,
     ) -> None:
-        self.name, self.label, self.lang_pair = str(model), model_label(model), lang_pair
         for name, given in (("beams", beams), ("max_length", max_length)):
             if given is not None:
                 positive(name, given)
-        positive("batch_tokens", batch_tokens)
-        devices = pick_devices(device)
-        folder = model_folder(model, revision=revision, local_files_only=local_files_only)
-        self.fingerprint = model_fingerprint(folder)
-        self.tokenizer, network = open_mbart(folder, lang_pair)
+        super().__init__("translation model", model, revision, {"batch_tokens": 2048} | running)
+        self.lang_pair = lang_pair
+        self.tokenizer, network = open_mbart(self.folder, lang_pair, self.dtype)
         self.beams = own_beams(network) if beams is None else beams
-        described = f"translation model {self.name}"
         frame = target_frame(self.tokenizer, network.config.eos_token_id)
         network.generation_config = generation(network.config, frame, beams=self.beams, max_length=max_length)
         self.max_length: int = network.generation_config.max_length
         self._limit = min(network.config.max_position_embeddings, self.tokenizer.model_max_length)
-        self._runner = BatchRunner(
-            described,
-            replicate(described, network.eval(), devices),
-            devices,
-            max(1, batch_tokens // self.beams),
-            network.config.pad_token_id,
-        )
+        room = max(1, self.running.batch_tokens // self.beams)
+        self._runner = self.on_devices(network, network.config.pad_token_id, room)
         self._recent = TextCache(_CACHED_TEXTS)
 
     def translate(self, texts: Sequence[str]) -> list[Translation]:

@@ -9,10 +9,10 @@ from mtmetrics._version import __version__
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import choice, language_pair
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.matching.remapping import KINDS, Level, Remapping
+from mtmetrics.matching.remapping import KINDS, Remapping
 from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.models.language_model import LanguageModel
-from mtmetrics.models.packed import Encoder
+from mtmetrics.models.packed import Encoder, Level
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX
 from mtmetrics.scorers.metric import METRICS, SIDES

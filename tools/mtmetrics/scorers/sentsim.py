@@ -183,7 +183,11 @@ class SentSim(Scorer):
         if "words" in other:  # which have layers and revisions of their own
             table, used["layer"] = {**table, "words": chosen.words, "words_revision": None}, chosen.layer
         used |= other
-        models = _encoders(opened, table, used["layer"])
+        pool, path = opened.pool, bundle.path
+        models = (
+            pool.encoder(path(table["words"]), layer=used["layer"], revision=table.get("words_revision")),
+            pool.sentence_encoder(path(table["sentences"]), revision=table.get("sentences_revision")),
+        )
         bounds = bundle.settings.get("bounds", {}).get(place)
         return cls(*models, bounds, against=side, **of_class)
 
@@ -342,10 +346,3 @@ def _models(bundle: Preset, chosen: str, pair: tuple[str, str] | None) -> tuple[
         if key not in table:
             raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{place}] table")
     return place, table
-
-
-def _encoders(opened: Opened, table: dict[str, Any], layer: int | None) -> tuple[Any, Encoder]:
-    """The encoders of words and of sentences, as one where the model is the same."""
-    path = opened.bundle.path
-    words, sentences = ((path(table[key]), table.get(f"{key}_revision")) for key in ("words", "sentences"))
-    return opened.pool.words_and_sentences(words, sentences, layer=layer)

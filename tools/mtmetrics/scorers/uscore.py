@@ -225,17 +225,10 @@ class UScore(Scorer):
         forth, back = (functools.partial(pool.translator, lang_pair="-".join(way)) for way in (pair, pair[::-1]))
         of_pool: list[Any] = [forth, pool.language_model, pool.sentence_encoder, back]
         loaders = dict(zip(OPTIONAL, of_pool, strict=True))
-        together = word_weights and "sentences" in needed
-        models = {name: loaders[name](**tables[name]) for name in needed if not (together and name == "sentences")}
+        models = {name: loaders[name](**tables[name]) for name in needed}
         words = None
         if word_weights:
-            table = opened.encoder_table()
-            encoder: Any
-            if together:
-                names = ((item["model"], item.get("revision")) for item in (table, tables["sentences"]))
-                encoder, models["sentences"] = pool.words_and_sentences(*names, layer=table["layer"])
-            else:
-                encoder = pool.encoder(**table)
+            encoder = pool.encoder(**opened.encoder_table())
             masses = choice("masses", score.get("masses", "uniform"), ("uniform", "norm"))
             shared = {"lang_pair": opened.lang_pair, "workers": chosen.workers, "pieces": score.get("pieces")}
             shared |= {"remapping": opened.remapping(encoder), "language_model": models.get("language_model")}

@@ -16,7 +16,7 @@ from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 from mtmetrics.models.composition import KNOWN_SIDES, SIDES, ComposedMember, Composition
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.regressor import Regressor
+from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, agreement, counts, pair_texts
 from mtmetrics.training.regressor_loop import LayerStore, mixed_seed, plan
@@ -82,8 +82,7 @@ def train_composed(
     run.train(trainer)
     record = {"rows": counts(train, held), "result": trainer.judgement()}
     with run.artifact("regressor", "mtmetrics train regressor", **record) as folder:
-        network.save_pretrained(folder)
-        (folder / "README.md").unlink(missing_ok=True)
+        network.save(folder)
     return run.output
 
 
@@ -98,7 +97,7 @@ def _network(encoder: str, reader: TokenEncoder, config: CompositionConfig, floo
         needed = f"an encoder of the BERT architecture with the layers {config.begun_from} is needed"
         raise InputError(f"encoder {encoder}: {needed}, this is {known.model_type} with {known.num_hidden_layers}")
     composition = Composition(config.layer, numbers, known.num_attention_heads, known.intermediate_size)
-    network = Regressor(
+    shape = RegressorShape(
         architecture="esim",
         against=config.against,
         encoder=reader.label,
@@ -109,8 +108,9 @@ def _network(encoder: str, reader: TokenEncoder, config: CompositionConfig, floo
         dropout=config.dropout,
         max_pieces=config.max_pieces,
         floor=floor,
-        composition=composition._asdict(),
+        composition=composition,
     )
+    network = Regressor(shape)
     for layer, number in zip(network.members[0].pairs.layers, numbers, strict=True):
         _begin_as(layer, model.encoder.layer[number - 1])
     return network

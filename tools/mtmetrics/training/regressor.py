@@ -14,7 +14,7 @@ import torch
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.models.networks import FEATURES
-from mtmetrics.models.regressor import Regressor
+from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.reports.figures import save_figure
 from mtmetrics.reports.plots import draw_curves
@@ -188,7 +188,7 @@ class TrainingData:
     def _regressor(self, members: int) -> Any:
         depth = len(self.encoder.mix)
         same = ("architecture", "against", "hidden", "dropout", "max_pieces")
-        return Regressor(
+        shape = RegressorShape(
             **{name: getattr(self.config, name) for name in same},
             encoder=self.encoder.label,
             encoder_fingerprint=self.encoder.fingerprint,
@@ -199,6 +199,7 @@ class TrainingData:
             feature_layers=self.feature_layers,
             floor=min(pair.human for pair in self.train_pairs),
         )
+        return Regressor(shape)
 
     def save(self, folder: Path, states: Sequence[dict[str, Any]]) -> Any:
         """Writes the artifact of networks with the given weights and returns it as it will be read."""
@@ -208,9 +209,7 @@ class TrainingData:
         if self.features:
             network.feature_mean.copy_(torch.from_numpy(self._mean))
             network.feature_scale.copy_(torch.from_numpy(self._scale))
-        network.save_pretrained(folder)
-        # An empty card: what it should say is known when the artifact was measured.
-        (folder / "README.md").unlink(missing_ok=True)
+        network.save(folder)
         return Regressor.read(folder)
 
     def _examples(self, pairs: Sequence[JudgedPair]) -> Examples:

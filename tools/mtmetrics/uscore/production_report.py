@@ -12,7 +12,7 @@ from mtmetrics.artifacts.catalog import REPOSITORY
 from mtmetrics.errors import MTMetricsError, require_extra
 from mtmetrics.io.atomic import write_atomic
 from mtmetrics.judgements.judged import Judged, read_judged_segments
-from mtmetrics.mining.neighbours import nearest
+from mtmetrics.mining.neighbours import Index
 from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.word_level import find_closest
 from mtmetrics.reports.figures import save_figure
@@ -48,7 +48,8 @@ def precision(production: Production, pairs: Sequence[tuple[str, str]]) -> Finis
         for name, models in _until(production.models).items() if production.start.sentences else ():
             model = production.pool.sentence_encoder(production.sentence_encoder(models))
             encoded = [*map(model.encode, texts, languages)]
-            numbers = nearest(*(side.vectors[side.index] for side in encoded), 1, measure="cosine").rows[:, 0]
+            queries, base = (side.vectors[side.index] for side in encoded)
+            numbers = Index(base, measure="cosine").nearest(queries, 1).rows[:, 0]
             matched = [(pair[0], pairs[target][1]) for pair, target in zip(pairs, numbers, strict=True)]
             found["sentences"][name] = precision_at_1(matched, pairs)
         write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
