@@ -9,7 +9,8 @@ from helpers import write
 from pyarrow import parquet
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_jsonl, iter_lines, iter_parallel, iter_table
+from mtmetrics.io.lines import iter_jsonl, iter_lines, iter_parallel
+from mtmetrics.io.tables import iter_table
 
 
 def test_only_newlines_end_a_line(tmp_path: Path) -> None:

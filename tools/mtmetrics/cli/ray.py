@@ -2,16 +2,20 @@
 
 import argparse
 import functools
-import json
 import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mtmetrics.cli.options import metric_options, pool_options, progress
-from mtmetrics.cli.output import rounded
+from mtmetrics.cli.output import print_json, rounded
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks, written
+from mtmetrics.cluster.row_files import absolute
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.metric import COLUMNS, KEYS
 from mtmetrics.scorers.registry import find_metric
+
+_TO_MAKE = {"embedding_cache"}
+_NO_PATHS = {"metric", "device", "dtype"}  # though there may be a folder of that name
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -56,39 +60,47 @@ def score(args: argparse.Namespace) -> int:
     settings = options | {"dtype": pool["dtype"]}
     settings = {name: value for name, value in settings.items() if value is not None and name != "workers"}
     columns = (*(KEYS[column] for column in COLUMNS[side]), "translation")
-    blocks = map_blocks(
-        functools.partial(_worker, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker),
-        args.file,
-        args.out,
-        engine=engine,
-        texts=columns,
-        settings=settings,
-        block_rows=args.block_rows,
-        keep_errors=args.on_error == "keep",
-    )
-    done = list(progress(blocks, unit=" blocks", desc="scoring"))
-    from mtmetrics.cluster.scoring import SCORE, total
+    from mtmetrics.cluster.scoring import SCORE, ScoringWorker, total
 
+    anywhere = map(absolute_paths, (options, pool))
+    make_worker = functools.partial(ScoringWorker, columns, *anywhere, workers=engine.cpus_per_worker)
+    done = run_blocks(args, engine, make_worker, columns, settings, args.out)
     summary, report = total(done)
     if args.ci:
         from mtmetrics.statistics.significance import bootstrap_interval
 
         summary["ci"] = bootstrap_interval(written(args.out, SCORE))._asdict()
     bad = sum(block["bad"] for block in done)
-    shown = rounded(summary | {"bad": bad}, full=args.full_precision)
-    print(json.dumps(shown, ensure_ascii=False, indent=1))
+    print_json(rounded(summary | {"bad": bad}, full=args.full_precision))
     report.warn()
     return 0
 
 
-def _worker(*arguments: Any) -> Any:
-    from mtmetrics.cluster.scoring import ScoringWorker
+def run_blocks(
+    args: argparse.Namespace,
+    engine: Engine,
+    make_worker: Callable[[], Any],
+    texts: Sequence[str],
+    settings: Mapping[str, Any],
+    out: str,
+) -> list[dict[str, Any]]:
+    """The summaries of all blocks of FILE, from `map_blocks` as the arguments ask for it."""
+    blocks = map_blocks(
+        make_worker,
+        args.file,
+        out,
+        engine=engine,
+        texts=texts,
+        settings=settings,
+        block_rows=args.block_rows,
+        keep_errors=args.on_error == "keep",
+    )
+    return list(progress(blocks, unit=" blocks", desc="scoring"))
 
-    *given, workers = arguments
-    return ScoringWorker(*given, workers=workers)
 
-
-def absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with paths that hold in the working folder of another process."""
-    there = {name: value for name, value in options.items() if isinstance(value, str) and os.path.exists(value)}
-    return options | {name: os.path.abspath(value) for name, value in there.items()}
+def absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with paths that hold in the working folder of another process: those of what exists, and of folders
+    that workers make."""
+    texts = {name: value for name, value in options.items() if isinstance(value, str) and name not in _NO_PATHS}
+    paths = {name: value for name, value in texts.items() if name in _TO_MAKE or os.path.exists(value)}
+    return {**options, **{name: absolute(value) for name, value in paths.items()}}

@@ -2,7 +2,6 @@
 
 import argparse
 import itertools
-import json
 import math
 import re
 import sys
@@ -13,7 +12,7 @@ from mtmetrics.checks import positive
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_folders, opened, write_report
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_jsonl, iter_lines, iter_parallel
+from mtmetrics.io.lines import iter_jsonl, iter_lines, iter_parallel, json_line
 
 if TYPE_CHECKING:
     from mtmetrics.choosing.reranking import NBest
@@ -108,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
         for (row, _), choice in zip(kept, reranker.choose(item for _, item in lists), strict=True):
             score, *scores = (None if math.isnan(score) else score for score in (choice.score, *choice.scores))
             row |= {"translation": choice.text, "index": choice.index, "score": score, "scores": scores}
-            stream.write((choice.text if plain else json.dumps(row, ensure_ascii=False)) + "\n")
+            stream.write(choice.text + "\n" if plain else json_line(row))
     counts, mixture = reranker.counts, reranker.mixture
     report |= {**counts, "mbr": args.mbr, "weights": mixture.weights, "metrics": mixture.about()}
     write_report(args.report, report)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.checks import positive
 from mtmetrics.cluster.row_files import Reader, absolute, list_files, read_schema, readable, resolve, write_file
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.io.lines import shown
+from mtmetrics.io.lines import json_line, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -250,7 +250,7 @@ class _Step:
         bad = json.loads(row["bad"])
         if bad:
             system.create_dir(f"{inner}/errors", recursive=True)
-            lines = "".join(json.dumps(error, ensure_ascii=False) + "\n" for error in bad)
+            lines = "".join(map(json_line, bad))
             name = _name(block).replace("part-", "_part-").replace(".parquet", ".jsonl")
             write_file(system, f"{inner}/errors/{name}", lines.encode("utf-8", "backslashreplace"))
         stream = pyarrow.BufferOutputStream()

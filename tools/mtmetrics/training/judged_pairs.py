@@ -10,7 +10,7 @@ import numpy as np
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import short_name
-from mtmetrics.judgements.readers import jsonl_rows
+from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.models.composition import KNOWN_SIDES
 from mtmetrics.training.corpus import held_back, text_key
 
@@ -45,7 +45,7 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
     """Reads JSON Lines, plain or ``.gz``, with one judged translation per line; rows with a blank text or without a
     judgement are left out.
 
-    The names of the fields are in `mtmetrics.judgements.readers.FIELDS`; `against` is ``"reference"``, ``"source"``, or
+    The names of the fields are in `mtmetrics.io.tables.FIELDS`; `against` is ``"reference"``, ``"source"``, or
     ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for both
     together. With `standardise`, the judgements of each file get mean 0 and deviation 1.
     """

@@ -1,7 +1,6 @@
 """The preset that a production starts from, whose models have to load, and the folder of the one that it makes."""
 
 import dataclasses
-import json
 import logging
 import shutil
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from mtmetrics.artifacts.models import loading, model_folder
 from mtmetrics.artifacts.presets import load_preset, preset_toml
 from mtmetrics.checks import choice, language_pair
 from mtmetrics.errors import ArtifactError, MTMetricsError
-from mtmetrics.io.atomic import sha256_file, write_atomic
+from mtmetrics.io.atomic import sha256_file, write_atomic, write_json
 from mtmetrics.matching.remapping_files import map_file_name
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import require_mbart
@@ -124,8 +123,7 @@ def assembled(job: Production, maps: Finished, kind: str, *trained: Finished | N
         description = f"UScore for {job.lang_pair}, made by `mtmetrics uscore` from preset {job.start.preset}."
         head = {"metric": "uscore", "description": description, "lang_pair": job.lang_pair}
         write_atomic(folder / _PRESET, preset_toml(head, tables))
-        record = json.dumps(_record(job, tables), indent=1, sort_keys=True, ensure_ascii=False)
-        write_atomic(folder / "config.json", record + "\n")
+        write_json(folder / "config.json", _record(job, tables), sort_keys=True)
         return {}
 
     tables = [job.start.encoder, job.start.language_model, job.start.kept_sentences]

@@ -11,7 +11,7 @@ import numpy as np
 from mtmetrics.artifacts.catalog import REPOSITORY
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import MTMetricsError, require_extra
-from mtmetrics.io.atomic import write_atomic
+from mtmetrics.io.atomic import write_atomic, write_json
 from mtmetrics.judgements.judged import Judged, read_judged_segments
 from mtmetrics.mining.neighbours import nearest
 from mtmetrics.mining.sides import encode_side
@@ -51,7 +51,7 @@ def precision(job: Production, pairs: Sequence[tuple[str, str]]) -> Finished:
             numbers = nearest(*(side.vectors[side.index] for side in encoded), 1, measure="cosine").rows[:, 0]
             matched = [(pair[0], pairs[target][1]) for pair, target in zip(pairs, numbers, strict=True)]
             found["sentences"][name] = precision_at_1(matched, pairs)
-        write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
+        write_json(folder / _FILE, found)
         return {"pairs": len(pairs)}
 
     settings = {"pairs": [list(pair) for pair in pairs], **job.settings("map", "remap_candidates"), **_models(job)}
@@ -74,7 +74,7 @@ def agreement(job: Production, final: UScore, judged: Sequence[str | Path], pres
             human, columns = segments.judgements["human"], _columns(job, final, segments)
             values = {column: pearson(segments.take(scores), human).known for column, scores in columns.items()}
             found[name] = {"lp": segments.lang_pair, "segments": len(human), "pearson": values}
-        write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
+        write_json(folder / _FILE, found)
         return {"files": len(found)}
 
     names = _names(judged)
