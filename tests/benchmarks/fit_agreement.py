@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from mtmetrics.artifacts.presets import preset_toml
-from mtmetrics.io.lines import iter_jsonl
+from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.judgements.judged import read_judged_systems
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.human_agreement import TABLE, SystemMeans, bare_signature, fit_agreement
@@ -65,12 +65,12 @@ def known(args: argparse.Namespace, metric: str, side: str, year: str, pair: str
     """The mean scores of the systems of a language pair, from the file or scored and added to it."""
     key = {"year": year, "pair": pair, "metric": metric, "side": side, "segments": args.segments}
     if args.out.exists():
-        for _, row in iter_jsonl(args.out):
+        for _, row in jsonl_rows(args.out):
             if {name: row[name] for name in key} == key:
                 return row
     options = {"against": side} if len(find_metric(metric).sides) > 1 else {}
     scorer = load_scorer(metric, "mini", lang_pair=pair, pool=pool, **options)
-    rows = [row for _, row in iter_jsonl(args.data_root / year / f"{pair}.outputs.jsonl.gz")]
+    rows = [row for _, row in jsonl_rows(args.data_root / year / f"{pair}.outputs.jsonl.gz")]
     drawn = random.Random(5).sample(rows, min(args.segments, len(rows)))
     [column] = COLUMNS[side]
     systems = {name: [row["outputs"].get(name) or "" for row in drawn] for name in drawn[0]["outputs"]}

@@ -36,7 +36,19 @@ def test_filter_hands_over_paths(mtmetrics, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("mtmetrics.cli.filter.column_names", lambda path: ["source", "target"])
     Path("presets/de-en").mkdir(parents=True)
     Path("idf").touch()
-    argv = ["pairs.jsonl", "--lp", "de-en", "--top", "1", "--engine", "ray", "--out", "kept", "--embedding-cache", "new"]
+    argv = [
+        "pairs.jsonl",
+        "--lp",
+        "de-en",
+        "--top",
+        "1",
+        "--engine",
+        "ray",
+        "--out",
+        "kept",
+        "--embedding-cache",
+        "new",
+    ]
     assert mtmetrics("filter", *argv, "--metric", "xmoverscore:presets/{lp}:weights=idf")[0] == 2
     [(asked, pool, settings)] = seen
     [spec] = asked.specs.values()

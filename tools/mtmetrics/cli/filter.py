@@ -74,15 +74,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.choosing.parallel_text import Filtering, Selection
 
-    asked = Filtering(
-        Selection(args.threshold, args.top, args.tokens),
-        args.lp,
-        args.skip,
-        args.length_ratio,
-        options.metric_specs(args),
-        options.mix_weights(args),
-        args.column,
-    )
+    selection = Selection(args.threshold, args.top, args.tokens)
+    metrics = options.metric_specs(args), options.mix_weights(args)
+    asked = Filtering(selection, args.lp, args.skip, args.length_ratio, *metrics, args.column)
     checks = asked.checks()
     if args.engine is None:
         if _form(args.out) not in _FORMATS:
@@ -97,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
         kept |= {"lowest_score": float(scores.min()), "mean_score": float(scores.mean())}
     if args.tokens is None:
         del kept["tokens"]
-    chosen = {name: value for name, value in vars(asked.selection).items() if value is not None}
+    chosen = {name: value for name, value in vars(selection).items() if value is not None}
     settings = {**chosen, "lang_pair": args.lp, "checks": checks.names, "length_ratio": args.length_ratio}
     write_report(args.report, report | {"kept": kept, "settings": settings})
     removed = "".join(f", {entry['pairs']} {name}" for name, entry in report["removed"].items() if entry["pairs"])
@@ -140,17 +134,12 @@ def _on_engine(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str,
     _refuse_column(args.column, known)
     asked = dataclasses.replace(asked, specs={name: _elsewhere(spec, args.lp) for name, spec in asked.specs.items()})
     pool = absolute_paths(options.pool_options(args, dtype="auto"))
-    languages = args.lp and language_pair(args.lp)
-    settings = {
-        "metrics": [*map(str, asked.specs.values())],
-        "weights": asked.weights,
-        "names": asked.names,
-        "pool": pool,
-        "checks": [languages, args.skip, args.length_ratio, args.tokens is not None],
-    }
+    checked = [args.lp and language_pair(args.lp), args.skip, args.length_ratio, args.tokens is not None]
+    settings = {"metrics": [*map(str, asked.specs.values())], "weights": asked.weights, "names": asked.names}
+    settings |= {"pool": pool, "checks": checked}
+    make_worker = functools.partial(FilterWorker, asked, columns, pool)
     scored = f"{args.out}/_scored"
-    blocks = run_blocks(args, engine, functools.partial(FilterWorker, asked, columns, pool), columns, settings, scored)
-    report = merged(blocks)
+    report = merged(run_blocks(args, engine, make_worker, out=scored, texts=columns, settings=settings))
     scores, repeated, below, tokens = choose(scored, args.out, asked, columns)
     if "repeated" not in args.skip:
         report["removed"]["repeated"] = repeated
@@ -214,12 +203,7 @@ def _regular(path: str) -> Iterator[str]:
 
 
 def _kept(
-    rows: _Rows,
-    found: "Scan",
-    mask: "np.ndarray",
-    names: list[str],
-    target: str,
-    below: dict[str, Any],
+    rows: _Rows, found: "Scan", mask: "np.ndarray", names: list[str], target: str, below: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """The rows that are kept, with their scores; of the others, examples."""
     from mtmetrics.choosing.parallel_text import add_example

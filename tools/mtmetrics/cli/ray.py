@@ -3,7 +3,7 @@
 import argparse
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mtmetrics.cli.options import metric_options, pool_options, progress
@@ -64,7 +64,7 @@ def score(args: argparse.Namespace) -> int:
 
     anywhere = map(absolute_paths, (options, pool))
     make_worker = functools.partial(ScoringWorker, columns, *anywhere, workers=engine.cpus_per_worker)
-    done = run_blocks(args, engine, make_worker, columns, settings, args.out)
+    done = run_blocks(args, engine, make_worker, out=args.out, texts=columns, settings=settings)
     summary, report = total(done)
     if args.ci:
         from mtmetrics.statistics.significance import bootstrap_interval
@@ -76,26 +76,10 @@ def score(args: argparse.Namespace) -> int:
     return 0
 
 
-def run_blocks(
-    args: argparse.Namespace,
-    engine: Engine,
-    make_worker: Callable[[], Any],
-    texts: Sequence[str],
-    settings: Mapping[str, Any],
-    out: str,
-) -> list[dict[str, Any]]:
-    """The summaries of all blocks of FILE, from `map_blocks` as the arguments ask for it."""
-    blocks = map_blocks(
-        make_worker,
-        args.file,
-        out,
-        engine=engine,
-        texts=texts,
-        settings=settings,
-        block_rows=args.block_rows,
-        keep_errors=args.on_error == "keep",
-    )
-    return list(progress(blocks, unit=" blocks", desc="scoring"))
+def run_blocks(args: argparse.Namespace, engine: Engine, make_worker: Callable[[], Any], **given: Any) -> list[Any]:
+    """The summaries of all blocks of FILE; `given` is what else `map_blocks` takes."""
+    how = {"engine": engine, "block_rows": args.block_rows, "keep_errors": args.on_error == "keep"}
+    return list(progress(map_blocks(make_worker, args.file, **how, **given), unit=" blocks", desc="scoring"))
 
 
 def absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from mtmetrics.checks import positive
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_folders, opened, write_report
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_jsonl, iter_lines, iter_parallel, json_line
+from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
+from mtmetrics.io.tables import jsonl_rows
 
 if TYPE_CHECKING:
     from mtmetrics.choosing.reranking import NBest
@@ -135,15 +136,15 @@ def _jsonl(path: str) -> _Rows:
 
     if path != "-" and not path.removesuffix(".gz").endswith(".jsonl"):
         raise InputError(f"{path}: JSON Lines are needed (.jsonl); files of lines are passed with -t")
-    for number, row in iter_jsonl(path):
+    for where, row in jsonl_rows(path):
         if not isinstance(row.get("candidates"), list):
-            raise InputError(f"{path}, line {number}: 'candidates' must be a list of strings")
+            raise InputError(f"{where}: 'candidates' must be a list of strings")
         scores = row.get("scores") or {}
         named = scores if isinstance(scores, dict) else {_MODEL: scores}
         try:
             item = NBest(row["candidates"], row.get("source"), row.get("references"), named, row.get("human"))
         except InputError as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
+            raise InputError(f"{where}: {error}") from None
         yield {name: value for name, value in row.items() if name != "candidates"}, item
 
 

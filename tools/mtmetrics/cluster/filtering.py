@@ -1,14 +1,13 @@
 """Filters parallel text on a cluster: blocks are checked and scored there, and what is kept is chosen here."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtmetrics.checks import InputReport
 from mtmetrics.choosing.parallel_text import EXAMPLES, Checks, Filtering, add_example, scan
-from mtmetrics.cluster.engine import written
-from mtmetrics.cluster.row_files import resolve, write_file
+from mtmetrics.cluster.engine import parts, write_part, written
 from mtmetrics.models.pool import ModelPool
 
 if TYPE_CHECKING:
@@ -70,14 +69,14 @@ def choose(
         for name, count in ((_REPEATED, (~fresh).sum()), ("below", (fresh & ~mask).sum()))
     }
     done = 0
-    for name, table in _parts(scored):
+    for name, table in parts(scored):
         rows = slice(done, done := done + len(table))
         for entry, wanted in ((_REPEATED, ~fresh[rows]), ("below", fresh[rows] & ~mask[rows])):
             for row in table.take(np.flatnonzero(wanted)[:EXAMPLES]).to_pylist():
                 score = {} if entry == _REPEATED else {"score": row[asked.column]}
                 source, target = (row[column] for column in columns)
                 add_example(entries[entry], row["segment"], source, target, file=row["file"], **score)
-        _write(out, name, table.filter(mask[rows]).drop_columns([_KEY, _TOKENS]))
+        write_part(out, name, table.filter(mask[rows]).drop_columns([_KEY, _TOKENS]))
     return scores[mask], entries[_REPEATED], entries["below"], int(tokens[mask].sum())
 
 
@@ -101,23 +100,3 @@ def merged(blocks: list[dict[str, Any]]) -> dict[str, Any]:
         "scored": sum(block["scored"] for block in blocks),
         "metrics": metrics,
     }
-
-
-def _parts(folder: str) -> "Iterator[tuple[str, pyarrow.Table]]":
-    from pyarrow import fs, parquet
-
-    system, inner = resolve(folder)
-    names = sorted(info.base_name for info in system.get_file_info(fs.FileSelector(inner)))
-    for name in names:
-        if name.startswith("part-"):
-            yield name, parquet.read_table(f"{inner}/{name}", filesystem=system)
-
-
-def _write(folder: str, name: str, table: "pyarrow.Table") -> None:
-    import pyarrow
-    from pyarrow import parquet
-
-    system, inner = resolve(folder)
-    stream = pyarrow.BufferOutputStream()
-    parquet.write_table(table.replace_schema_metadata(None), stream)
-    write_file(system, f"{inner}/{name}", stream.getvalue())

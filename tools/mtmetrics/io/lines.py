@@ -60,18 +60,6 @@ def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
             stream.close()
 
 
-def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields ``(line number, object)`` for every line that is not blank of a JSON Lines file.
-
-    Raises:
-        InputError: a line is not a JSON object (with its number), or as `iter_lines`.
-    """
-    for number, line in enumerate(iter_lines(path), 1):
-        if not line.strip():
-            continue
-        yield number, json_object(line, f"{path}, line {number}")
-
-
 def json_object(line: str, place: str) -> dict[str, Any]:
     """The object in a line of JSON Lines; `InputError`, which names the place, where there is none."""
     try:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_jsonl, iter_lines, open_bytes, shown
+from mtmetrics.io.lines import iter_lines, json_object, open_bytes, shown
 
 # What the columns of a table are called: as we do, then as COMET, WMT and MLQE-PE do.
 COLUMN_NAMES: dict[str, tuple[str, ...]] = {
@@ -102,8 +102,11 @@ def is_number(value: Any) -> bool:
 
 
 def jsonl_rows(path: str | Path) -> Iterator[Row]:
-    """Yields every row of a JSON Lines file; errors are those of `mtmetrics.io.lines.iter_jsonl`."""
-    return (Row(f"{path}, line {number}", row) for number, row in iter_jsonl(path))
+    """Yields the object in every line that is not blank of a JSON Lines file; a line that holds none is refused."""
+    for number, line in enumerate(iter_lines(path), 1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            yield Row(where, json_object(line, where))
 
 
 def iter_cells(
@@ -165,12 +168,12 @@ def named_rows(path: str | Path, header: Sequence[str], cells: Iterable[tuple[in
 
 
 def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = None) -> Iterator[list[str]]:
-    """Yields rows of text columns from lines of cells without a header, from JSON Lines, or from Parquet.
+    """Yields rows of text columns.
 
     Args:
-        path: ``.jsonl`` and ``.jsonl.gz`` files hold objects, ``.parquet`` files a table, all others lines of cells
-            (`iter_cells`).
-        keys: the columns wanted: the first cells of a line in this order, else by name.
+        path: ``.jsonl`` files hold objects, ``.parquet`` files a table, ``.csv`` files cells below a header, if commas
+            separate them, all others tab-separated cells without a header; all but Parquet may be ``.gz``.
+        keys: the columns wanted: the first cells of a line without header in this order, else by name.
         jsonl: overrides what the name says.
 
     Raises:
@@ -184,11 +187,14 @@ def iter_rows(
     path: str | Path, keys: Sequence[str] = (), *, jsonl: bool | None = None, whole: bool = True
 ) -> Iterator[Row]:
     """Yields rows as `iter_table`, but by name, and `whole`: with all their columns, of which the further ones of
-    lines of cells are called ``column3`` and so on."""
+    cells without a header are called ``column3`` and so on."""
     if jsonl is None and _is_named(path, ".parquet"):
         rows = _parquet_rows(path, keys, whole)
     elif _is_named(path, ".jsonl") if jsonl is None else jsonl:
         rows = jsonl_rows(path)
+    elif jsonl is None and _is_headed(path):
+        cells = iter_cells(path)
+        rows = named_rows(path, next(cells)[1], cells)
     else:
         for number, cells in iter_cells(path):
             if len(cells) < len(keys):
@@ -209,14 +215,21 @@ def iter_rows(
 
 
 def table_keys(path: str | Path) -> list[str] | None:
-    """The keys of the first object of a JSON Lines file that are not null, or the columns of a Parquet file; else
-    None."""
+    """The names of the columns of a Parquet file or of CSV, or the keys of the first object of a JSON Lines file that
+    are not null; None for other files."""
     if _is_named(path, ".parquet"):
         return [name for row in _parquet_rows(path, None) for name in row.fields]
+    if _is_headed(path):
+        return next(iter_cells(path))[1]
     if not _is_named(path, ".jsonl"):
         return None
-    _, first = next(iter_jsonl(path), (0, {}))
+    _, first = next(jsonl_rows(path), ("", {}))
     return [key for key, value in first.items() if value is not None]
+
+
+def _is_headed(path: str | Path) -> bool:
+    first = next(iter_lines(path), "") if _is_named(path, ".csv") else ""
+    return first.strip() != "" and "\t" not in first
 
 
 def _is_named(path: str | Path, end: str) -> bool:
