@@ -275,8 +275,8 @@ class Texts(NamedTuple):
 
 
 def open_texts(path: str | Path) -> Texts | None:
-    """Opens rows with a translation and what it can be compared with, in cells with or without a header, in JSON Lines
-    or in Parquet, whose columns have one of `COLUMN_NAMES`; None where there is no row.
+    """Opens rows with a translation and what it can be compared with, under `COLUMN_NAMES`; in tab-separated cells
+    without a header in the order source, translation, reference. None where there is no row.
 
     Raises:
         InputError: a column is missing, or there twice, or as `iter_table`.
@@ -292,7 +292,9 @@ def open_texts(path: str | Path) -> Texts | None:
         lacks = "translation" if others else "source or reference"
         known = "; ".join(f"{column} ({', '.join(names)})" for column, names in COLUMN_NAMES.items())
         raise InputError(f"{path}: no {lacks}; the first row has {', '.join(keys)}; what is read is {known}")
-    return Texts([*found], lambda wanted: iter_table(path, [found[column] for column in wanted]), count_rows(path))
+    count = count_rows(path)
+    count = count and count - _is_headed(path)
+    return Texts([*found], lambda wanted: iter_table(path, [found[column] for column in wanted]), count)
 
 
 def _texts_of_cells(path: str | Path) -> Texts | None:
