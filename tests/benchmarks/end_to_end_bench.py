@@ -18,7 +18,7 @@ from contenders import PublishedDesign
 from measure import Report, alternating, machine, options
 from workload import build_encoder, judged_or_made, made_pairs
 
-from mtmetrics.io.lines import iter_jsonl
+from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -97,7 +97,7 @@ def torch_has_bfloat16() -> bool:
 
 def read_systems(path: str, count: int) -> tuple[list[str], dict[str, list[str]]]:
     """The first rows of a file with the fields ``source`` and ``outputs`` (system -> text)."""
-    rows = [row for _, row in zip(range(count), (row for _, row in iter_jsonl(path)), strict=False)]
+    rows = [row for _, row in zip(range(count), (row for _, row in jsonl_rows(path)), strict=False)]
     names = sorted(rows[0]["outputs"])
     return [row["source"] for row in rows], {name: [row["outputs"][name] for row in rows] for name in names}
 

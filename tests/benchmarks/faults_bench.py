@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtmetrics.judgements.readers import jsonl_rows
+from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.matching.word_errors import LEVELS, word_faults, word_spans
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec

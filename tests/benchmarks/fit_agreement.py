@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from mtmetrics.artifacts.presets import preset_toml
-from mtmetrics.io.lines import iter_jsonl
+from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.judgements.judged import read_judged_systems
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.human_agreement import (
@@ -101,7 +101,7 @@ def scorer_of(metric: str, side: str, pair: str, pool: ModelPool) -> Scorer:
 
 def draw(args: argparse.Namespace, year: str, pair: str) -> list[dict[str, object]]:
     """Some of the segments, the same ones at every call."""
-    rows = [row for _, row in iter_jsonl(args.data_root / year / f"{pair}.outputs.jsonl.gz")]
+    rows = [row for _, row in jsonl_rows(args.data_root / year / f"{pair}.outputs.jsonl.gz")]
     return random.Random(5).sample(rows, min(args.segments, len(rows)))
 
 
@@ -109,7 +109,7 @@ def known(args: argparse.Namespace, metric: str, side: str, year: str, pair: str
     """The mean scores of the systems of a language pair, from the file or scored and added to it."""
     key = {"year": year, "pair": pair, "metric": metric, "side": side, "segments": args.segments}
     if args.out.exists():
-        for _, row in iter_jsonl(args.out):
+        for _, row in jsonl_rows(args.out):
             if {name: row[name] for name in key} == key:
                 return row
     scorer, drawn = scorer_of(metric, side, pair, pool), draw(args, year, pair)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mtmetrics.judgements.readers import jsonl_rows
+from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.reports.styles import STYLES

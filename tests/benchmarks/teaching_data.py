@@ -20,7 +20,7 @@ import torch
 
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.io.atomic import atomic_text
-from mtmetrics.io.lines import iter_jsonl
+from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.models.translator import generation, open_mbart, target_frame
 from mtmetrics.training.corpus import origin_matches
 
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sources: dict[str, dict[str, str]] = {}
     for path in args.parallel:
         language = Path(path).name.split("-")[0]
-        for _, row in iter_jsonl(path):
+        for _, row in jsonl_rows(path):
             if not origin_matches(row.get("origin", ""), args.exclude_origin):
                 sources.setdefault(row["target"], {}).setdefault(language, row["source"])
     there = [text for text, found in sources.items() if source in found and 8 <= len(text) <= 350]

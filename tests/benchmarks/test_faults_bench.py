@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from helpers import write_jsonl
 
-from mtmetrics.judgements.readers import jsonl_rows
+from mtmetrics.io.tables import jsonl_rows
 
 
 @pytest.mark.parametrize(

@@ -199,8 +199,8 @@ def in_process(make_worker: Callable, path: str, out: str, *, block_rows: int, *
 
 
 def test_blocks_of_an_engine_give_what_one_process_gives(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtmetrics.cluster.engine.map_blocks", in_process)
-    monkeypatch.setattr("mtmetrics.cluster.engine.column_names", lambda path: ["id", "source", "target"])
+    monkeypatch.setattr("mtmetrics.cli.ray.map_blocks", in_process)
+    monkeypatch.setattr("mtmetrics.cli.filter.column_names", lambda path: ["id", "source", "target"])
     more = ["--metric", "source_length", "--report", "report.json", "pairs.jsonl"]
     for criterion in (["--top", "0.5"], ["--threshold", "-60"], ["--tokens", "12"]):
         assert run(*criterion, *more, "--out", "kept.jsonl")[0] == 0

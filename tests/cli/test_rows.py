@@ -27,6 +27,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "three.tsv": "s1\tp1\tr1\ns2\tp2\tr2\n",
         "header.tsv": "Ref\tMT\nr1\tp1\nr2\tp2\n",
         "all.tsv": "id\tmt\tsrc\tref\n1\tp1\ts1\tr1\n2\tp2\ts2\tr2\n",
+        "all.csv": 'id,mt,src,ref\n1,"p1, ""p""\t",s1,"r\n1"\n2,p2,s2,r2\n',
         "half.tsv": "source\tDas Haus\nx\ty\n",
         "twice.tsv": "source\tmt\ttranslation\nx\ty\tz\n",
         "six.tsv": "a\tb\tc\td\te\tf\n",
@@ -72,6 +73,7 @@ SOURCE = {"against": "source"}
         ("bertr", ["two.tsv"], REFERENCE, ["x1", "p1"], REFERENCE),
         ("bertr", ["header.tsv"], {}, ["r1", "p1"], REFERENCE),
         ("xmoverscore", ["all.tsv"], {}, ["s1", "p1"], SOURCE),
+        ("bertr", ["all.csv"], {}, ["r\n1", 'p1, "p"\t'], REFERENCE),
         ("bertr", ["comet.jsonl"], {}, ["r1", "p1"], REFERENCE),
         ("bertr", ["comet.jsonl"], SOURCE, ["s1", "p1"], SOURCE),
         # A preset may say what it compares with.

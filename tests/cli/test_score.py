@@ -177,7 +177,7 @@ def test_a_long_file_is_not_kept(score: Score, monkeypatch: pytest.MonkeyPatch) 
 
     lines = 20 * CHUNK_LINES
     monkeypatch.setattr(
-        "mtmetrics.io.lines.iter_tsv", lambda *_: ([Line("x"), Line(number)] for number in range(lines))
+        "mtmetrics.io.tables.iter_cells", lambda *_: ((number, [Line("x"), Line(number)]) for number in range(lines))
     )
     monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._score_chunk", chunk)
     assert score("rows.tsv", "--out", "scores.parquet")[0] == 0

@@ -9,7 +9,8 @@ from helpers import write
 from pyarrow import parquet
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import first_difference, iter_jsonl, iter_lines, iter_parallel, iter_table
+from mtmetrics.io.lines import first_difference, iter_lines, iter_parallel
+from mtmetrics.io.tables import iter_table, jsonl_rows, table_keys
 
 
 def test_only_newlines_end_a_line(tmp_path: Path) -> None:
@@ -44,9 +45,9 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
 
 def test_jsonl_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a.jsonl, line 3: not valid JSON"):
-        list(iter_jsonl(write(tmp_path / "a.jsonl", b'{}\n\n{"a":\n')))
+        list(jsonl_rows(write(tmp_path / "a.jsonl", b'{}\n\n{"a":\n')))
     with pytest.raises(InputError, match="b.jsonl, line 1: a JSON object is needed, got list"):
-        list(iter_jsonl(write(tmp_path / "b.jsonl", b"[1]\n")))
+        list(jsonl_rows(write(tmp_path / "b.jsonl", b"[1]\n")))
 
 
 def test_tables(tmp_path: Path) -> None:
@@ -58,6 +59,18 @@ def test_tables(tmp_path: Path) -> None:
     rows = write(tmp_path / "a.jsonl", lines)
     with pytest.raises(InputError, match="a.jsonl, line 2: 'translation' must be a string, got null"):
         list(iter_table(rows, ("source", "translation")))
+
+
+def test_csv_has_a_header_and_quotes(tmp_path: Path) -> None:
+    table = write(tmp_path / "a.csv.gz", '"a ""b""",translation,source\n1,"y, z",x\n\n2,,"u\nv"\n')
+    assert table_keys(table) == ['a "b"', "translation", "source"]
+    assert list(iter_table(table, ("source", "translation"))) == [["x", "y, z"], ["u\nv", ""]]
+    with pytest.raises(InputError, match="a.csv.gz, line 2: 'reference' must be a string, got null"):
+        list(iter_table(table, ("reference",)))
+    with pytest.raises(InputError, match=r"b.csv, line 2: 1 field\(s\), but the header has 2: source, target"):
+        list(iter_table(write(tmp_path / "b.csv", "source,target\nx\n"), ("source",)))
+    assert list(iter_table(write(tmp_path / "tabs.csv", "x\ty, z\n"), ("source", "target"))) == [["x", "y, z"]]
+    assert list(iter_table(write(tmp_path / "empty.csv", ""), ("source", "target"))) == []
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mtmetrics.io.lines import iter_jsonl
+from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
 
@@ -20,7 +20,7 @@ def test_tokenised_text(lang_pair: str, published: float) -> None:
     path = FOLDER / f"{lang_pair}.jsonl.gz"
     if not path.is_file():
         pytest.skip(f"{path} is not here; set MTMETRICS_DATA")
-    rows = [row for _, row in iter_jsonl(path)]
+    rows = [row for _, row in jsonl_rows(path)]
     references, predictions = (
         [html.unescape(row[side]) for row in rows] for side in ("reference_tok", "translation_tok")
     )

@@ -41,6 +41,19 @@ def test_layouts(tmp_path: Path, name: str) -> None:
     assert "|turned:yes|" in turned.signature
 
 
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+def test_what_score_wrote_is_read_back(tmp_path: Path, mtmetrics, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("src", "eins\nzwei\n"), ('a, "b".en', "one\ntwo\n"), ("c", "x\ny y\n")):
+        Path(name).write_text(text)
+    call = ("-s", "src", "-t", 'a, "b".en', "c", "--metric")
+    assert mtmetrics("score", *call, "prediction_length", "--out", f"scores.{form}")[0] == 0
+    code, out, _ = mtmetrics("score", *call, f"scores:scores.{form}", "--format", "json")
+    assert code == 0
+    found = {system["name"]: system["scores"] for system in json.loads(out)["systems"]}
+    assert found == {'a, "b"': [-3.0, -3.0], "c": [-1.0, -3.0]}
+
+
 def test_one_system_needs_no_name_and_chunks_go_on_where_they_were(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("".join(f"{number / 8}\n" for number in range(1500)))
     scorer = load_scorer("scores", str(tmp_path / "plain"))
@@ -63,6 +76,7 @@ def test_a_segment_is_blank_where_all_its_references_are(tmp_path: Path) -> None
     ("text", "name", "message"),
     [
         ("", "x", "empty; there are no scores"),
+        ("system,score\na,1,2\n", "x.csv", r"line 2: 3 field\(s\), but the header has 2: system, score"),
         ("1\nx\n", "x", "line 2: a finite number is needed, got 'x'"),
         ("1\nnan\n", "x", "line 2: a finite number is needed"),
         ("a\tb\tc\n", "x", "line 1: one number, or system TAB number, is needed on each line"),

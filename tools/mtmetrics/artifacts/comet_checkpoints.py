@@ -19,7 +19,7 @@ from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, loca
 from mtmetrics.artifacts.models import MODEL_FILES, TOKENIZER_FILES, model_label
 from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import new_folder, write_atomic
+from mtmetrics.io.atomic import new_folder, write_atomic, write_json
 
 if TYPE_CHECKING:
     import torch
@@ -220,8 +220,8 @@ def convert_comet(
         floor = _LOWEST if label.rpartition("/")[2].startswith(_STANDARDISED) else 0.0
         settings = dataclasses.replace(settings, floor=floor, model=label)
         record["files"][CHECKPOINT] = done
-        write_atomic(made / SETTINGS_FILE, json.dumps(dataclasses.asdict(settings), indent=1) + "\n")
-        write_atomic(made / "conversion.json", json.dumps(record, indent=1) + "\n")
+        write_json(made / SETTINGS_FILE, dataclasses.asdict(settings))
+        write_json(made / "conversion.json", record)
         write_atomic(made / "preset.toml", _preset(label, settings.sides))
     return record
 

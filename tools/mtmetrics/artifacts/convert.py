@@ -15,7 +15,7 @@ from mtmetrics.artifacts.comet_checkpoints import CHECKPOINT, HPARAMS, convert_c
 from mtmetrics.artifacts.models import MODEL_FILES, model_label
 from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import new_folder
+from mtmetrics.io.atomic import new_folder, write_json
 
 if TYPE_CHECKING:
     import torch
@@ -87,7 +87,7 @@ def convert_model(
             record["files"][path.relative_to(folder).as_posix()] = converted_apart(__name__, path, target)
         if (folder / _INDEX).is_file():
             _write_index(folder / _INDEX, made, record["files"])
-        (made / "conversion.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_json(made / "conversion.json", record)
     return record
 
 
@@ -99,7 +99,7 @@ def _write_index(index: Path, made: Path, files: dict[str, Any]) -> None:
     whole = json.loads(index.read_text(encoding="utf-8"))
     tied = {name for file in files.values() for name in file["tied"]}
     whole["weight_map"] = {name: _renamed(file) for name, file in whole["weight_map"].items() if name not in tied}
-    (made / _renamed(index.name)).write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    write_json(made / _renamed(index.name), whole)
 
 
 def _convert_file(path: Path, target: Path) -> dict[str, Any]:

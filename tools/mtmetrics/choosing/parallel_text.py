@@ -4,15 +4,17 @@ import dataclasses
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtmetrics.checks import choice, number, positive, share
-from mtmetrics.choosing.mixture import Mixture
+from mtmetrics.checks import choice, language_pair, number, positive, share
+from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.languages import is_unspaced, words_and_marks
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.results import chunked
 
 CHECKS = ("blank", "length", "copy", "language", "numbers", "repeated")
@@ -179,6 +181,43 @@ class Selection:
         mask = np.zeros(len(scores), dtype=bool)
         mask[best[:count]] = True
         return mask
+
+
+@dataclasses.dataclass(frozen=True)
+class Filtering:
+    """How parallel text is filtered.
+
+    Attributes:
+        selection: what is kept of the pairs that pass the checks.
+        lang_pair: such as ``de-en``, for the checks and the metrics.
+        skip: checks to leave out.
+        length_ratio: see `Checks`.
+        specs: the metrics by name.
+        weights: of the metrics, see `Mixture`.
+        column: name of the column of their sums.
+    """
+
+    selection: Selection
+    lang_pair: str | None
+    skip: Collection[str]
+    length_ratio: float
+    specs: Mapping[str, MetricSpec]
+    weights: Mapping[str, float]
+    column: str
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns that are added: the sums, and the scores by each metric where there are several."""
+        return [self.column, *(self.specs if len(self.specs) > 1 else ())]
+
+    def checks(self, *without: str) -> Checks:
+        """New checks, `without` some more."""
+        languages = language_pair(self.lang_pair) if self.lang_pair else None
+        return Checks(languages, skip={*self.skip, *without}, length_ratio=self.length_ratio)
+
+    def mixture(self, pool: ModelPool) -> Mixture:
+        """The metrics, loaded."""
+        return Mixture(load_scorers(self.specs, ["sources"], pool, self.lang_pair), self.weights)
 
 
 class Scan(NamedTuple):

@@ -23,6 +23,7 @@ from mtmetrics.cli.options import (
 from mtmetrics.cli.output import rounded
 from mtmetrics.cli.rows import input_rows
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.lines import json_line
 from mtmetrics.scorers.metric import KEYS
 
 if TYPE_CHECKING:
@@ -220,16 +221,14 @@ def _print(explained: Iterator[Explained], scorer: "Scorer", result: "MetricResu
         print(result.signature)
         return
     documents = (rounded(_document(found, scorer), full=args.full_precision) for found in explained)
-    lines = (json.dumps(document, ensure_ascii=False) for document in documents)
+    lines = map(json_line, documents)
     about = {"signature": result.signature, "report": result.report.as_dict()}
     if form == "jsonl":
-        for line in lines:
-            print(line)
-        print(json.dumps(about, ensure_ascii=False))
+        sys.stdout.writelines(itertools.chain(lines, [json_line(about)]))
     else:
         # A segment per line: spread out, the matrices would take a line per number.
         head = json.dumps(about, ensure_ascii=False, indent=1).removesuffix("\n}")
-        print(f'{head},\n "segments": [\n  ' + ",\n  ".join(lines) + "\n ]\n}")
+        print(f'{head},\n "segments": [\n  ' + ",\n  ".join(map(str.rstrip, lines)) + "\n ]\n}")
 
 
 def _document(found: Explained, scorer: "Scorer") -> dict[str, Any]:

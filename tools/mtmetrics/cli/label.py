@@ -1,12 +1,13 @@
 """``mtmetrics label``: judged rows for a metric without references, made by metrics that have them."""
 
 import argparse
-import json
 from pathlib import Path
 
 from mtmetrics.cli import options
-from mtmetrics.cli.output import check_folders, opened, print_json
+from mtmetrics.cli.output import check_folders, print_json
 from mtmetrics.errors import InputError
+from mtmetrics.io.atomic import write_json
+from mtmetrics.io.row_writer import write_rows
 
 _OPTIONS: options.Options = {
     "--data FILE ...!": (
@@ -51,13 +52,14 @@ def run(args: argparse.Namespace) -> None:
     labels, signatures = labelled(outputs, metrics, options.model_pool(args))
     rows = [*zip(outputs, labels.tolist(), strict=True), *failures(outputs, args.failures, args.seed)]
     kept = ("source", "reference") if args.keep == "both" else (args.keep,)
-    with opened(args.out) as stream:
-        for output, label in rows:
-            texts = {name: getattr(output, name) for name in (*kept, "translation")}
-            row = {"lp": output.pair, **texts, "system": output.system, "human": round(label, 6)}
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+    judged = (
+        {"lp": output.pair}
+        | {name: getattr(output, name) for name in (*kept, "translation")}
+        | {"system": output.system, "human": round(label, 6)}
+        for output, label in rows
+    )
+    write_rows(args.out, judged)
     counts = {"translations": len(outputs), "failures": len(rows) - len(outputs)}
     made = {"teachers": signatures, **counts, "most": args.most, "seed": args.seed}
-    with opened(beside) as stream:
-        stream.write(json.dumps(made, indent=1) + "\n")
+    write_json(beside, made)
     print_json({"file": args.out, **made})

@@ -3,17 +3,16 @@
 import argparse
 import dataclasses
 import functools
-import json
 import operator
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mtmetrics.checks import choice, language_pair, positive, share
 from mtmetrics.cli.options import add_model_options, model_pool, progress
+from mtmetrics.cli.output import print_json
 from mtmetrics.errors import InputError, require_extra
 
 _MEMORY, _LEAST_MEMORY = "12G", 2 * 2**30
@@ -81,8 +80,7 @@ def run(args: argparse.Namespace) -> int:
     mined.write(args.out)
     if args.engine is not None:
         shutil.rmtree(_work(args))
-    json.dump({**counts, "mined": mined.counts}, sys.stdout, indent=1)
-    print()
+    print_json({**counts, "mined": mined.counts})
     return 0
 
 

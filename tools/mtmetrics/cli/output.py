@@ -96,6 +96,7 @@ def opened(out: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
 
 def write_report(path: str | None, report: dict[str, Any]) -> None:
     """Writes a report as JSON, if a file is named for it."""
+    from mtmetrics.io.atomic import write_json
+
     if path:
-        with opened(path) as stream:
-            stream.write(json.dumps(report, ensure_ascii=False, indent=1) + "\n")
+        write_json(path, report)

@@ -174,7 +174,8 @@ def _run_robustness(args: argparse.Namespace) -> None:
 
 def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
     """Distinct rows of a source, its translation, and the modified sentences of the user."""
-    from mtmetrics.io.lines import iter_parallel, iter_table, table_keys
+    from mtmetrics.io.lines import iter_parallel
+    from mtmetrics.io.tables import iter_table, table_keys
 
     if getattr(args, "plot", None) is not None:
         from mtmetrics.reports.figures import check_plot_file

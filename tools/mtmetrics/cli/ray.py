@@ -2,16 +2,20 @@
 
 import argparse
 import functools
-import json
 import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mtmetrics.cli.options import metric_options, pool_options, progress
-from mtmetrics.cli.output import rounded
+from mtmetrics.cli.output import print_json, rounded
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks, written
+from mtmetrics.cluster.row_files import absolute
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.metric import COLUMNS, KEYS
 from mtmetrics.scorers.registry import find_metric
+
+_TO_MAKE = {"embedding_cache"}
+_NO_PATHS = {"metric", "device", "dtype"}  # though there may be a folder of that name
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -57,22 +61,12 @@ def score(args: argparse.Namespace) -> int:
     settings = options | {"dtype": pool["dtype"]}
     settings = {name: value for name, value in settings.items() if value is not None and name != "workers"}
     columns = (*(KEYS[column] for column in COLUMNS[side]), "translation")
-    plugins = [os.path.abspath(path) for path in args.plugin or ()]
-    blocks = map_blocks(
-        functools.partial(
-            _worker, plugins, columns, absolute_paths(options), absolute_paths(pool), engine.cpus_per_worker
-        ),
-        args.file,
-        args.out,
-        engine=engine,
-        texts=columns,
-        settings=settings,
-        block_rows=args.block_rows,
-        keep_errors=args.on_error == "keep",
-    )
-    done = list(progress(blocks, unit=" blocks", desc="scoring"))
     from mtmetrics.cluster.scoring import SCORE, total
 
+    anywhere = map(absolute_paths, (options, pool))
+    plugins = [os.path.abspath(path) for path in args.plugin or ()]
+    make_worker = functools.partial(_worker, plugins, columns, *anywhere, engine.cpus_per_worker)
+    done = run_blocks(args, engine, make_worker, out=args.out, texts=columns, settings=settings)
     summary, report = total(done)
     if args.ci:
         from mtmetrics.statistics.significance import bootstrap_interval
@@ -80,10 +74,15 @@ def score(args: argparse.Namespace) -> int:
         scores = written(args.out, SCORE)
         summary["ci"] = bootstrap_interval(scores[scores == scores])._asdict()  # without those that are left out
     bad = sum(block["bad"] for block in done)
-    shown = rounded(summary | {"bad": bad}, full=args.full_precision)
-    print(json.dumps(shown, ensure_ascii=False, indent=1))
+    print_json(rounded(summary | {"bad": bad}, full=args.full_precision))
     report.warn()
     return 0
+
+
+def run_blocks(args: argparse.Namespace, engine: Engine, make_worker: Callable[[], Any], **given: Any) -> list[Any]:
+    """The summaries of all blocks of FILE; `given` is what else `map_blocks` takes."""
+    how = {"engine": engine, "block_rows": args.block_rows, "keep_errors": args.on_error == "keep"}
+    return list(progress(map_blocks(make_worker, args.file, **how, **given), unit=" blocks", desc="scoring"))
 
 
 def _worker(plugins: list[str], *arguments: Any) -> Any:
@@ -96,7 +95,9 @@ def _worker(plugins: list[str], *arguments: Any) -> Any:
     return ScoringWorker(*given, workers=workers)
 
 
-def absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with paths that hold in the working folder of another process."""
-    there = {name: value for name, value in options.items() if isinstance(value, str) and os.path.exists(value)}
-    return options | {name: os.path.abspath(value) for name, value in there.items()}
+def absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with paths that hold in the working folder of another process: those of what exists, and of folders
+    that workers make."""
+    texts = {name: value for name, value in options.items() if isinstance(value, str) and name not in _NO_PATHS}
+    paths = {name: value for name, value in texts.items() if name in _TO_MAKE or os.path.exists(value)}
+    return {**options, **{name: absolute(value) for name, value in paths.items()}}

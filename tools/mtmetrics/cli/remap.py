@@ -99,7 +99,7 @@ def _check_files(args: argparse.Namespace, files: Sequence[Path]) -> None:
 
 def _pairs(args: argparse.Namespace) -> tuple[list[tuple[str, str]], str]:
     if args.word_pairs:
-        from mtmetrics.io.lines import iter_table
+        from mtmetrics.io.tables import iter_table
 
         pairs = [(row[0], row[1]) for row in iter_table(args.word_pairs, ("source", "target"), jsonl=False)]
         if not pairs:

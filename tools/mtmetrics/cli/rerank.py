@@ -2,7 +2,6 @@
 
 import argparse
 import itertools
-import json
 import math
 import re
 import sys
@@ -13,7 +12,8 @@ from mtmetrics.checks import positive
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_folders, opened, write_report
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_jsonl, iter_lines, iter_parallel
+from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
+from mtmetrics.io.tables import jsonl_rows
 
 if TYPE_CHECKING:
     from mtmetrics.choosing.reranking import NBest
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
         for (row, _), choice in zip(kept, reranker.choose(item for _, item in lists), strict=True):
             score, *scores = (None if math.isnan(score) else score for score in (choice.score, *choice.scores))
             row |= {"translation": choice.text, "index": choice.index, "score": score, "scores": scores}
-            stream.write((choice.text if plain else json.dumps(row, ensure_ascii=False)) + "\n")
+            stream.write(choice.text + "\n" if plain else json_line(row))
     counts, mixture = reranker.counts, reranker.mixture
     report |= {**counts, "mbr": args.mbr, "weights": mixture.weights, "metrics": mixture.about()}
     write_report(args.report, report)
@@ -136,15 +136,15 @@ def _jsonl(path: str) -> _Rows:
 
     if path != "-" and not path.removesuffix(".gz").endswith(".jsonl"):
         raise InputError(f"{path}: JSON Lines are needed (.jsonl); files of lines are passed with -t")
-    for number, row in iter_jsonl(path):
+    for where, row in jsonl_rows(path):
         if not isinstance(row.get("candidates"), list):
-            raise InputError(f"{path}, line {number}: 'candidates' must be a list of strings")
+            raise InputError(f"{where}: 'candidates' must be a list of strings")
         scores = row.get("scores") or {}
         named = scores if isinstance(scores, dict) else {_MODEL: scores}
         try:
             item = NBest(row["candidates"], row.get("source"), row.get("references"), named, row.get("human"))
         except InputError as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
+            raise InputError(f"{where}: {error}") from None
         yield {name: value for name, value in row.items() if name != "candidates"}, item
 
 

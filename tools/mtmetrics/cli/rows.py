@@ -1,6 +1,7 @@
 """What several commands read: rows to score and systems to compare, in the languages that the user says they are in."""
 
 import argparse
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import Any, NamedTuple
 
 from mtmetrics.cli.options import metric_options
 from mtmetrics.errors import InputError
-from mtmetrics.io import lines as textio
 from mtmetrics.io.languages import language_checked
+from mtmetrics.io.lines import iter_parallel
+from mtmetrics.io.tables import Texts, count_rows, jsonl_rows, open_texts, table_keys
 from mtmetrics.scorers.metric import COLUMNS, KEYS, Column, Metric
 from mtmetrics.scorers.registry import find_metric
 
@@ -117,14 +119,18 @@ def _side(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | N
 
 def _opened(args: argparse.Namespace) -> _Opened:
     if args.file is not None:
-        keys = textio.table_keys(args.file)
-        return _opened_tsv(args.file) if keys is None else _opened_keys(args.file, keys)
+        texts = open_texts(args.file)
+        if texts is None:
+            raise _empty(args.file)
+        there = [column for column, key in KEYS.items() if key in texts.columns]
+        reader = functools.partial(_read_texts, texts)
+        return _Opened([args.file], there if texts.named else None, reader, texts.count)
     given = [column for column in KEYS if getattr(args, column)]
     paths: dict[Column, list[str]] = {"sources": [args.sources], "references": args.references}
 
     def read(columns: Sequence[Column]) -> Iterator[list[Any]]:
         others = [paths[column] for column in columns]
-        for line in textio.iter_parallel([*itertools.chain(*others), *args.predictions]):
+        for line in iter_parallel([*itertools.chain(*others), *args.predictions]):
             texts = iter(line)
             compared = [list(itertools.islice(texts, len(files))) for files in others]
             yield [found[0] if len(found) == 1 else found for found in compared] + list(texts)
@@ -136,9 +142,13 @@ def _opened(args: argparse.Namespace) -> _Opened:
     return _Opened(names, given, read, _common_count(everything))
 
 
+def _read_texts(texts: Texts, columns: Sequence[Column]) -> Iterator[list[Any]]:
+    return texts.read([*(KEYS[column] for column in columns), "translation"])
+
+
 def _common_count(paths: Sequence[str]) -> int | None:
     """The number of lines of parallel files, which must be the same wherever it can be known before they are read."""
-    counts = {path: count for path in paths if (count := textio.count_rows(path)) is not None}
+    counts = {path: count for path in paths if (count := count_rows(path)) is not None}
     first = next(iter(counts), None)
     for path, count in counts.items():
         if count != counts[first]:
@@ -147,60 +157,13 @@ def _common_count(paths: Sequence[str]) -> int | None:
     return counts.get(first)
 
 
-def _opened_keys(path: str, keys: Sequence[str]) -> _Opened:
-    """JSON Lines or Parquet."""
-    if not keys:
-        raise _empty(path)
-    found = textio.column_names(path, keys)
-    columns: list[Column] = [column for column, key in KEYS.items() if key in found]
-    if "translation" not in found or not columns:
-        lacks = "translation" if columns else "source or reference"
-        known = "; ".join(f"{column} ({', '.join(names)})" for column, names in textio.COLUMN_NAMES.items())
-        raise InputError(f"{path}: no {lacks}; the first row has {', '.join(keys)}; what is read is {known}")
-
-    def read(wanted: Sequence[Column]) -> Iterator[list[Any]]:
-        return textio.iter_table(path, [*(found[KEYS[column]] for column in wanted), found["translation"]])
-
-    return _Opened([path], columns, read, textio.count_rows(path))
-
-
-def _opened_tsv(path: str) -> _Opened:
-    lines = textio.iter_tsv(path)
-    first = next(lines, None)
-    if first is None:
-        raise _empty(path)
-    places = textio.header_places(path, first)
-    headed = places is not None
-    if places is None:
-        if len(first) not in (2, 3):
-            wanted = "source TAB translation TAB reference, or source (or reference) TAB translation"
-            what = f"{len(first)} column(s), but {wanted} are needed, or a header row that names the columns"
-            raise InputError(f"{path}, line 1: {what}")
-        # Two columns hold what the metric compares with and the translation.
-        places = {"source": 0, "translation": 1, "reference": 2 if len(first) == 3 else 0}
-        lines = itertools.chain([first], lines)
-    columns: list[Column] = [column for column, key in KEYS.items() if key in places]
-
-    def read(asked: Sequence[Column]) -> Iterator[list[Any]]:
-        picked = [places[key] for key in (*(KEYS[column] for column in asked), "translation")]
-        for number, cells in enumerate(lines, 2 if headed else 1):
-            if len(cells) != len(first):
-                raise InputError(f"{path}, line {number}: {len(cells)} column(s), but line 1 has {len(first)}")
-            yield [cells[place] for place in picked]
-
-    count = textio.count_rows(path)
-    return _Opened([path], columns if headed or len(first) == 3 else None, read, count and count - headed)
-
-
 def _systems_of_file(path: str) -> Systems:
-    keys = textio.table_keys(path) or []
+    keys = table_keys(path) or []
     given = [column for column, key in KEYS.items() if key in keys]
     if "outputs" not in keys or not given:
         what = "several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each"
         what += f" system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}"
         raise InputError(f"{path}: {what}; parallel files are passed with -s or -r, and -t")
-    from mtmetrics.judgements.readers import jsonl_rows
-
     others: dict[Column, list[Any]] = {column: [] for column in given}
     predictions: dict[str, list[str]] = {}
     for row in jsonl_rows(path):

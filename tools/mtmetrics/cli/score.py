@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import csv
 import dataclasses
 import functools
 import heapq
@@ -18,6 +17,7 @@ from mtmetrics.cli.ray import add_engine_options
 from mtmetrics.cli.ray import score as score_on_engine
 from mtmetrics.cli.rows import metric_rows
 from mtmetrics.errors import InputError
+from mtmetrics.io.row_writer import RowWriter
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
@@ -310,70 +310,37 @@ class _JsonWriter(_Writer):
         return {"systems": [{"name": name} | document for name, document in zip(self.names, whole, strict=True)]}
 
 
-class _JsonLinesWriter(_Writer):
-    """A JSON object per segment and system, then one per system and metric; their ``kind`` says which."""
+class _RowsWriter(_Writer):
+    """A row per segment and system. Those of JSON Lines have a ``kind``, and one per system and metric follows; Parquet
+    has all digits, and the summaries are its metadata under the key ``mtmetrics``; beside cells on a screen they are
+    printed."""
+
+    @functools.cached_property
+    def rows(self) -> RowWriter:
+        return RowWriter(self.target, self.form)
 
     def add(self, results: "Results") -> None:
         columns = self._columns(results)
-        rows = zip(*columns.values(), strict=True)
-        self._write({"kind": "segment"} | dict(zip(columns, row, strict=True)) for row in rows)
+        kind = {"kind": "segment"} if self.form == "jsonl" else {}
+        rows = (kind | dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        self.rows.write(rows if self.form == "parquet" else map(self._rounded, rows))
 
     def finish(self, summaries: "Summaries") -> None:
-        self._write({"kind": "system"} | found for found in self._each(summaries))
-
-    def _write(self, rows: Iterable[dict[str, Any]]) -> None:
-        self.target.writelines(json.dumps(self._rounded(row), ensure_ascii=False) + "\n" for row in rows)
-
-
-class _SeparatedWriter(_Writer):
-    """Tab-separated or comma-separated rows under a header; a screen gets the summaries beside them."""
-
-    def add(self, results: "Results") -> None:
-        first = self.segment == 0
-        columns = self._columns(results)
-        rows = itertools.chain([[*columns]] * first, zip(*columns.values(), strict=True))
-        texts = (["" if value is None else str(self._rounded(value)) for value in row] for row in rows)
-        if self.form == "csv":
-            csv.writer(self.target, lineterminator="\n").writerows(texts)
-        else:
-            self.target.writelines("\t".join(row) + "\n" for row in texts)
-
-    def finish(self, summaries: "Summaries") -> None:
-        if self.target is not sys.stdout or options.quiet:
-            return
-        for found in self._each(self._rounded(summaries)):
-            by = f" {found['metric']}:" if "metric" in found else ""
-            between = f" [{found['ci']['low']!r}, {found['ci']['high']!r}]" if "ci" in found else ""
-            print(f"{found['system']}:{by} mean {found['mean_score']!r}{between} {found['signature']}", file=sys.stderr)
-
-
-@dataclasses.dataclass
-class _ParquetWriter(_Writer):
-    """A Parquet file with all digits; the summaries are its metadata under the key ``mtmetrics``."""
-
-    writer: Any = None
-
-    def add(self, results: "Results") -> None:
-        import pyarrow
-        import pyarrow.parquet
-
-        table = pyarrow.table(self._columns(results))
-        self.writer = self.writer or pyarrow.parquet.ParquetWriter(self.target, table.schema)
-        self.writer.write_table(table)
-
-    def finish(self, summaries: "Summaries") -> None:
-        systems = json.dumps([*self._each(summaries, "name")], ensure_ascii=False)
-        self.writer.add_key_value_metadata({"mtmetrics": systems})
+        if self.form == "parquet":
+            systems = json.dumps([*self._each(summaries, "name")], ensure_ascii=False)
+            self.rows.describe("mtmetrics", systems)
+        elif self.form == "jsonl":
+            self.rows.write(self._rounded({"kind": "system"} | found) for found in self._each(summaries))
+        elif self.target is sys.stdout and not options.quiet:
+            for found in self._each(self._rounded(summaries)):
+                by = f" {found['metric']}:" if "metric" in found else ""
+                between = f" [{found['ci']['low']!r}, {found['ci']['high']!r}]" if "ci" in found else ""
+                mean = f"{by} mean {found['mean_score']!r}{between}"
+                print(f"{found['system']}:{mean} {found['signature']}", file=sys.stderr)
 
     def close(self) -> None:
-        if self.writer is not None:
-            self.writer.close()
+        self.rows.close()
 
 
-_WRITERS: dict[str, type[_Writer]] = {
-    "json": _JsonWriter,
-    "jsonl": _JsonLinesWriter,
-    "tsv": _SeparatedWriter,
-    "csv": _SeparatedWriter,
-    "parquet": _ParquetWriter,
-}
+_ROWS = dict.fromkeys(("jsonl", "tsv", "csv", "parquet"), _RowsWriter)
+_WRITERS: dict[str, type[_Writer]] = {"json": _JsonWriter, **_ROWS}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.checks import positive
 from mtmetrics.cluster.row_files import Reader, absolute, list_files, read_schema, readable, resolve, write_file
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.io.lines import first_difference
+from mtmetrics.io.lines import first_difference, json_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,12 +137,29 @@ def column_names(path: str) -> list[str]:
 def written(out: str, column: str) -> "np.ndarray":
     """(n,) values of a column that was written, in the order of the input."""
     import numpy as np
+
+    return np.concatenate([table[column].to_numpy() for _, table in parts(out, [column])])
+
+
+def parts(out: str, columns: list[str] | None = None) -> "Iterator[tuple[str, pyarrow.Table]]":
+    """Yields the files of a folder that was written, in the order of the input: their names, and all or some columns of
+    their rows."""
     from pyarrow import parquet
 
     system, inner = resolve(out)
-    names = sorted(_names(out))
-    tables = (parquet.read_table(f"{inner}/{name}", columns=[column], filesystem=system) for name in names)
-    return np.concatenate([table[column].to_numpy() for table in tables])
+    for name in sorted(_names(out)):
+        yield name, parquet.read_table(f"{inner}/{name}", columns=columns, filesystem=system)
+
+
+def write_part(out: str, name: str, table: "pyarrow.Table", described: Mapping[bytes, bytes] | None = None) -> None:
+    """Writes a file of such a folder, whole or not at all, with this metadata alone."""
+    import pyarrow
+    from pyarrow import parquet
+
+    system, inner = resolve(out)
+    stream = pyarrow.BufferOutputStream()
+    parquet.write_table(table.replace_schema_metadata(described), stream)
+    write_file(system, f"{inner}/{name}", stream.getvalue())
 
 
 def _claim(out: str, plan: Mapping[str, Any]) -> None:
@@ -226,7 +243,6 @@ class _Step:
 
     def __call__(self, row: Mapping[str, Any]) -> dict[str, str]:
         import pyarrow
-        from pyarrow import parquet
 
         self._worker = self._worker or self._make()  # not when the process starts: errors there would be retried
         block = json.loads(row["block"])
@@ -244,13 +260,11 @@ class _Step:
         bad = json.loads(row["bad"])
         if bad:
             system.create_dir(f"{inner}/errors", recursive=True)
-            lines = "".join(json.dumps(error, ensure_ascii=False) + "\n" for error in bad)
+            lines = "".join(map(json_line, bad))
             name = _name(block).replace("part-", "_part-").replace(".parquet", ".jsonl")
             write_file(system, f"{inner}/errors/{name}", lines.encode("utf-8", "backslashreplace"))
-        stream = pyarrow.BufferOutputStream()
         described = (table.schema.metadata or {}) | {_KEY: json.dumps(block).encode()}
-        parquet.write_table(table.replace_schema_metadata(described), stream)
-        write_file(system, f"{inner}/{_name(block)}", stream.getvalue())
+        write_part(self._out, _name(block), table, described)
         system.delete_file(begun)
         return {"block": json.dumps(block)}
 

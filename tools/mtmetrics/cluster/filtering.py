@@ -1,17 +1,14 @@
 """Filters parallel text on a cluster: blocks are checked and scored there, and what is kept is chosen here."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtmetrics.checks import InputReport
-from mtmetrics.choosing.mixture import Mixture, load_scorers
-from mtmetrics.choosing.parallel_text import EXAMPLES, Checks, Selection, add_example, scan
-from mtmetrics.cluster.engine import written
-from mtmetrics.cluster.row_files import resolve, write_file
+from mtmetrics.choosing.parallel_text import EXAMPLES, Checks, Filtering, add_example, scan
+from mtmetrics.cluster.engine import parts, write_part, written
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
 
 if TYPE_CHECKING:
     import pyarrow
@@ -25,45 +22,27 @@ class FilterWorker:
     """Leaves the pairs of a block that pass the checks, with their scores; near duplicates are found later.
 
     Args:
+        asked: for what.
         columns: of the sources and the targets.
-        names: of the column of scores, and, where there are several metrics, of those of each.
-        specs: metrics by name.
-        weights: of the metrics.
         pool: of `mtmetrics.models.pool.ModelPool`.
-        languages: source and target language.
-        skip: checks to leave out.
-        length_ratio: see `Checks`.
-        count_tokens: whether tokens decide what is kept.
     """
 
-    def __init__(
-        self,
-        columns: tuple[str, str],
-        names: list[str],
-        specs: Mapping[str, MetricSpec],
-        weights: Mapping[str, float],
-        pool: Mapping[str, Any],
-        languages: tuple[str, str] | None,
-        skip: Collection[str],
-        length_ratio: float,
-        count_tokens: bool,
-    ) -> None:
-        self.columns, self.names, self.count_tokens = columns, names, count_tokens
-        self.checks = Checks(languages, skip={*skip, _REPEATED}, length_ratio=length_ratio)
-        lang_pair = languages and "-".join(languages)
-        self.mixture = Mixture(load_scorers(specs, ["sources"], ModelPool(**pool), lang_pair), weights)
+    def __init__(self, asked: Filtering, columns: tuple[str, str], pool: Mapping[str, Any]) -> None:
+        self.asked, self.columns = asked, columns
+        self.checks = asked.checks(_REPEATED)
+        self.mixture = asked.mixture(ModelPool(**pool))
 
     def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
         """The table with the columns of scores; the summary is a report as that of `scan`, with `metrics`."""
         pairs = list(zip(*(table[name].to_pylist() for name in self.columns), strict=True))
         self.mixture.reports = {name: InputReport() for name in self.mixture.scorers}
-        found = scan(pairs, self.checks, self.mixture, count_tokens=self.count_tokens)
+        found = scan(pairs, self.checks, self.mixture, count_tokens=self.asked.selection.tokens is not None)
         for entry in found.report["removed"].values():
             for example in entry["examples"]:
                 place = table.slice(example["row"] - 1, 1).select(["file", "segment"]).to_pylist()[0]
                 example |= {"file": place["file"], "row": place["segment"]}
         table = table.take(found.rows)
-        for name, values in zip(self.names, [found.scores, *found.values], strict=False):
+        for name, values in zip(self.asked.names, [found.scores, *found.values], strict=False):
             table = table.append_column(name, [values])
         keys = [int.from_bytes(Checks.near_key(*pairs[row]), signed=True) for row in found.rows]
         table = table.append_column(_KEY, [np.array(keys, dtype=np.int64)]).append_column(_TOKENS, [found.tokens])
@@ -71,7 +50,7 @@ class FilterWorker:
 
 
 def choose(
-    scored: str, out: str, selection: Selection, columns: tuple[str, str], names: list[str], skip: Collection[str]
+    scored: str, out: str, asked: Filtering, columns: tuple[str, str]
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any], int]:
     """Writes the rows of the folder `scored` that are kept to the folder `out`, in files of the same names.
 
@@ -79,10 +58,10 @@ def choose(
         The scores of the kept rows; the entries of the report for near duplicates, where these are looked for, and for
         pairs whose score is too low; and the number of tokens of the kept ones.
     """
-    scores, keys, tokens = (written(scored, name) for name in (names[0], _KEY, _TOKENS))
-    first = np.sort(np.unique(keys, return_index=True)[1]) if _REPEATED not in skip else np.arange(len(keys))
+    scores, keys, tokens = (written(scored, name) for name in (asked.column, _KEY, _TOKENS))
+    first = np.sort(np.unique(keys, return_index=True)[1]) if _REPEATED not in asked.skip else np.arange(len(keys))
     mask = np.zeros(len(scores), dtype=bool)
-    mask[first] = selection.mask(scores[first], tokens[first])
+    mask[first] = asked.selection.mask(scores[first], tokens[first])
     fresh = np.zeros(len(scores), dtype=bool)
     fresh[first] = True
     entries = {
@@ -90,14 +69,14 @@ def choose(
         for name, count in ((_REPEATED, (~fresh).sum()), ("below", (fresh & ~mask).sum()))
     }
     done = 0
-    for name, table in _parts(scored):
+    for name, table in parts(scored):
         rows = slice(done, done := done + len(table))
         for entry, wanted in ((_REPEATED, ~fresh[rows]), ("below", fresh[rows] & ~mask[rows])):
             for row in table.take(np.flatnonzero(wanted)[:EXAMPLES]).to_pylist():
-                score = {} if entry == _REPEATED else {"score": row[names[0]]}
+                score = {} if entry == _REPEATED else {"score": row[asked.column]}
                 source, target = (row[column] for column in columns)
                 add_example(entries[entry], row["segment"], source, target, file=row["file"], **score)
-        _write(out, name, table.filter(mask[rows]).drop_columns([_KEY, _TOKENS]))
+        write_part(out, name, table.filter(mask[rows]).drop_columns([_KEY, _TOKENS]))
     return scores[mask], entries[_REPEATED], entries["below"], int(tokens[mask].sum())
 
 
@@ -121,23 +100,3 @@ def merged(blocks: list[dict[str, Any]]) -> dict[str, Any]:
         "scored": sum(block["scored"] for block in blocks),
         "metrics": metrics,
     }
-
-
-def _parts(folder: str) -> "Iterator[tuple[str, pyarrow.Table]]":
-    from pyarrow import fs, parquet
-
-    system, inner = resolve(folder)
-    names = sorted(info.base_name for info in system.get_file_info(fs.FileSelector(inner)))
-    for name in names:
-        if name.startswith("part-"):
-            yield name, parquet.read_table(f"{inner}/{name}", filesystem=system)
-
-
-def _write(folder: str, name: str, table: "pyarrow.Table") -> None:
-    import pyarrow
-    from pyarrow import parquet
-
-    system, inner = resolve(folder)
-    stream = pyarrow.BufferOutputStream()
-    parquet.write_table(table.replace_schema_metadata(None), stream)
-    write_file(system, f"{inner}/{name}", stream.getvalue())

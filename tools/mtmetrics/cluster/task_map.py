@@ -2,7 +2,6 @@
 
 import functools
 import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics.cluster.engine import Engine, map_blocks, written
-from mtmetrics.io.atomic import atomic_path, make_folder, sha256_file
+from mtmetrics.io.atomic import make_folder, sha256_file
+from mtmetrics.io.row_writer import write_rows
+from mtmetrics.io.tables import count_rows
 
 if TYPE_CHECKING:
     import pyarrow
@@ -42,22 +43,23 @@ class TaskMap:
         place = self._folder / str(self._calls)
         self._calls += 1
         make_folder(place)
-        file, results, count = place / "tasks.jsonl", place / "results", 0
-        with atomic_path(file) as path, open(path, "w", encoding="utf-8") as stream:
-            for task in tasks:
-                count += 1
-                names = ("start", "stop") if isinstance(task, slice) else ("start", "texts")
-                values = (task.start, task.stop) if isinstance(task, slice) else task
-                stream.write(json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False) + "\n")
+        file, results = place / "tasks.jsonl", place / "results"
+        write_rows(file, map(_row, tasks))
         settings = {**self._settings, "tasks": sha256_file(file)}
         worker = functools.partial(_Worker, function)
         done = map_blocks(worker, str(file), str(results), engine=self._engine, settings=settings, block_rows=1)
-        for _ in self._wrap(done, total=count):
+        for _ in self._wrap(done, total=count_rows(file)):
             pass
         for result in written(str(results), "result"):
             with np.load(io.BytesIO(result), allow_pickle=False) as stored:
                 values = [stored[name] for name in stored.files]
             yield tuple(value if value.ndim else value.item() for value in values)
+
+
+def _row(task: Task) -> dict[str, Any]:
+    if isinstance(task, slice):
+        return {"start": task.start, "stop": task.stop}
+    return {"start": task[0], "texts": task[1]}
 
 
 class _Worker:

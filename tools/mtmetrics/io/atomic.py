@@ -60,6 +60,11 @@ def write_atomic(path: str | Path, data: str | bytes) -> None:
         temporary.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
 
 
+def write_json(path: str | Path, document: Any, *, sort_keys: bool = False) -> None:
+    """Writes a document as JSON, whole or not at all."""
+    write_atomic(path, json.dumps(document, ensure_ascii=False, indent=1, sort_keys=sort_keys) + "\n")
+
+
 @contextlib.contextmanager
 def atomic_text(path: str | Path) -> Iterator[IO[str]]:
     """A stream of UTF-8 to a file that appears only when everything went well; compressed where its name ends in .gz,

@@ -11,8 +11,9 @@ import numpy as np
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import detokeniser
+from mtmetrics.io.tables import FIELDS, Row, is_number, jsonl_rows
 from mtmetrics.judgements import wmt_folder
-from mtmetrics.judgements.readers import FIELDS, Row, files_of, is_number, jsonl_rows, read_rows
+from mtmetrics.judgements.readers import files_of, read_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,6 +1,5 @@
 """Judged segments that were published as pickles of plain Python objects, turned into JSON Lines."""
 
-import json
 import math
 import pickle
 from collections.abc import Iterator
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import atomic_text
+from mtmetrics.io.row_writer import write_rows
 
 
 class _Plain(pickle.Unpickler):
@@ -41,8 +40,7 @@ def convert(path: Path, out: Path) -> None:
         raise ArtifactError(f"{path}: no table of judged segments ({error}); nothing of it was kept") from error
     except (OverflowError, MemoryError, RecursionError) as error:
         raise ArtifactError(f"{path}: a damaged pickle ({type(error).__name__}); nothing of it was kept") from error
-    with atomic_text(out) as stream:
-        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_rows(out, rows)
 
 
 def _rows(table: Any) -> Iterator[dict[str, Any]]:

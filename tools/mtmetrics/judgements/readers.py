@@ -1,158 +1,38 @@
 """Rows of judged data, in whichever of the known layouts a file holds them."""
 
-import csv
 import functools
-import itertools
 import json
 import re
 import tarfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import COLUMN_NAMES, decoded_lines, iter_jsonl, iter_lines, shown
+from mtmetrics.io.lines import decoded_lines, iter_lines
+from mtmetrics.io.tables import FIELDS, Row, iter_cells, jsonl_rows, named_rows
 
-# What a field is called in the layouts: in our files first, then in common training files, WMT17, and MLQE-PE.
-FIELDS: dict[str, tuple[str, ...]] = {
-    "lp": ("lp", "LP"),
-    **COLUMN_NAMES,
-    "system": ("system", "sys"),
-    "item": ("item", "sid"),
-    "human": ("human", "score", "HUMAN_score", "z_mean"),
-    "raw": ("raw", "da_mean", "mean"),
-}
 _TEXTS = {name for field, names in FIELDS.items() if field not in ("human", "raw") for name in names}
 _REQUIRED_TEXTS = {*FIELDS["source"], *FIELDS["translation"]}
 _ABSENT = {"", "None"}
-_LARGEST = np.finfo(np.float64).max.item()
 _MLQE = ".df.short.tsv"
 _MLQE_NAME = re.compile(rf".*\.(?P<source>[a-z]{{2}})(?P<target>[a-z]{{2}}){re.escape(_MLQE)}")
 
 
-class Row(NamedTuple):
-    """What stands in a row of a file, and its place, for messages."""
-
-    where: str
-    fields: Mapping[str, Any]
-
-    def name(self, field: str) -> str | None:
-        """The name under which the row has a field of `FIELDS`, or None where it has not."""
-        return next((name for name in FIELDS[field] if name in self.fields), None)
-
-    def null(self, field: str) -> bool:
-        """Whether the row has a field of `FIELDS` and says that there is none."""
-        name = self.name(field)
-        return name is not None and self.fields[name] is None
-
-    def required(self, field: str) -> str:
-        """The name under which the row has a field of `FIELDS`; refused where it has not."""
-        name = self.name(field)
-        if name is None:
-            raise self.lacks(FIELDS[field])
-        return name
-
-    def lacks(self, names: tuple[str, ...]) -> InputError:
-        """The error for a row without any field of these names."""
-        there = ", ".join(map(repr, self.fields)) or "no field at all"
-        return InputError(f"{self.where}: no field {' or '.join(map(repr, names))}; the row has: {there}")
-
-    def text(self, name: str) -> str:
-        """The string under a name; refused, with its place, where something else is there."""
-        value = self.fields[name]
-        if not isinstance(value, str):
-            raise InputError(f"{self.where}, field {name!r}: a string is needed, got {shown(value)}")
-        return value
-
-    def label(self, name: str) -> str:
-        """The string or whole number under a name, as a string; other values are refused."""
-        value = self.fields[name]
-        return str(value) if isinstance(value, int) and is_number(value) else self.text(name)
-
-    def number(self, name: str) -> float:
-        """The finite number under a name; other values are refused."""
-        value = self.fields[name]
-        # Python's JSON reader lets NaN, Infinity and whole numbers through that no float holds.
-        if not is_number(value) or not abs(value) <= _LARGEST:
-            raise InputError(f"{self.where}, field {name!r}: a finite number is needed, got {shown(value)}")
-        return float(value)
-
-    def outputs(self, systems: Collection[str] = ()) -> "Row":
-        """The object in the field ``outputs``, system -> translation; of exactly the systems given, if any."""
-        found = self.fields.get("outputs")
-        where = f"{self.where}, field 'outputs'"
-        if not isinstance(found, dict) or (systems and found.keys() != set(systems)):
-            wanted = f" of {', '.join(systems)}, as in the first row" if systems else ""
-            raise InputError(f"{where}: an object, system name -> translation{wanted}, is needed")
-        return Row(where, found)
-
-    def checked_pair(self, pair: str) -> str:
-        """The language pair of the row, refused with its place where it is none."""
-        try:
-            language_pair(pair)
-        except InputError as error:
-            raise InputError(f"{self.where}, field 'lp': {error}") from None
-        return pair
-
-
-def jsonl_rows(path: str | Path) -> Iterator[Row]:
-    """Yields every row of a JSON Lines file; errors are those of `mtmetrics.io.lines.iter_jsonl`."""
-    return (Row(f"{path}, line {number}", row) for number, row in iter_jsonl(path))
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a number; JSON's true, which would pass for 1, is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-# Tables with a header row.
-
-
-def _parsed(path: str | Path, lines: Iterable[str]) -> Iterator[Row]:
-    lines, peeked = itertools.tee(lines)
-    first = next(filter(str.strip, peeked), None)
-    if first is None:
+def _headed(path: str | Path, lines: Iterable[str] | None = None) -> Iterator[Row]:
+    """The rows of a table with a header, of commas or tabs."""
+    cells = iter_cells(path, lines, commas=True)
+    header = next((found for _, found in cells if len(found) > 1 or "".join(found).strip()), None)
+    if header is None:
         return
-    del peeked  # tee would keep the whole file for it
-    table = (_split_tabs if "\t" in first else _split_commas)(path, lines)
-    _, header = next(table, (0, []))
-    twice = [name for name in header if header.count(name) > 1]
-    if twice:
-        raise InputError(f"{path}, line 1: the column {twice[0]!r} stands there twice")
     if _REQUIRED_TEXTS.isdisjoint(header):
         raise InputError(
             f"{path}, line 1: a header with the columns source, translation and human (or src, mt and score) is "
             f"needed, got {', '.join(header)!r:.80}; tables of WMT's metrics tasks are known by their "
             "names, such as DA-seglevel.csv, and lie beside the texts"
         )
-    for number, values in table:
-        where = f"{path}, line {number}"
-        if len(values) != len(header):
-            raise InputError(f"{where}: {len(values)} field(s), but the header has {len(header)}: {', '.join(header)}")
-        yield Row(where, {name: _value(name, value) for name, value in zip(header, values, strict=True)})
-
-
-def _split_tabs(path: str | Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield number, [_unquoted(cell) for cell in line.split("\t")]
-
-
-def _split_commas(path: str | Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader((line + "\n" for line in lines), strict=True)
-    try:
-        yield from ((reader.line_num, cells) for cells in reader if any(map(str.strip, cells)))
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: not valid CSV ({error})") from None
-
-
-def _unquoted(cell: str) -> str:
-    inner = cell[1:-1].replace('""', "")
-    quoted = len(cell) > 2 and cell[0] == cell[-1] == '"' and '""' in cell[1:-1] and '"' not in inner
-    return cell[1:-1].replace('""', '"') if quoted else cell
+    for row in named_rows(path, header, cells):
+        yield Row(row.where, {name: _value(name, cell) for name, cell in row.fields.items()})
 
 
 def _value(name: str, cell: str) -> Any:
@@ -182,7 +62,7 @@ def _mlqe_rows(member: _Member) -> Iterator[Row]:
     if match is None:
         raise InputError(f"{member.shown}: a name such as dev.ende{_MLQE} is needed, which says the language pair")
     pair = f"{match['source']}-{match['target']}"
-    table = _parsed(member.shown, member.lines(member.name) or ())
+    table = _headed(member.shown, member.lines(member.name))
     return (Row(row.where, {**row.fields, "lp": pair}) for row in table)
 
 
@@ -271,8 +151,8 @@ def _archive_rows(path: str | Path) -> Iterator[Row]:
 _LAYOUTS: dict[str, Callable[[str | Path], Iterator[Row]]] = {
     ".tar": _archive_rows,
     ".tgz": _archive_rows,
-    ".tsv": lambda path: _parsed(path, iter_lines(path)),
-    ".csv": lambda path: _parsed(path, iter_lines(path)),
+    ".tsv": _headed,
+    ".csv": _headed,
     ".jsonl": jsonl_rows,
 }
 

@@ -1,11 +1,10 @@
 """The folder that publishes the authors' matrices as maps: an index of where each came from, and a card."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from mtmetrics.artifacts.catalog import CatalogEntry
-from mtmetrics.io.atomic import sha256_file, write_atomic
+from mtmetrics.io.atomic import sha256_file, write_atomic, write_json
 from mtmetrics.matching.remapping_files import ENCODER, PublishedMap, layered_file
 
 INDEX = "index.json"
@@ -84,7 +83,7 @@ def write_publication(folder: Path, entry: CatalogEntry, maps: Sequence[Publishe
         about = {"layer": item.layer, "lp": item.lang_pair, "kind": item.kind, "sha256": sha256_file(path)}
         rows.append({"file": path.relative_to(folder).as_posix(), **about, "from": item.url, "git_blob": item.git_blob})
     index, card = folder / INDEX, folder / "README.md"
-    write_atomic(index, json.dumps({"encoder": ENCODER, "maps": rows}, indent=1) + "\n")
+    write_json(index, {"encoder": ENCODER, "maps": rows})
     write_atomic(card, _card(folder.name, entry, maps))
     return [index, card]
 

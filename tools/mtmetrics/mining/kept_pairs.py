@@ -1,6 +1,5 @@
 """Which of the pairs that were found are kept (no copies, the best ones), and their file."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import atomic_text
+from mtmetrics.io.row_writer import write_rows
 
 _LEAST_DIFFERENCE = 0.5
 
@@ -37,8 +36,7 @@ def write_pairs(path: str | Path, pairs: Sequence[tuple[str, str]], origin: str,
     rows: list[dict[str, Any]] = [{"source": source, "target": target, "origin": origin} for source, target in pairs]
     for row, score in zip(rows, scores, strict=False):
         row["score"] = round(float(score), 6)
-    with atomic_text(path) as stream:
-        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_rows(path, rows)
 
 
 def is_copy(source: str, target: str) -> bool:

@@ -1,11 +1,12 @@
 """What the page gives to take away: tables, all scores, and the chart."""
 
-import csv
 import json
 import shlex
 from pathlib import Path
 
 from mtmetrics.errors import require_extra
+from mtmetrics.io.atomic import write_json
+from mtmetrics.io.row_writer import write_rows
 from mtmetrics.page.charts import draw_means
 from mtmetrics.page.comparing import Compared
 from mtmetrics.reports.comparison import render_comparison
@@ -31,8 +32,7 @@ def write_files(compared: Compared, folder: Path) -> list[Path]:
     for shown, metric in zip(everything["metrics"], compared.metrics, strict=True):
         shown["anchors"] = metric.anchors and metric.anchors._asdict()
         shown["scores"] = {name: result.segments.tolist() for name, result in metric.results.items()}
-    text = json.dumps({"lang_pair": compared.texts.lang_pair, **everything}, ensure_ascii=False, indent=1)
-    (folder / "comparison.json").write_text(text + "\n", encoding="utf-8")
+    write_json(folder / "comparison.json", {"lang_pair": compared.texts.lang_pair, **everything})
     _write_segments(compared, folder / "segments.csv")
     save_figure(draw_means(compared, range(len(compared.metrics))), folder / "means.svg")
     return [folder / name for name in FILES]
@@ -45,10 +45,7 @@ def _write_segments(compared: Compared, path: Path) -> None:
     for name, given in texts.systems.items():
         columns[name] = given
         columns |= {f"{name} {one.offer.key}": one.results[name].segments.tolist() for one in compared.metrics}
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+    write_rows(path, (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)), "csv")
 
 
 def command(compared: Compared) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from mtmetrics.checks import check, positive
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import is_unspaced
-from mtmetrics.io.lines import iter_table
+from mtmetrics.io.tables import iter_table
 from mtmetrics.reports.metric_runs import measures
 from mtmetrics.reports.styles import STYLES, decimals
 from mtmetrics.scorers.base import Scorer

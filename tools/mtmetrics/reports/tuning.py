@@ -3,7 +3,6 @@ it."""
 
 import dataclasses
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from mtmetrics.artifacts.presets import extending, preset_toml
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import new_folder, write_atomic
+from mtmetrics.io.atomic import new_folder, write_atomic, write_json
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricRuns, MetricSpec, run_metrics
@@ -361,4 +360,4 @@ def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False)
     chosen = {name: value for name, value in tuning.options.items() if name not in ("against", "setting")}
     with new_folder(folder, overwrite) as new:
         write_atomic(new / "preset.toml", preset_toml(head, side | {"options": chosen}))
-        write_atomic(new / "tuning.json", json.dumps(_document(tuning), indent=1) + "\n")
+        write_json(new / "tuning.json", _document(tuning))

@@ -1,6 +1,7 @@
 """Scores that exist already, of another tool or of people: compared and tested like those of a metric."""
 
 import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,8 @@ import numpy as np
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import sha256_file
-from mtmetrics.io.lines import iter_jsonl, iter_lines, shown
+from mtmetrics.io.lines import iter_lines, shown
+from mtmetrics.io.tables import Row, iter_cells, jsonl_rows, named_rows
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.metric import COLUMNS
@@ -23,7 +25,7 @@ from mtmetrics.scorers.settings import option
 # What a column of scores is called where the user does not say; COMET writes the second one.
 _COLUMNS = ("score", "COMET")
 # System, number of the segment (from 1; None where the order says it), the score as it is stored, and where it stands.
-_Row = tuple[str, int | None, Any, str]
+_Score = tuple[str, int | None, Any, str]
 
 
 class StoredScores(ForeignMetric):
@@ -142,13 +144,13 @@ def read_scores(path: Path, key: str | None = None) -> dict[str, list[float]]:
         of_system = found.setdefault(system, {})
         segment = len(of_system) + 1 if number is None else number
         if segment in of_system:
-            raise InputError(f"{path}, {place}: segment {segment} of {system or 'the system'} comes twice")
+            raise InputError(f"{place}: segment {segment} of {system or 'the system'} comes twice")
         try:
             of_system[segment] = float(value)
         except (TypeError, ValueError):
             of_system[segment] = math.nan
         if isinstance(value, bool) or not math.isfinite(of_system[segment]):
-            raise InputError(f"{path}, {place}: a finite number is needed, got {shown(value)}")
+            raise InputError(f"{place}: a finite number is needed, got {shown(value)}")
     longest = max(map(len, found.values()))
     for system, of_system in found.items():
         if set(of_system) != set(range(1, longest + 1)):
@@ -157,38 +159,35 @@ def read_scores(path: Path, key: str | None = None) -> dict[str, list[float]]:
     return {system: [of_system[number] for number in sorted(of_system)] for system, of_system in found.items()}
 
 
-def _rows(path: Path, column: str | None) -> Iterator[_Row]:
+def _rows(path: Path, column: str | None) -> Iterator[_Score]:
     name = path.name.removesuffix(".gz")
     if name.endswith(".json"):
         yield from _json_rows(path, column)
-    elif name.endswith(".jsonl"):
-        for number, row in iter_jsonl(path):
-            if row.get("kind", "segment") == "segment":
-                yield _named(path, f"line {number}", row, column)
+        return
+    if name.endswith(".jsonl"):
+        rows: Iterator[Row] = (row for row in jsonl_rows(path) if row.fields.get("kind", "segment") == "segment")
     else:
-        yield from _table_rows(path, column)
+        cells = ((number, [cell.strip() for cell in found]) for number, found in iter_cells(path))
+        first = next(cells, (1, []))
+        if _column(first[1], column) is None:
+            yield from _bare_rows(path, itertools.chain([first] if first[1] else [], cells))
+            return
+        rows = named_rows(path, first[1], cells)
+    for row in rows:
+        yield _named(row, column)
 
 
-def _table_rows(path: Path, column: str | None) -> Iterator[_Row]:
-    """Of numbers, systems and numbers, or a table with a header, separated by tabs, or by commas in a ``.csv``."""
-    separator = "," if ".csv" in path.suffixes else "\t"
-    header: list[str] | None = None
-    for number, line in enumerate(iter_lines(path), 1):
-        cells = [cell.strip() for cell in line.split(separator)]
-        if number == 1 and _column(cells, column) is not None:
-            header = cells
-        elif header is not None:
-            row = dict(zip(header, cells, strict=False))
-            yield _named(path, f"line {number}", row, column)
-        elif len(cells) <= 2 and line.strip():
-            score = cells[-1].rpartition(" = ")[2]  # behind sacrebleu's signature
-            yield (cells[0] if len(cells) == 2 else "", None, score, f"line {number}")
-        else:
+def _bare_rows(path: Path, lines: Iterable[tuple[int, list[str]]]) -> Iterator[_Score]:
+    """Of numbers, or systems and numbers."""
+    for number, cells in lines:
+        if len(cells) > 2 or not any(cells):
             needed = "one number, or system TAB number, is needed on each line, or a header that names the score"
             raise InputError(f"{path}, line {number}: {needed}")
+        score = cells[-1].rpartition(" = ")[2]  # behind sacrebleu's signature
+        yield "".join(cells[:-1]), None, score, f"{path}, line {number}"
 
 
-def _json_rows(path: Path, column: str | None) -> Iterator[_Row]:
+def _json_rows(path: Path, column: str | None) -> Iterator[_Score]:
     """Of ``comet-score --to_json``, system -> a row for each segment; or of ``mtmetrics score``."""
     try:
         document = json.loads("\n".join(iter_lines(path)))
@@ -197,7 +196,7 @@ def _json_rows(path: Path, column: str | None) -> Iterator[_Row]:
     if isinstance(document, dict) and ("scores" in document or "systems" in document):
         for system in document.get("systems", [document]):
             for number, value in enumerate(system.get("scores") or (), 1):
-                yield str(system.get("name", "")), number, value, f"score {number}"
+                yield str(system.get("name", "")), number, value, f"{path}, score {number}"
         return
     first = document[0] if isinstance(document, list) and document else document
     if isinstance(first, dict) and ({"name", "signature"} <= first.keys() or isinstance(document, list)):
@@ -209,7 +208,7 @@ def _json_rows(path: Path, column: str | None) -> Iterator[_Row]:
     for system, rows in document.items():
         for number, row in enumerate(rows, 1):
             given = row if isinstance(row, dict) else {"score": row}
-            _, _, value, place = _named(path, f"{system}, segment {number}", given, column)
+            _, _, value, place = _named(Row(f"{path}, {system}, segment {number}", given), column)
             yield Path(system).stem, number, value, place
 
 
@@ -218,16 +217,17 @@ def _column(names: Iterable[str], asked: str | None) -> str | None:
     return next((name for name in wanted if name in list(names)), None)
 
 
-def _named(path: Path, place: str, row: Mapping[str, Any], column: str | None) -> _Row:
+def _named(row: Row, column: str | None) -> _Score:
     """System, segment and score of a row with names."""
-    name = _column(row, column)
+    where, fields = row
+    name = _column(fields, column)
     if name is None:
         wanted = " or ".join(_COLUMNS) if column is None else column
-        there = ", ".join(map(str, row)) or "none"
-        raise InputError(f"{path}, {place}: no {wanted}; there are: {there}; pass key=NAME")
-    segment = row.get("segment")
+        there = ", ".join(map(str, fields)) or "none"
+        raise InputError(f"{where}: no {wanted}; there are: {there}; pass key=NAME")
+    segment = fields.get("segment")
     try:
         number = None if segment in (None, "") else int(str(segment))
     except (TypeError, ValueError):
-        raise InputError(f"{path}, {place}: the segment {shown(segment)} is no number") from None
-    return str(row.get("system") or ""), number, row[name], place
+        raise InputError(f"{where}: the segment {shown(segment)} is no number") from None
+    return str(fields.get("system") or ""), number, fields[name], where

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_jsonl, iter_lines, short_name
+from mtmetrics.io.lines import iter_lines, short_name
+from mtmetrics.io.tables import iter_rows
 from mtmetrics.judgements.judged import Judged, read_judged_segments
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.settings import DistilConfig, EncoderConfig
@@ -317,20 +318,15 @@ def training_split(
 
 
 def _iter_rows(path: str | Path) -> Iterable[tuple[str, str, str]]:
-    number = 0
-    if ".tsv" in Path(path).name:
-        for number, line in enumerate(iter_lines(path), 1):
-            cells = [cell.strip() for cell in line.split("\t")]
-            if len(cells) < 2 or not cells[0] or not cells[1]:
-                raise InputError(f"{path}, line {number}: two columns are needed, source and target")
-            yield cells[0], cells[1], cells[2] if len(cells) > 2 else UNNAMED
-    else:
-        for number, row in iter_jsonl(path):
-            for name in ("source", "target"):
-                if not isinstance(row.get(name), str) or not row[name].strip():
-                    raise InputError(f"{path}, line {number}: the row needs a text `{name}`")
-            yield row["source"].strip(), row["target"].strip(), str(row.get("origin") or UNNAMED)
-    if number == 0:
+    tsv, sides = ".tsv" in Path(path).name, ("source", "target")
+    row = None
+    for row in iter_rows(path, sides if tsv else (), jsonl=not tsv):
+        for name in sides:
+            if not isinstance(row.fields.get(name), str) or not row.fields[name].strip():
+                raise InputError(f"{row.where}: the row needs a text `{name}`")
+        origin = row.fields.get("column3" if tsv else "origin")
+        yield row.fields["source"].strip(), row.fields["target"].strip(), str(origin or UNNAMED)
+    if row is None:
         raise InputError(f"{path} is empty")
 
 

@@ -13,6 +13,7 @@ import torch
 
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
+from mtmetrics.io.row_writer import write_rows
 from mtmetrics.models.networks import FEATURES
 from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
@@ -22,7 +23,7 @@ from mtmetrics.scorers.learned import pair_features
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, agreement, counts, pair_texts
 from mtmetrics.training.regressor_loop import Examples, LayerStore, predict, train_member
-from mtmetrics.training.run import Run, write_table
+from mtmetrics.training.run import Run
 from mtmetrics.training.settings import RegressorConfig
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ def _train_curve(run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Se
     with run.artifact(
         "regressor", "mtmetrics train regressor --curve", rows=counts(data.train_pairs, data.valid), result=result
     ) as folder:
-        write_table(folder / "curve.csv", found, list(found[0]))
+        write_rows(folder / "curve.csv", found, "csv")
         draw({name: means}, folder / "curve.png", title=data.title, x_label="training instances")
     return run.output
 

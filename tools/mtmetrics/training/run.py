@@ -8,10 +8,8 @@ loaded.
 
 import contextlib
 import copy
-import csv
 import dataclasses
 import functools
-import io
 import json
 import logging
 import os
@@ -19,7 +17,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -32,6 +30,7 @@ from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.atomic import atomic_path, make_folder, new_folder, sha256_file, write_atomic
 from mtmetrics.io.lines import first_difference, short_name
+from mtmetrics.io.row_writer import write_rows
 from mtmetrics.models.runner import Devices, pick_devices
 from mtmetrics.training.vocabulary import save_tokenizer
 
@@ -218,8 +217,11 @@ class Run:
             whole = heading | self._record | record | {"versions": versions()}
             write_atomic(folder / "training.json", json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
             columns = sorted({name for row in self.history for name in row}, key=lambda name: (name != "step", name))
-            rows = ({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in self.history)
-            write_table(folder / "training_log.csv", rows, columns)
+            rows = (
+                {name: f"{v:.6g}" if isinstance(v := row.get(name), float) else v for name in columns}
+                for row in self.history
+            )
+            write_rows(folder / "training_log.csv", rows, "csv")
 
 
 def _silence(trainer: Any) -> None:
@@ -269,15 +271,6 @@ def versions() -> dict[str, str]:
 def pinned(model: str | Path, folder: Path) -> str:
     """How records call a model, given as the user named it and as the folder where it lies: label and fingerprint."""
     return f"{model_label(model)}#{model_fingerprint(folder)}"
-
-
-def write_table(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Writes rows as CSV, the columns in that order."""
-    table = io.StringIO()
-    writer = csv.DictWriter(table, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_atomic(path, table.getvalue())
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:

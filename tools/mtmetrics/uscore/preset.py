@@ -1,7 +1,6 @@
 """The preset that a production starts from, whose models have to load, and the folder of the one that it makes."""
 
 import dataclasses
-import json
 import logging
 import shutil
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from mtmetrics.artifacts.models import loading, model_folder
 from mtmetrics.artifacts.presets import load_preset, preset_toml
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, MTMetricsError
-from mtmetrics.io.atomic import sha256_file, write_atomic
+from mtmetrics.io.atomic import sha256_file, write_atomic, write_json
 from mtmetrics.matching.remapping_files import map_file_name
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import require_mbart
@@ -121,8 +120,7 @@ def assembled(production: Production, maps: Finished, kind: str, *trained: Finis
         write_atomic(folder / _PRESET, preset_toml(head, tables))
         made = {"kind": "preset", "metric": "uscore", "lang_pair": pair, "preset": tables, "start": begun.record}
         made |= known | {"counts": production.stages.counts(), "versions": versions()}
-        record = json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False)
-        write_atomic(folder / "config.json", record + "\n")
+        write_json(folder / "config.json", made, sort_keys=True)
         return {}
 
     pair, begun, request = production.lang_pair, production.start, production.request

@@ -10,7 +10,8 @@ from typing import Any
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.languages import language_identifier
-from mtmetrics.io.lines import iter_lines, iter_table
+from mtmetrics.io.lines import iter_lines
+from mtmetrics.io.tables import iter_table
 from mtmetrics.judgements.judged import read_judged_segments
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.remapping_files import map_file_name, map_meta

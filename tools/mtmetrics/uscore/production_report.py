@@ -10,7 +10,7 @@ import numpy as np
 
 from mtmetrics.artifacts.catalog import REPOSITORY
 from mtmetrics.errors import MTMetricsError, require_extra
-from mtmetrics.io.atomic import write_atomic
+from mtmetrics.io.atomic import write_atomic, write_json
 from mtmetrics.judgements.judged import Judged, read_judged_segments
 from mtmetrics.mining.neighbours import Index
 from mtmetrics.mining.sides import encode_side
@@ -52,7 +52,7 @@ def precision(production: Production, pairs: Sequence[tuple[str, str]]) -> Finis
             numbers = Index(base, measure="cosine").nearest(queries, 1).rows[:, 0]
             matched = [(pair[0], pairs[target][1]) for pair, target in zip(pairs, numbers, strict=True)]
             found["sentences"][name] = precision_at_1(matched, pairs)
-        write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
+        write_json(folder / _FILE, found)
         return {"pairs": len(pairs)}
 
     settings = {"pairs": pairs, **production.settings("map", "remap_candidates"), **_models(production)}
@@ -75,7 +75,7 @@ def agreement(production: Production, final: UScore, preset: Finished) -> Finish
             human, columns = segments.judgements["human"], _columns(production, final, segments)
             values = {column: pearson(segments.take(scores), human).known for column, scores in columns.items()}
             found[name] = {"lp": segments.lang_pair, "segments": len(human), "pearson": values}
-        write_atomic(folder / _FILE, json.dumps(found, indent=1) + "\n")
+        write_json(folder / _FILE, found)
         return {"files": len(found)}
 
     judged = production.request.judged

@@ -14,7 +14,8 @@ from filelock import FileLock, Timeout
 
 from mtmetrics._version import __version__
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic
+from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_json
+from mtmetrics.io.lines import json_line
 
 log = logging.getLogger("mtmetrics")
 
@@ -110,7 +111,7 @@ class Stages:
         self._clear(name)
         try:
             with open(self._log_file, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps({"stage": name, "seconds": seconds, **counts}, ensure_ascii=False) + "\n")
+                stream.write(json_line({"stage": name, "seconds": seconds, **counts}))
         except OSError as error:
             raise MTMetricsError(f"cannot write {self._log_file}: {error.strerror or error}") from error
         log.info("%s: done in %.0f s%s", name, seconds, "".join(f", {key} {value}" for key, value in counts.items()))
@@ -130,7 +131,7 @@ class Stages:
                 shutil.rmtree(old, ignore_errors=True)
 
     def _save(self) -> None:
-        write_atomic(self._state_file, json.dumps(self._state, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        write_json(self._state_file, self._state, sort_keys=True)
 
 
 def _digest(value: Any) -> str:

@@ -1,0 +1,56 @@
+"""What is handed to workers on a cluster, which have working folders of their own."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtmetrics.choosing.parallel_text import Filtering
+from mtmetrics.cli.ray import absolute_paths
+from mtmetrics.errors import InputError
+
+Given = dict[str, Any]
+
+
+def test_paths_hold_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("maps", "xmoverscore", "cpu"):
+        Path(name).mkdir()
+    given = {"metric": "xmoverscore", "preset": "mini", "maps": "maps", "layer": 4, "device": "cpu"}
+    given |= {"embedding_cache": "new", "local_files_only": True}
+    assert absolute_paths(given) == given | {"maps": f"{tmp_path}/maps", "embedding_cache": f"{tmp_path}/new"}
+    monkeypatch.setenv("HOME", "/home/me")
+    assert absolute_paths({"embedding_cache": "~/new"}) == {"embedding_cache": "/home/me/new"}
+    assert absolute_paths({"embedding_cache": None}) == {"embedding_cache": None}
+
+
+def test_filter_hands_over_paths(mtmetrics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Filtering, Given, Given]] = []
+
+    def blocks(args: Any, engine: Any, make_worker: Any, texts: Any, settings: Given, out: str) -> list[Given]:
+        seen.append((make_worker.args[0], make_worker.args[2], settings))
+        raise InputError("seen")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mtmetrics.cli.filter.run_blocks", blocks)
+    monkeypatch.setattr("mtmetrics.cli.filter.column_names", lambda path: ["source", "target"])
+    Path("presets/de-en").mkdir(parents=True)
+    Path("idf").touch()
+    argv = [
+        "pairs.jsonl",
+        "--lp",
+        "de-en",
+        "--top",
+        "1",
+        "--engine",
+        "ray",
+        "--out",
+        "kept",
+        "--embedding-cache",
+        "new",
+    ]
+    assert mtmetrics("filter", *argv, "--metric", "xmoverscore:presets/{lp}:weights=idf")[0] == 2
+    [(asked, pool, settings)] = seen
+    [spec] = asked.specs.values()
+    assert (spec.preset, dict(spec.options)["weights"]) == (f"{tmp_path}/presets/de-en", f"{tmp_path}/idf")
+    assert pool["embedding_cache"] == settings["pool"]["embedding_cache"] == f"{tmp_path}/new"
