@@ -10,7 +10,7 @@ from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, hub_s
 from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.output import print_json, print_table
-from mtmetrics.cli.space import add_push_options, pushed
+from mtmetrics.cli.space import PUSH, pushed
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.layout import bundled_artifacts, source_tree
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Models and maps: what there is, whether its files are whole, getting and publishing them."
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for name, (run, text, description, own) in _ACTIONS.items():
-        action = actions.add_parser(name, help=text, description=description)
-        options.add_options(action, own)
-        if name == "push":
-            add_push_options(action)
-        action.set_defaults(run=run)
+    options.add_actions(parser, _ACTIONS)
 
 
 def run_list(args: argparse.Namespace) -> None:
@@ -222,8 +216,7 @@ def _record(entry: CatalogEntry, path: str | None) -> None:
 
 
 _NAMES = {"nargs": "*"}
-# Name -> what it does, help, description and options.
-_ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
+_ACTIONS: options.Actions = {
     "list": (run_list, "list the catalog", "Lists the artifacts of the catalog.", options.TABLE_OR_JSON),
     "verify": (
         run_verify,
@@ -312,6 +305,7 @@ _ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
                 "the entry is printed)"
             ),
             "--private": "create private repositories",
+            **PUSH,
         },
     ),
 }

@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from mtmetrics.reports.agreement import Measure, MetricTable
     from mtmetrics.reports.metric_runs import MetricRuns, MetricSpec
 
+
+class _ListRecipes(argparse.Action):
+    """Like ``--version``, it needs no other argument."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from mtmetrics.reports.recipes import list_recipes
+
+        print_table(list_recipes())
+        parser.exit()
+
+
 _INPUT: options.Options = {
     "--data FILE ...": (
         "JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables with a header, "
@@ -54,6 +65,14 @@ _RECIPES: options.Options = {
         "text and vector), and maps of them (mtmetrics remap --level sentence)"
     ),
     "--report DIR": "with --recipe: also write the report as Markdown there, with the pictures",
+    "--recipes": (
+        "list all tables and figures, with their data or why they cannot be run, and exit",
+        {"action": _ListRecipes, "nargs": 0},
+    ),
+}
+_OUTPUT: options.Options = {
+    "--parts": "correlate each part of the score too",
+    "--plot FILE": "with --layers: also draw the mean correlation against the layer, as .png, .svg or .pdf",
 }
 
 
@@ -67,26 +86,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_options(parser.add_argument_group("input"), _INPUT)
     options.add_options(parser.add_argument_group("agreement"), _AGREEMENT)
     options.add_metric_options(parser, several=True)
-    group = parser.add_argument_group("tables of the papers")
-    options.add_options(group, _RECIPES)
-    text = "list all tables and figures, with their data or why they cannot be run, and exit"
-    group.add_argument("--recipes", action=_ListRecipes, nargs=0, help=text)
-    output: options.Options = {
-        "--parts": "correlate each part of the score too",
-        "--plot FILE": "with --layers: also draw the mean correlation against the layer, as .png, .svg or .pdf",
-    }
-    options.add_options(options.add_output_options(parser, TABLE_FORMATS), output)
+    options.add_options(parser.add_argument_group("tables of the papers"), _RECIPES)
+    options.add_options(options.add_output_options(parser, TABLE_FORMATS), _OUTPUT)
     parser.set_defaults(run=run)
-
-
-class _ListRecipes(argparse.Action):
-    """Like ``--version``, it needs no other argument."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from mtmetrics.reports.recipes import list_recipes
-
-        print_table(list_recipes())
-        parser.exit()
 
 
 def run(args: argparse.Namespace) -> None:

@@ -189,8 +189,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
             module = importlib.import_module(f"mtmetrics.cli.{_TOGETHER.get(name, name)}")
             getattr(module, f"configure_{name}" if name in _TOGETHER else "configure")(command)
     for command in leaves(parser):
-        text = "no progress and no notes; warnings and errors stay"
-        command.add_argument("-q", "--quiet", action="store_true", help=text)
+        options.add_options(command, {"-q --quiet": "no progress and no notes; warnings and errors stay"})
     return parser
 
 

@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.judged_files import judged_files
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mtmetrics.reports.agreement import MetricTable
     from mtmetrics.reports.metric_runs import Entry, MetricRuns
 
-_COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c")
 _DEVELOPMENT = (
     "weights belong to development data: choosing them on the set that is reported makes every number too good"
 )
@@ -24,6 +23,7 @@ _INPUT: options.Options = {
     "--out FILE!": "the picture, .png, .svg or .pdf",
 }
 _COLUMN: options.Options = {"--column NAME": ("also scores that stand in the data; repeatable", {"action": "append"})}
+_COEFFICIENT: options.Options = {"--coefficient": ("of agreement", ("pearson", "spearman", "kendall-b", "kendall-c"))}
 _PARTS: options.Options = {
     "--parts A,B[,C]": (
         "parts to weigh (default: all; of uscore wmd, pseudo and lm); -A turns the sign of one whose low values are "
@@ -38,27 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Scores translations that people have judged, and draws the scores and their agreement with the "
         "judgements as PNG, SVG or PDF."
     )
-    kinds = parser.add_subparsers(title="plots", metavar="PLOT", required=True)
-    plots = {
-        _scatter: "scores against human judgements, with Pearson's r and the regression line",
-        _bars: "the correlation of each metric for each language pair, with 95 % bootstrap intervals",
-        _weights: "the correlation as a function of the weights of two or three parts of a score; prints the numbers "
-        "too",
-    }
-    for run, what in plots.items():
-        # Unlike a description, help is a format.
-        name, summary = run.__name__.removeprefix("_"), what.replace("%", "%%")
-        plot = kinds.add_parser(name, help=summary, description=f"Draws {what}.")
-        plot.set_defaults(run=run, level="segment", column=[], coefficient="pearson")
-        options.add_options(plot, _INPUT)
+    plots = {name: (run, what, f"Draws {what}.", _INPUT | own) for name, (run, what, own) in _PLOTS.items()}
+    for name, plot in options.add_actions(parser, plots, title="plots", metavar="PLOT").items():
+        plot.set_defaults(level="segment", column=[], coefficient="pearson")
         options.add_metric_options(plot, several=True)
-        if run is not _scatter:
-            plot.add_argument("--coefficient", choices=_COEFFICIENTS, help="of agreement (default: %(default)s)")
-        if run is _weights:
-            options.add_options(plot, _PARTS)
+        if name == "weights":
             options.add_output_options(plot, TABLE_FORMATS)
-        else:
-            options.add_options(plot, _COLUMN)
 
 
 def _scatter(args: argparse.Namespace) -> None:
@@ -152,3 +137,19 @@ def _chosen_parts(asked: str | None, whole: "Entry", *parts: "Entry") -> "list[E
 
 def _agreement(args: argparse.Namespace) -> str:
     return f"{args.coefficient} with human judgements"
+
+
+# Name -> what draws it, what it shows, and options.
+_PLOTS: dict[str, tuple[Any, str, options.Options]] = {
+    "scatter": (_scatter, "scores against human judgements, with Pearson's r and the regression line", _COLUMN),
+    "bars": (
+        _bars,
+        "the correlation of each metric for each language pair, with 95 % bootstrap intervals",
+        _COEFFICIENT | _COLUMN,
+    ),
+    "weights": (
+        _weights,
+        "the correlation as a function of the weights of two or three parts of a score; prints the numbers too",
+        _COEFFICIENT | _PARTS,
+    ),
+}

@@ -42,48 +42,15 @@ _PLOT: options.Options = {"--plot FILE": "also draw the result, as .png, .svg or
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Tests a metric on sentences and their human translations."
-    probes = parser.add_subparsers(title="probes", metavar="PROBE", required=True)
-    preference = probes.add_parser(
-        "preference",
-        help="does the metric prefer modified sentences to references?",
-        description="Compares the scores of modified sentences with those of the references: words in random order, "
-        "word-by-word translations, and files of your own (Sec. 5.1 of Zhao et al., 2020). Prints the share of "
-        "modified sentences that the metric prefers, which for word-by-word translations is the W2W statistic, and "
-        "the score differences d.",
-    )
-    matching = probes.add_parser(
-        "matching",
-        help="does the metric find the translation of a sentence among others?",
-        description="For every source ranks its translation and other targets by their scores, and prints Precision@N: "
-        "the share of sources whose translation is among the first N (Sec. 4.1 of Belouadi and Eger, 2023). A metric "
-        "that compares with references is given the source in their place.",
-    )
-    robustness = probes.add_parser(
-        "robustness",
-        help="does the metric notice a small error?",
-        description="Changes each human translation in one place: another number, name or word, a negation more or "
-        "less (English and German), a word less or more, two words swapped. Prints how often a metric that compares "
-        "with sources gives the changed text the lower score, with a 95 % bootstrap interval.",
-    )
-    for probe, run, other in (
-        (preference, _run_preference, "reference"),
-        (matching, _run_matching, "target"),
-        (robustness, _run_robustness, "reference"),
-    ):
-        group = probe.add_argument_group("input")
-        text = f"sentence pairs: TSV, .jsonl or .parquet with source and {other}"
-        group.add_argument("file", nargs="?", metavar="FILE", help=text)
-        options.add_options(group, _PAIRS)
-        if probe is preference:
-            options.add_options(probe, _OWN)
-            literal = probe.add_argument_group("word-by-word translations, from either or both")
-            options.add_options(literal, _WORDS)
-        elif probe is matching:
-            options.add_options(probe, _MATCHING)
+    for name, probe in options.add_actions(parser, _PROBES, title="probes", metavar="PROBE").items():
+        other = "target" if name == "matching" else "reference"
+        file = {"file FILE": (f"sentence pairs: TSV, .jsonl or .parquet with source and {other}", {"nargs": "?"})}
+        options.add_options(probe.add_argument_group("input"), file | _PAIRS)
+        if name == "preference":
+            options.add_options(probe.add_argument_group("word-by-word translations, from either or both"), _WORDS)
         options.add_metric_options(probe)
         output = options.add_output_options(probe, ("table", "json", "markdown"))
-        options.add_options(output, _PARTS | ({} if probe is robustness else _PLOT))
-        probe.set_defaults(run=run)
+        options.add_options(output, _PARTS | ({} if name == "robustness" else _PLOT))
 
 
 def _run_preference(args: argparse.Namespace) -> None:
@@ -230,3 +197,32 @@ def _print(
     print(table(args.format))
     if args.format == "table":
         print(f"\n{result.signature}")
+
+
+_PROBES: options.Actions = {
+    "preference": (
+        _run_preference,
+        "does the metric prefer modified sentences to references?",
+        "Compares the scores of modified sentences with those of the references: words in random order, "
+        "word-by-word translations, and files of your own (Sec. 5.1 of Zhao et al., 2020). Prints the share of "
+        "modified sentences that the metric prefers, which for word-by-word translations is the W2W statistic, and "
+        "the score differences d.",
+        _OWN,
+    ),
+    "matching": (
+        _run_matching,
+        "does the metric find the translation of a sentence among others?",
+        "For every source ranks its translation and other targets by their scores, and prints Precision@N: "
+        "the share of sources whose translation is among the first N (Sec. 4.1 of Belouadi and Eger, 2023). A metric "
+        "that compares with references is given the source in their place.",
+        _MATCHING,
+    ),
+    "robustness": (
+        _run_robustness,
+        "does the metric notice a small error?",
+        "Changes each human translation in one place: another number, name or word, a negation more or "
+        "less (English and German), a word less or more, two words swapped. Prints how often a metric that compares "
+        "with sources gives the changed text the lower score, with a 95 % bootstrap interval.",
+        {},
+    ),
+}

@@ -23,6 +23,11 @@ _MODEL = "model"
 # A line of n-best lists as Moses and Marian write them: number, text, features, score.
 _NUMBERED = re.compile(r"(\d+) \|\|\| (.*?) \|\|\| .*?(\S+)\s*", re.DOTALL)
 _FILES: options.Options = {
+    "file FILE": (
+        "JSON Lines with candidates (a list), and where there are any source, references (a list), scores (a list, "
+        "called model, or an object of lists; higher is better); - reads it from standard input",
+        {"nargs": "?"},
+    ),
     **options.SOURCES,
     "-t --predictions FILE ...": (
         "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them (NUMBER ||| TEXT ||| "
@@ -61,9 +66,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "chosen only where all are blank; of equal scores the first candidate wins. Writes a row per source with "
         "translation, index (from 0), score, and the scores of all candidates (null for blank ones)."
     )
-    text = "JSON Lines with candidates (a list), and where there are any source, references (a list), scores (a list, "
-    text += "called model, or an object of lists; higher is better); - reads it from standard input"
-    parser.add_argument("file", nargs="?", metavar="FILE", help=text)
     options.add_options(parser, _FILES)
     options.add_metric_options(parser, several=True)
     options.add_mix_option(parser, ", or of a model score (default: 0)")
