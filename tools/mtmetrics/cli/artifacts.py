@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, hub_source, pull, update_catalog, verify
 from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
-from mtmetrics.cli.output import print_json, print_table
+from mtmetrics.cli.output import print_json, print_report
 from mtmetrics.cli.space import PUSH, pushed
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import make_folder
@@ -26,21 +26,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run_list(args: argparse.Namespace) -> None:
+    from mtmetrics.reports.styles import Grid, Report
+
     rows = []
     for entry in catalog().values():
         files = [path for file in entry.files if (path := bundled_artifacts() / entry.name / file).is_file()]
         size = sum(path.stat().st_size for path in files) if entry.bundled else None
         rows.append(dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size})
-    if args.format == "json":
-        print_json({"artifacts": rows})
-        return
     lines = [("NAME", "KIND", "WHERE", "FILES", "MB")]
     for row in rows:
         size = "-" if row["bytes"] is None else f"{row['bytes'] / 1e6:.1f}"
         origin = row["origin"]
         place = f"{origin['url']}@{origin['commit'][:8]}" if origin else f"{row['repository']}@{row['revision']}"
         lines.append((row["name"], row["kind"], "bundled" if row["bundled"] else place, str(row["files"]), size))
-    print_table(lines)
+    print_report(Report({"artifacts": rows}, [Grid(lines, (3, 4))]), args)
 
 
 def run_verify(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import choice, compared_texts, warn
 from mtmetrics.cli import options
-from mtmetrics.cli.output import print_json, print_table
+from mtmetrics.cli.output import print_json, print_report
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run_list(args: argparse.Namespace) -> None:
     from mtmetrics.judgements.public_sets import datasets
+    from mtmetrics.reports.styles import Grid, Report
 
     rows = []
     for dataset in datasets().values():
@@ -35,12 +36,10 @@ def run_list(args: argparse.Namespace) -> None:
         known = sum(file.sha256 is not None for file in files)
         counted = {"name": dataset.name, "files": len(files), "with_checksum": known, "licence": dataset.licence}
         rows.append(counted | {"what": dataset.what, "urls": [file.url for file in files]})
-    if args.format == "json":
-        print_json({"data": rows})
-        return
     shown = [name for name in rows[0] if name != "urls"]
     head = [name.upper().replace("_", " ") for name in shown]
-    print_table([head, *([str(row[name]) for name in shown] for row in rows)])
+    table = [head, *([str(row[name]) for name in shown] for row in rows)]
+    print_report(Report({"data": rows}, [Grid(table, (1, 2))]), args)
 
 
 def run_pull(args: argparse.Namespace) -> None:

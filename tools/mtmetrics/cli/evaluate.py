@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.judged_files import judged_files
-from mtmetrics.cli.output import TABLE_FORMATS, check_folders, pick_format, print_table, print_text, print_warnings
+from mtmetrics.cli.output import TABLE_FORMATS, check_folders, print_report, print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ class _ListRecipes(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from mtmetrics.reports.recipes import list_recipes
+        from mtmetrics.reports.styles import terminal
 
-        print_table(list_recipes())
+        print(terminal(list_recipes(), ()))
         parser.exit()
 
 
@@ -94,7 +95,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.agreement import Measure
 
-    args.format = pick_format(args.format)
     if args.recipe is not None:
         from mtmetrics.cli.recipes import run_recipe
 
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> None:
 def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, one: bool) -> None:
     """A row per metric or, of one metric, per file."""
     from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
-    from mtmetrics.reports.agreement_report import render_files, render_metrics
+    from mtmetrics.reports.agreement_report import report_files, report_metrics
     from mtmetrics.reports.metric_runs import Entry
 
     test = "none" if one else args.significance or usual_test(measure)
@@ -144,10 +144,10 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
         runs, table = judge_entries(entries, files, options.model_pool(args), measure, **settings)
     if one:
         results = [systems[0] for systems in runs.results[specs[0]]]
-        text = render_files(table, results, _about(args, specs[0]), args.format)
+        report = report_files(table, results, _about(args, specs[0]))
     else:
-        text = render_metrics(table, {"field": args.field}, args.format)
-    print_text(text, args)
+        report = report_metrics(table, {"field": args.field})
+    print_report(report, args)
     print_warnings([*runs.notes(), *remarks(table)])
     if args.agreement is not None:
         _write_agreement(args, specs[0], runs, table)
@@ -167,7 +167,7 @@ def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", runs: "Metric
 
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> None:
     from mtmetrics.reports.agreement import judge_entries, remarks
-    from mtmetrics.reports.agreement_report import chosen_layers, layer_curves, mean_intervals, render_layers
+    from mtmetrics.reports.agreement_report import chosen_layers, layer_curves, mean_intervals, report_layers
     from mtmetrics.reports.figures import check_plot_file, save_figure
     from mtmetrics.reports.metric_runs import Entry
     from mtmetrics.reports.plots import draw_curves
@@ -182,7 +182,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
         layer: judge_entries([Entry(str(spec), spec.having(layer=layer))], files, pool, measure, **settings)[1]
         for layer in options.progress(layers, desc="layers", unit="layer")
     }
-    print_text(render_layers(studies, _about(args, spec), args.format), args)
+    print_report(report_layers(studies, _about(args, spec)), args)
     for table in studies.values():
         print_warnings(remarks(table))
     if drawn:

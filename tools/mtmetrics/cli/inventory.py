@@ -13,7 +13,7 @@ from mtmetrics.artifacts.catalog import catalog, verify
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.checks import compared_texts
 from mtmetrics.cli.options import PLUGIN, add_model_options, add_options, add_output_options, model_pool
-from mtmetrics.cli.output import pick_format, print_json
+from mtmetrics.cli.output import print_report
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.integrations.registration import install, registered
 from mtmetrics.layout import metric_names
@@ -63,20 +63,16 @@ def configure_doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(args: argparse.Namespace) -> None:
-    from mtmetrics.reports.styles import STYLES
+    from mtmetrics.reports.styles import Grid, Report
     from mtmetrics.scorers.available import listed
 
     installed_plugins()
     rows = [row for name in args.names or METRICS for row in listed(find_metric(name))]
-    form = pick_format(args.format)
-    if form == "json":
-        print_json({"metrics": [row._asdict() for row in rows]})
-        return
     table = [["metric", "preset", "compares with", "languages", "offline"]]
     for row in rows:
         compared = " or ".join(row.compares_with)
         table.append([row.metric, row.preset, compared, _in_words(row.languages), row.offline])
-    print(STYLES[form](table, ()))
+    print_report(Report({"metrics": [row._asdict() for row in rows]}, [Grid(table)]), args)
 
 
 def _in_words(languages: Sequence[str]) -> str:

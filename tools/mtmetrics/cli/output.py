@@ -5,11 +5,14 @@ import contextlib
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
+
+if TYPE_CHECKING:
+    from mtmetrics.reports.styles import Report
 
 FORMATS = ("table", "json", "jsonl", "tsv", "csv", "markdown", "parquet")
 TABLE_FORMATS = ("table", "json", "markdown", "latex", "csv", "tsv")
@@ -51,18 +54,13 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
-def print_text(text: str, args: argparse.Namespace) -> None:
-    """Prints what `mtmetrics.evaluation` rendered; numbers of JSON as the user wants them."""
-    if args.format == "json" and not args.full_precision:
-        text = json.dumps(rounded(json.loads(text), full=False), indent=2, ensure_ascii=False)
-    print(text)
-
-
-def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Prints rows of equal length in aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+def print_report(report: "Report", args: argparse.Namespace) -> None:
+    """Prints what was found as ``--format`` says; the numbers of JSON have 6 digits, unless all are wanted."""
+    style = pick_format(args.format)
+    if style == "json":
+        print_json(rounded(report.document, full=vars(args).get("full_precision", True)))
+    else:
+        print(report.render(style))
 
 
 def print_warnings(lines: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.judged_files import judged_files
-from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_text, print_warnings
+from mtmetrics.cli.output import TABLE_FORMATS, print_report, print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ def _weights(args: argparse.Namespace) -> None:
     if len(args.metric or []) > 1:
         raise InputError("--metric: a plot of weights shows the parts of one metric")
     positive("steps", args.steps)
-    args.format = pick_format(args.format)
     result, [whole, *_], table = _judged(args)
     parts = _chosen_parts(args.parts, *result.with_parts(whole))
     grids = {}
@@ -93,7 +92,7 @@ def _weights(args: argparse.Namespace) -> None:
         grids[label] = plots.weight_grid(values, column.judgements["human"], args.steps, coefficient=args.coefficient)
     mean = plots.mean_grid(grids)
     about = {"metric": whole.title, "coefficient": args.coefficient}
-    print_text(plots.render_weights(grids, about, args.format), args)
+    print_report(plots.report_weights(grids, about), args)
     over = f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids))
     figures.save_figure(plots.draw_weights(mean, title=f"{whole.title}: {over}", label=_agreement(args)), args.out)
     print(f"mtmetrics: {plots.best_weights(mean)}", file=sys.stderr)

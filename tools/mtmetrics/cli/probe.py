@@ -2,19 +2,19 @@
 
 import argparse
 import functools
-import json
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import language_pair, positive
 from mtmetrics.cli import options
-from mtmetrics.cli.output import pick_format, print_text
+from mtmetrics.cli.output import print_report
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
+    from mtmetrics.reports.styles import Grid
     from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.results import MetricResult
 
@@ -76,7 +76,7 @@ def _run_preference(args: argparse.Namespace) -> None:
         found, result = probes.preferences(scorer, sources, references, modified)
     found = [preference for preference in found if args.parts or preference.measure == SCORE]
     document = about | {"preferences": [preference.as_dict() for preference in found]}
-    _print(args, document, result, functools.partial(probes.preference_table, found))
+    _print(args, document, result, probes.preference_table(found))
     if args.plot is not None:
         title = f"{_name(about)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
         figures.save_figure(plots.draw_preferences(found, title=title), args.plot)
@@ -118,8 +118,7 @@ def _run_matching(args: argparse.Namespace) -> None:
         precision, result = probes.match(scorer, sources, targets, candidates, sorted(set(args.at)))
     precision = {name: values for name, values in precision.items() if args.parts or name == SCORE}
     about |= {"sentences": len(sources), "candidates": candidates.shape[1], "nearest": args.nearest}
-    table = functools.partial(probes.matching_table, precision)
-    _print(args, about | {"precision": precision}, result, table)
+    _print(args, about | {"precision": precision}, result, probes.matching_table(precision))
     result.report.warn()
     if args.plot is not None:
         title = f"{_name(about)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
@@ -136,7 +135,7 @@ def _run_robustness(args: argparse.Namespace) -> None:
         found, result = probes.robustness(scorer, sources, references, _languages(args)[1] or "en", args.seed)
     found = [one for one in found if args.parts or one.measure == SCORE]
     document = about | {"sentences": len(sources), "changes": [one.as_dict() for one in found]}
-    _print(args, document, result, functools.partial(probes.robustness_table, found))
+    _print(args, document, result, probes.robustness_table(found))
 
 
 def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
@@ -186,17 +185,11 @@ def _name(about: dict[str, Any]) -> str:
     return about["metric"] if about["preset"] is None else f"{about['metric']}, preset {about['preset']}"
 
 
-def _print(
-    args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: Callable[[str], str]
-) -> None:
-    args.format = pick_format(args.format)
-    if args.format == "json":
-        pinned = {"signature": result.signature, "report": result.report.as_dict()}
-        print_text(json.dumps(document | pinned, ensure_ascii=False, indent=1), args)
-        return
-    print(table(args.format))
-    if args.format == "table":
-        print(f"\n{result.signature}")
+def _print(args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: "Grid") -> None:
+    from mtmetrics.reports.styles import Report
+
+    pinned = {"signature": result.signature, "report": result.report.as_dict()}
+    print_report(Report(document | pinned, [table], [table, result.signature]), args)
 
 
 _PROBES: options.Actions = {

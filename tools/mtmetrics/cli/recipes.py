@@ -13,7 +13,7 @@ from mtmetrics._version import __version__
 from mtmetrics.cli import options
 from mtmetrics.cli.data import pulled
 from mtmetrics.cli.judged_files import judged_files
-from mtmetrics.cli.output import check_folders, print_text, print_warnings
+from mtmetrics.cli.output import check_folders, print_report, print_warnings
 from mtmetrics.errors import InputError, MTMetricsError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _announce(name: str) -> None:
 
 def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: Any) -> None:
     from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
-    from mtmetrics.reports.agreement_report import render_metrics
+    from mtmetrics.reports.agreement_report import report_metrics
 
     test = args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
@@ -91,11 +91,11 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: Any) -> No
     with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
         pool = options.model_pool(args)
         runs, table = judge_entries(entries, files, pool, measure, recipe=recipe, test=test, intervals=args.ci)
-    print_text(render_metrics(table, {"field": args.field}, args.format, recipe=recipe), args)
+    report = report_metrics(table, {"field": args.field}, recipe)
+    print_report(report, args)
     print_warnings([*runs.notes(), *remarks(table)])
     if args.report is not None:
-        parts = [render_metrics(table, {}, "markdown", recipe=recipe), *_picture(args.report, table, recipe)]
-        _write(args.report, recipe, parts)
+        _write(args.report, recipe, [report.render("markdown"), *_picture(args.report, table, recipe)])
 
 
 def _stored_vectors(text: str) -> tuple[str, dict[str, str]]:

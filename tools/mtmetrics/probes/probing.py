@@ -18,7 +18,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.languages import is_unspaced
 from mtmetrics.io.lines import iter_table
 from mtmetrics.reports.metric_runs import measures
-from mtmetrics.reports.styles import STYLES, decimals
+from mtmetrics.reports.styles import Grid, decimals
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult, chunked
 
@@ -201,13 +201,13 @@ def preferences(
     return found, result
 
 
-def preference_table(found: Sequence[Preference], style: str = "markdown") -> str:
+def preference_table(found: Sequence[Preference]) -> Grid:
     """The statistics as a table, three decimals."""
     rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
     for statistics in (preference.as_dict() for preference in found):
         values = [decimals(statistics[name]) for name in ("preferred", "equal", "mean", "median")]
         rows.append([statistics["modification"], statistics["measure"], str(len(statistics["differences"])), *values])
-    return STYLES[style](rows, range(2, 7))
+    return Grid(rows, range(2, 7))
 
 
 def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -307,9 +307,9 @@ def precision_at(scores: np.ndarray, cutoff: int, right: np.ndarray | int = 0) -
     return float(np.clip((cutoff - better) / sharing, 0.0, 1.0).mean())
 
 
-def matching_table(precision: Mapping[str, Mapping[int, float]], style: str = "markdown") -> str:
+def matching_table(precision: Mapping[str, Mapping[int, float]]) -> Grid:
     """Measure -> N -> Precision@N as a table, three decimals."""
     cutoffs = list(next(iter(precision.values())))
     rows = [["measure", *(f"P@{cutoff}" for cutoff in cutoffs)]]
     rows += [[name, *map(decimals, values.values())] for name, values in precision.items()]
-    return STYLES[style](rows, range(1, len(rows[0])))
+    return Grid(rows, range(1, len(rows[0])))

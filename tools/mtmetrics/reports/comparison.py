@@ -10,7 +10,7 @@ import numpy as np
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
 from mtmetrics.reports.human_agreement import AgreementCurve, Share
-from mtmetrics.reports.styles import FOR_READERS, STYLES, as_json, decimals
+from mtmetrics.reports.styles import Grid, Report, decimals
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import complete
 from mtmetrics.statistics.significance import (
@@ -169,37 +169,35 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"none": np.asarray, "holm": holm}
 
 
-def render_comparison(
-    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]], style: str
-) -> str:
-    """What one or several metrics say of the same systems, without a final line end.
+def report_comparison(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
+) -> Report:
+    """What one or several metrics say of the same systems: a table of systems and metrics, a table of p-values per
+    metric and the signatures; as ``csv`` and ``tsv`` one table with a row per metric and system.
 
     Args:
         comparisons: metric, as the user wrote it -> its comparison; all of one test set, with the same settings.
         results: metric -> system -> what was compared, for signatures and reports.
-        style: ``json``, or a style of tables. Markdown and LaTeX hold a table of systems and metrics, a table of
-            p-values per metric and the signatures; TSV and CSV one table with a row per metric and system.
     """
-    if style == "json":
-        return as_json(_as_json(comparisons, results))
-    if style not in FOR_READERS:
-        return STYLES[style](_flat(comparisons, results), ())
-    comment = "% " if style == "latex" else ""
-    # Side by side the metrics would not fit into a terminal.
-    together = [comparisons] if style != "table" else [{metric: found} for metric, found in comparisons.items()]
-    overviews = [_overview(some) for some in together]
-    blocks = [STYLES[style](overview, range(1, len(overview[0]))) for overview in overviews]
+    blocks: list[Grid | str] = []
     for metric, comparison in comparisons.items():
-        table = _p_values(comparison)
-        blocks += [f"{comment}p-values of {metric}:", STYLES[style](table, range(1, len(table[0])))]
+        blocks += [f"p-values of {metric}:", _grid(_p_values(comparison))]
         if comparison.calibrated:
-            table = _agreement(comparison)
-            title = f"{comment}Of 100 such differences of {metric}, people agree with:"
-            blocks += [title, STYLES[style](table, range(1, len(table[0])))]
-    notes = [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
-    notes.insert(0, _method(next(iter(comparisons.values()))))
-    notes += [f"{metric}: people's agreement: {_about(found)}" for metric, found in comparisons.items() if found.people]
-    return "\n\n".join([*blocks, *(comment + note for note in notes)])
+            title = f"Of 100 such differences of {metric}, people agree with:"
+            blocks += [title, _grid(_agreement(comparison))]
+    blocks.append(_method(next(iter(comparisons.values()))))
+    blocks += [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
+    blocks += [
+        f"{metric}: people's agreement: {_about(found)}" for metric, found in comparisons.items() if found.people
+    ]
+    # Side by side the metrics would not fit into a terminal.
+    apart = [_grid(_overview({metric: comparison})) for metric, comparison in comparisons.items()]
+    document, flat = _as_json(comparisons, results), _flat(comparisons, results)
+    return Report(document, [_grid(_overview(comparisons)), *blocks], [*apart, *blocks], flat, comments=True)
+
+
+def _grid(rows: list[list[str]]) -> Grid:
+    return Grid(rows, range(1, len(rows[0])))
 
 
 def _method(comparison: SystemComparison) -> str:
