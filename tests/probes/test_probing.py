@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.errors import InputError
+from mtmetrics.io.lines import read_word_pairs
 from mtmetrics.models.sentence_encoder import MeanPooledEncoder
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.probes.probing import (
@@ -26,7 +27,6 @@ from mtmetrics.probes.probing import (
     preferences,
     random_candidates,
     random_order,
-    read_word_pairs,
     words,
 )
 from mtmetrics.scorers.base import Scorer

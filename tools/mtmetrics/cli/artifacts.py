@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, hub_source, pull, update_catalog, verify
 from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
-from mtmetrics.cli.output import print_json, print_report
+from mtmetrics.cli.output import check_new, print_json, print_report
 from mtmetrics.cli.space import PUSH, pushed
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import make_folder
@@ -173,9 +173,8 @@ def run_import(args: argparse.Namespace) -> None:
         if target in targets:
             both = f"{file} and {targets[target][0]} would both become {target}"
             raise InputError(f"{both}; import them into separate folders")
-        if target.exists() and not args.overwrite:
-            raise InputError(f"{target} exists already; pass --overwrite or another --out")
         targets[target] = (file, remapping)
+    check_new(targets, "--out", overwrite=args.overwrite)
     make_folder(args.out)
     rows = []
     for target, (file, remapping) in targets.items():

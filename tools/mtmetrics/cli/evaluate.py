@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.judged_files import judged_files
-from mtmetrics.cli.output import TABLE_FORMATS, check_folders, print_report, print_warnings
+from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.agreement import Measure
 
     if args.recipe is not None:
-        from mtmetrics.cli.recipes import run_recipe
+        from mtmetrics.cli.recipe_runs import run_recipe
 
         run_recipe(args)
         return
@@ -110,13 +110,11 @@ def run(args: argparse.Namespace) -> None:
     args.level = args.level or "segment"
     specs = list(options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,)).values())
     if args.agreement is not None:
-        check_folders(args.agreement, option="--agreement ")
         if args.level != "system" or len(specs) != 1 or args.column:
             raise InputError("--agreement is fitted for one metric and --level system")
         if specs[0].preset is None:
             raise InputError(f"--agreement: {specs[0].metric} has no presets, where it could be written")
-        if Path(args.agreement).exists():
-            raise InputError(f"--agreement {args.agreement}: exists already; choose another name")
+        check_target(args.agreement, "--agreement", overwrite=False, mend="choose another name")
     if args.plot is not None and args.layers is None:
         raise InputError("--plot draws the correlation against the layer; pass --layers too")
     tested = args.significance not in (None, "none")

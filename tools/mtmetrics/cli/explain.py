@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.checks import compared_texts, positive
 from mtmetrics.cli import options
-from mtmetrics.cli.output import rounded
+from mtmetrics.cli.output import check_new, rounded
 from mtmetrics.cli.rows import input_rows
-from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.errors import InputError
+from mtmetrics.io.atomic import make_folder
 from mtmetrics.scorers.metric import KEYS
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def run(args: argparse.Namespace) -> int:
     scorer = load_scorer(asked.pop("metric"), pool=options.model_pool(args), **asked)
     if not scorer.blames or plots:
         _ = scorer.cells  # says that nothing is aligned, before anything is scored or made
-    _make_folder(plots)
+    for path in plots[:1]:  # all are in one folder
+        make_folder(path.parent)
     with options.scoring(len(segments)):
         result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
     places = result.segments.argsort(kind="stable")[: args.worst].tolist() if args.worst else range(len(segments))
@@ -159,18 +161,8 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment], drawn: int) ->
         paths = [path] * len(segments)
     else:
         paths = [path.with_stem(f"{path.stem}-{segment.number:04d}") for segment in segments]
-    existing = next((path for path in paths if path.exists()), None)
-    if existing is not None and not args.overwrite:
-        raise InputError(f"{existing} exists already; pass --overwrite or another --plot")
+    check_new(paths, "--plot", overwrite=args.overwrite)
     return paths
-
-
-def _make_folder(plots: Sequence[Path]) -> None:
-    for folder in {path.parent for path in plots}:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise MTMetricsError(f"cannot write {folder}: {error.strerror or error}") from error
 
 
 def _explain(

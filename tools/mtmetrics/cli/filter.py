@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
-from mtmetrics.cli.output import check_folders, opened, write_report
+from mtmetrics.cli.output import check_target, opened, write_report
 from mtmetrics.cli.ray import add_engine_options
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.lines import iter_parallel, iter_rows, table_keys
@@ -81,8 +81,8 @@ def run(args: argparse.Namespace) -> None:
     if args.engine is None:
         if _form(args.out) not in _FORMATS:
             raise InputError(f"--out {args.out}: must end in one of {', '.join('.' + known for known in _FORMATS)}")
-        check_folders(args.out)
-    check_folders(args.report)
+        check_target(args.out, "--out")
+    check_target(args.report, "--report")
     names = [args.column, *(specs if len(specs) > 1 else ())]
     work = _here if args.engine is None else _on_engine
     report, scores = work(args, selection, checks, specs, weights, names)

@@ -112,7 +112,7 @@ def _guarded(check: Callable[[], Iterator[_Finding]]) -> Iterator[_Finding]:
 
 
 def _scores(args: argparse.Namespace) -> Iterator[_Finding]:
-    from mtmetrics.cli.reproduction import reproduced
+    from mtmetrics.reports.reproduction import reproduced
 
     for name, difference, same in reproduced(model_pool(args)):
         if not same:

@@ -14,6 +14,7 @@ from typing import Any
 
 from mtmetrics.checks import choice, language_pair, positive
 from mtmetrics.cli import options
+from mtmetrics.cli.output import check_target
 from mtmetrics.errors import InputError, require_extra
 
 _MEMORY, _LEAST_MEMORY = "12G", 2 * 2**30
@@ -121,8 +122,7 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
     elif args.cpus_per_worker != 1:
         raise InputError("--cpus-per-worker has no effect without --engine; leave it out")
     _size(args.memory or _MEMORY)
-    if not Path(args.out).parent.is_dir():
-        raise InputError(f"--out {args.out}: there is no such folder")
+    check_target(args.out, "--out")
     return languages
 
 

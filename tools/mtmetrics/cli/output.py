@@ -69,11 +69,22 @@ def print_warnings(lines: Iterable[str]) -> None:
         print(f"mtmetrics: warning: {line}", file=sys.stderr)
 
 
-def check_folders(*paths: str | None, option: str = "") -> None:
-    """Refuses before the work files that could not be written after it, by way of the `option` that names them."""
-    for path in paths:
-        if path and not Path(path).parent.is_dir():
-            raise InputError(f"{option}{path}: there is no folder {Path(path).parent}")
+def check_target(
+    path: str | None, option: str, *, overwrite: bool = True, mend: str = "pass --overwrite or another name"
+) -> None:
+    """Refuses before the work a file or folder, named with an `option`, that could not be written after it: there is no
+    folder to put it in, or there is one of this name, which is not to be replaced."""
+    if path and not Path(path).parent.is_dir():
+        raise InputError(f"{option} {path}: there is no folder {Path(path).parent}")
+    if path and not overwrite and Path(path).exists():
+        raise InputError(f"{option} {path}: exists already; {mend}")
+
+
+def check_new(paths: Iterable[Path], option: str, *, overwrite: bool) -> None:
+    """Refuses before the work files, in a place that is named with an `option`, one of which is there already."""
+    existing = next((path for path in paths if path.exists()), None)
+    if existing is not None and not overwrite:
+        raise InputError(f"{existing} exists already; pass --overwrite or another {option}")
 
 
 @contextlib.contextmanager

@@ -83,7 +83,8 @@ def _run_preference(args: argparse.Namespace) -> None:
 
 
 def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
-    from mtmetrics.probes.probing import bare_words, read_word_pairs
+    from mtmetrics.io.lines import read_word_pairs
+    from mtmetrics.probes.probing import bare_words
 
     found = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
     if args.parallel:

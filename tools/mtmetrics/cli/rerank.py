@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import positive
 from mtmetrics.cli import options
-from mtmetrics.cli.output import check_folders, opened, write_report
+from mtmetrics.cli.output import check_target, opened, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_jsonl, iter_lines, iter_parallel
 
@@ -78,7 +78,8 @@ def run(args: argparse.Namespace) -> None:
     weights = options.mix_weights(args)
     if args.tune and weights:
         raise InputError("--tune and --mix: the weights are either given or chosen; leave one out")
-    check_folders(args.out, args.report)
+    check_target(args.out, "--out")
+    check_target(args.report, "--report")
     rows = _rows(args)
     first = next(rows, None)
     if first is None:

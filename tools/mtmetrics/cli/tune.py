@@ -1,12 +1,11 @@
 """``mtmetrics tune``: a preset whose options were chosen by a few human judgements."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.judged_files import judged_files
-from mtmetrics.cli.output import TABLE_FORMATS, check_folders, print_report, print_warnings
+from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.errors import InputError
 
 _OPTIONS: options.Options = {
@@ -40,9 +39,7 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.metric_runs import MetricSpec
     from mtmetrics.reports.tuning import report_tuning, tune, tuned_options, write_preset
 
-    check_folders(args.out, option="--out ")
-    if Path(args.out).exists() and not args.overwrite:
-        raise InputError(f"--out {args.out}: exists already; pass --overwrite or another name")
+    check_target(args.out, "--out", overwrite=args.overwrite)
     first, *others = options.metric_specs(args).values()
     if others:
         raise InputError(f"--metric {others[0]}: one metric is tuned at a time")

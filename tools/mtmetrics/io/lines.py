@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mtmetrics import checks
 from mtmetrics.errors import InputError
 
 # What the columns of a table are called: as we do, then as COMET, WMT and MLQE-PE do.
@@ -206,9 +207,8 @@ def header_places(path: str | Path, first: Sequence[str]) -> dict[str, int] | No
 
 
 def shown(value: Any) -> str:
-    """A value of JSON, cut where it is long, for messages."""
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    """A value of JSON for messages, cut where it is long."""
+    return "null" if value is None else checks.shown(value)
 
 
 def _is_jsonl(path: str | Path) -> bool:
@@ -258,6 +258,18 @@ def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
             after = f"{ended[0]} ends after {number - 1} lines, but {longer} goes on"
             raise InputError(f"{after}; parallel files need equal lengths")
         yield [line for line in row if line is not None]
+
+
+def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
+    """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read."""
+    pairs = []
+    for number, (word, translation) in enumerate(iter_table(path, ("word", "translation"), jsonl=False), 1):
+        if not word.strip() or not translation.strip():
+            raise InputError(f"{path}, line {number}: a word and its translation are needed, one of them is blank")
+        pairs.append((word.strip(), translation.strip()))
+    if not pairs:
+        raise InputError(f"{path}: empty; there are no word pairs")
+    return pairs
 
 
 def short_name(path: str | Path) -> str:

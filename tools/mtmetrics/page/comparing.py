@@ -14,8 +14,9 @@ from mtmetrics.checks import compared_texts
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.offers import MetricChoice
-from mtmetrics.page.texts import Texts, example
+from mtmetrics.page.texts import Texts
 from mtmetrics.reports.comparison import SystemComparison, SystemScore, compare_systems
+from mtmetrics.reports.example import example
 from mtmetrics.reports.human_agreement import AgreementCurve, known_agreement
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult, joined

@@ -8,7 +8,6 @@ import string
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy as np
 from mtmetrics.checks import check, positive
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import is_unspaced
-from mtmetrics.io.lines import iter_table
 from mtmetrics.reports.metric_runs import measures
 from mtmetrics.reports.styles import Grid, decimals
 from mtmetrics.scorers.base import Scorer
@@ -111,18 +109,6 @@ class Dictionary:
                 begin = whole.index(bare)
                 return size, whole[:begin] + target + whole[begin + len(bare) :]
         return 1, None
-
-
-def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
-    """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read."""
-    pairs = []
-    for number, (word, translation) in enumerate(iter_table(path, ("word", "translation"), jsonl=False), 1):
-        if not word.strip() or not translation.strip():
-            raise InputError(f"{path}, line {number}: a word and its translation are needed, one of them is blank")
-        pairs.append((word.strip(), translation.strip()))
-    if not pairs:
-        raise InputError(f"{path}: empty; there are no word pairs")
-    return pairs
 
 
 def coverage(literals: Sequence[Literal]) -> float:

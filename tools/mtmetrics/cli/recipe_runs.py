@@ -13,7 +13,7 @@ from mtmetrics._version import __version__
 from mtmetrics.cli import options
 from mtmetrics.cli.data import pulled
 from mtmetrics.cli.judged_files import judged_files
-from mtmetrics.cli.output import check_folders, print_report, print_warnings
+from mtmetrics.cli.output import check_target, print_report, print_warnings
 from mtmetrics.errors import InputError, MTMetricsError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run_recipe(args: argparse.Namespace) -> None:
         raise InputError(f"--recipe {recipe.name}: {what}; leave out other choices")
     args.level = recipe.level
     if args.report is not None:
-        check_folders(args.report, option="--report ")
+        check_target(args.report, "--report")
         if Path(args.report).is_file():
             raise InputError(f"--report {args.report}: is a file; a folder is needed")
     if recipe.runs and args.report is None:
