@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.judged_files import judged_files
+from mtmetrics.cli.judged_files import judge, judged_files
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.errors import InputError
 
@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, one: bool) -> None:
     """A row per metric or, of one metric, per file."""
-    from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
+    from mtmetrics.reports.agreement import check_table, remarks, usual_test
     from mtmetrics.reports.agreement_report import report_files, report_metrics
     from mtmetrics.reports.metric_runs import Entry
 
@@ -137,9 +137,8 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
     check_table(measure, test, intervals=args.ci)
     entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = judged_files(args)
-    with options.scoring(len(specs) * sum(map(len, files))):
-        settings = {"parts": args.parts, "one": one, "test": test, "intervals": args.ci}
-        runs, table = judge_entries(entries, files, options.model_pool(args), measure, **settings)
+    settings = {"parts": args.parts, "one": one, "test": test, "intervals": args.ci}
+    runs, table = judge(args, entries, files, measure, **settings)
     if one:
         results = [systems[0] for systems in runs.results[specs[0]]]
         report = report_files(table, results, _about(args, specs[0]))

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.judged_files import judged_files
+from mtmetrics.cli.judged_files import judge, judged_files
 from mtmetrics.cli.output import TABLE_FORMATS, print_report, print_warnings
 from mtmetrics.errors import InputError
 
@@ -102,7 +102,7 @@ def _weights(args: argparse.Namespace) -> None:
 def _judged(args: argparse.Namespace, *, intervals: bool = False) -> "tuple[MetricRuns, list[Entry], MetricTable]":
     """Runs the metrics on the data, and says on standard error what is unusual; the table of their agreement names the
     files and holds the judgements."""
-    from mtmetrics.reports.agreement import Measure, judge_entries, remarks
+    from mtmetrics.reports.agreement import Measure, remarks
     from mtmetrics.reports.figures import check_plot_file
     from mtmetrics.reports.metric_runs import Entry
 
@@ -110,9 +110,7 @@ def _judged(args: argparse.Namespace, *, intervals: bool = False) -> "tuple[Metr
     specs = options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,))
     files = judged_files(args)
     entries = [*(Entry(name, spec) for name, spec in specs.items()), *map(Entry.of_column, args.column)]
-    with options.scoring(len(specs) * sum(map(len, files))):
-        pool, measure = options.model_pool(args), Measure(args.coefficient)
-        result, table = judge_entries(entries, files, pool, measure, intervals=intervals)
+    result, table = judge(args, entries, files, Measure(args.coefficient), intervals=intervals)
     print_warnings([*result.notes(), *remarks(table)])
     return result, entries, table
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics._version import __version__
 from mtmetrics.cli import options
 from mtmetrics.cli.data import pulled
-from mtmetrics.cli.judged_files import judged_files
+from mtmetrics.cli.judged_files import judge, judged_files
 from mtmetrics.cli.output import check_target, print_report, print_warnings
 from mtmetrics.errors import InputError, MTMetricsError
 
@@ -79,7 +79,7 @@ def _announce(name: str) -> None:
 
 
 def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: Any) -> None:
-    from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
+    from mtmetrics.reports.agreement import check_table, remarks, usual_test
     from mtmetrics.reports.agreement_report import report_metrics
 
     test = args.significance or usual_test(measure)
@@ -88,9 +88,7 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: Any) -> No
     vectors = dict(map(_stored_vectors, args.vectors or []))
     entries = recipe.entries(args.preset or "paper", {spec.metric: spec for spec in specs}, vectors)
     files = _of_recipe(judged_files(args), recipe)
-    with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
-        pool = options.model_pool(args)
-        runs, table = judge_entries(entries, files, pool, measure, recipe=recipe, test=test, intervals=args.ci)
+    runs, table = judge(args, entries, files, measure, recipe=recipe, test=test, intervals=args.ci)
     report = report_metrics(table, {"field": args.field}, recipe)
     print_report(report, args)
     print_warnings([*runs.notes(), *remarks(table)])

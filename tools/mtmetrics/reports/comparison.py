@@ -180,11 +180,12 @@ def report_comparison(
         results: metric -> system -> what was compared, for signatures and reports.
     """
     blocks: list[Grid | str] = []
-    for metric, comparison in comparisons.items():
-        blocks += [f"p-values of {metric}:", _grid(_p_values(comparison))]
-        if comparison.calibrated:
-            title = f"Of 100 such differences of {metric}, people agree with:"
-            blocks += [title, _grid(_agreement(comparison))]
+    for metric, found in comparisons.items():
+        p_values = _triangle(found, lambda i, j, found=found: _shown(found.p_values[i, j]))
+        blocks += [f"p-values of {metric}:", p_values]
+        if found.calibrated:
+            shares = _triangle(found, lambda i, j, found=found: percentages(found.agreement(i, j)))
+            blocks += [f"Of 100 such differences of {metric}, people agree with:", shares]
     blocks.append(_method(next(iter(comparisons.values()))))
     blocks += [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
     blocks += [
@@ -256,30 +257,17 @@ def _overview(comparisons: Mapping[str, SystemComparison]) -> list[list[str]]:
     return [["system", *(cell for metric in comparisons for cell in (metric, "rank", "cluster"))], *rows.values()]
 
 
-def _p_values(comparison: SystemComparison) -> list[list[str]]:
-    """The upper triangle: rows are the better systems, columns the worse ones."""
+def _triangle(comparison: SystemComparison, cell: Callable[[int, int], str]) -> Grid:
+    """A cell for every two systems: rows are the better systems, columns the worse ones."""
     names = [system.name for system in comparison.systems]
-    rows = [
-        [name, *("" if j <= i else _shown(comparison.p_values[i, j]) for j in range(1, len(names)))]
-        for i, name in enumerate(names[:-1])
-    ]
-    return [["better than", *names[1:]], *rows]
-
-
-def _agreement(comparison: SystemComparison) -> list[list[str]]:
-    """As `_p_values`: per cent with interval, ``?`` for a difference larger than those that were seen."""
-    names = [system.name for system in comparison.systems]
-
-    def cell(better: int, worse: int) -> str:
-        share = comparison.agreement(better, worse)
-        return "?" if share is None else percentages(share)
-
     rows = [[name, *("" if j <= i else cell(i, j) for j in range(1, len(names)))] for i, name in enumerate(names[:-1])]
-    return [["better than", *names[1:]], *rows]
+    return _grid([["better than", *names[1:]], *rows])
 
 
-def percentages(share: Share) -> str:
-    """A share and its interval in whole per cent, without the sign."""
+def percentages(share: Share | None) -> str:
+    """A share and its interval in whole per cent, without the sign; ``?`` for a difference larger than were seen."""
+    if share is None:
+        return "?"
     value, low, high = (f"{100 * part:.0f}" for part in share)
     return f"{value} [{low}, {high}]"
 
