@@ -21,7 +21,7 @@ from mtmetrics.reports.agreement_report import (
 )
 from mtmetrics.reports.metric_runs import Entry, MetricSpec, RowScores
 from mtmetrics.reports.recipes import Recipe, RecipeRow
-from mtmetrics.reports.styles import STYLES, Marked, correlation_text, latex_text, terminal
+from mtmetrics.reports.styles import STYLES, Grid, Marked, Report, correlation_text, latex_text, terminal
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import CorrelationInterval
@@ -252,6 +252,20 @@ def test_intervals_of_the_mean_over_files() -> None:
 # Styles of tables.
 
 TABLE = [["metric", "de-en"], ["a|b_c, d", Marked("0.500", bold=True)], ["e\n f", Marked("0.499", tied=True)]]
+
+
+def test_a_report_in_every_style() -> None:
+    wide, narrow = [["a", "b"], ["x", "1"]], [["a"], ["x"]]
+    report = Report({"a": "x"}, [Grid(wide, (1,)), "A note | of\n1 %."], [Grid(narrow), "Short."], [["flat"], ["y"]])
+    assert report.render("csv") == "flat\ny"
+    assert report.render("tsv") == "flat\ny"
+    assert report.render("markdown") == "| a | b |\n|---|---:|\n| x | 1 |\n\nA note | of 1 %."
+    assert report.render("latex").endswith("\n\n\\noindent A note \\textbar{} of 1 \\%.")
+    assert dataclasses.replace(report, comments=True).render("latex").endswith("\n\n% A note | of 1 %.")
+    lines = report.render("table").split("\n")
+    assert (lines[0], lines[2:]) == ("a", ["x", "", "Short."])
+    plain = dataclasses.replace(report, terminal=(), flat=())
+    assert (plain.render("tsv"), "b" in plain.render("table")) == ("a\tb\nx\t1", True)
 
 
 def test_styles() -> None:

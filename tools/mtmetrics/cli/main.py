@@ -262,10 +262,8 @@ def _run(arguments: argparse.Namespace, given: Sequence[str]) -> int:
         code = arguments.run(arguments)
         sys.stdout.flush()
         return code or 0
-    except InputError as error:
-        return _fail(in_shell_words(str(error), given), 2)
     except MTMetricsError as error:
-        return _fail(in_shell_words(str(error), given), 1)
+        return _fail(in_shell_words(str(error), given), 2 if isinstance(error, InputError) else 1)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
