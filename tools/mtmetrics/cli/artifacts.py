@@ -213,7 +213,6 @@ def _record(entry: CatalogEntry, path: str | None) -> None:
         print(f"mtmetrics: {entry.name} recorded in {target}", file=sys.stderr)
 
 
-_NAMES = {"nargs": "*"}
 _ACTIONS: options.Actions = {
     "list": (run_list, "list the catalog", "Lists the artifacts of the catalog.", options.TABLE_OR_JSON),
     "verify": (
@@ -222,9 +221,8 @@ _ACTIONS: options.Actions = {
         "Compares files with the checksums of the catalog, and prints a line per problem; the exit code is 1 if there "
         "is one.",
         {
-            "names NAME|DIR": (
-                "artifacts, or a folder of artifacts that were pulled (default: all that are bundled)",
-                _NAMES,
+            "names NAME|DIR ...": (
+                "artifacts, or a folder of artifacts that were pulled (default: all that are bundled)"
             ),
             "--folder DIR": "where the files of the one NAME lie, if not in the package",
             **options.TABLE_OR_JSON,
@@ -238,7 +236,7 @@ _ACTIONS: options.Actions = {
         "as JSON what was fetched and what was there already. Scoring fetches what it needs by itself, and takes what "
         "is bundled first.",
         {
-            "names NAME": ("artifacts", _NAMES),
+            "names NAME ...": "artifacts",
             "--all": "all artifacts that are on the Hub",
             "--namespace ORG": "user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)",
             "--lp XX-YY ...": "published maps: only these language pairs (default: all)",
@@ -264,7 +262,7 @@ _ACTIONS: options.Actions = {
         "Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. What a file is, is known "
         "by its content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the options override that.",
         {
-            "files FILE ...": "*.BAM, *.GBDD, or a map made of one, to bind it with --encoder",
+            "files FILE ...!": "*.BAM, *.GBDD, or a map made of one, to bind it with --encoder",
             "--encoder MODEL": "folder or Hub repository of the model that the maps are for",
             "--layer N": ("layer of the encoder", int),
             "--lp XX-YY": "language pair",
@@ -281,7 +279,7 @@ _ACTIONS: options.Actions = {
         "--metric comet:DIR. Pass DIR in place of the model then, or make it NAME in the folder of "
         "MTMETRICS_ARTIFACTS, and presets that name the model find it.",
         {
-            "model REPO|FOLDER": "Hub repository, or a folder that holds the model",
+            "model REPO|FOLDER!": "Hub repository, or a folder that holds the model",
             "--out DIR!": "the folder to make",
             "--overwrite": "replace an existing one",
             "--revision NAME": "branch, tag or commit of the repository (default: main)",
@@ -296,7 +294,7 @@ _ACTIONS: options.Actions = {
         "Publishes artifacts on the Hub, one repository each: creates it, sends the files that differ, and tags it, "
         "from v1.0.0 up. The card's metadata must be complete. Without --execute it prints what would be done.",
         {
-            "names NAME|DIR": ("bundled artifacts, or folders; a folder 'work' in one is left out", _NAMES),
+            "names NAME|DIR ...": "bundled artifacts, or folders; a folder 'work' in one is left out",
             "--all": "all bundled artifacts",
             "--catalog FILE": (
                 "catalog to record what was published in (default: that of the checkout, for bundled artifacts; else "

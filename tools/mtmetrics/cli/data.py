@@ -12,7 +12,7 @@ from mtmetrics.errors import InputError
 if TYPE_CHECKING:
     from mtmetrics.judgements.wmt_folder import EvalSet
 _SCORE: options.Options = {
-    "folder DIR": "the test set, such as mt-metrics-eval-v2/wmt22",
+    "folder DIR!": "the test set, such as mt-metrics-eval-v2/wmt22",
     "--name NAME!": "what mt-metrics-eval shall call the metric",
     "--lp XX-YY ...": ("only these language pairs (default: all)", {"dest": "pairs"}),
     "--reference NAME": "the reference to compare with (default: refA or ref, else the first)",
@@ -113,7 +113,7 @@ _ACTIONS: options.Actions = {
         "Fetches public sets from where their authors put them, and prints as JSON where they lie, what "
         "was fetched and what was there already; 'mtmetrics evaluate --data FOLDER' reads them. Checksums are compared "
         "where they are known, and recorded in SHA256SUMS beside the files where they are not.",
-        {"names NAME ...": "sets", "--out DIR": "write to DIR/NAME/ instead of the cache"},
+        {"names NAME ...!": "sets", "--out DIR": "write to DIR/NAME/ instead of the cache"},
     ),
     "score": (
         run_score,

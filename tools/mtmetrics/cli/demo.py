@@ -5,7 +5,7 @@ import argparse
 from mtmetrics.cli import options
 
 _PAGE: options.Options = {
-    "name NAME": ("metric (default: the page that compares systems)", {"nargs": "?"}),
+    "name NAME": "metric (default: the page that compares systems)",
     "--metric SPEC": (
         "offer this metric, too, such as comet:DIR, cmd:NAME or scores:FILE; repeatable",
         {"action": "append", "default": []},

@@ -33,7 +33,7 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
         "directions that it knows, and whether all that it loads is on this machine. Loads nothing; mtmetrics doctor "
         "scores a pair with each."
     )
-    add_options(parser, {"names METRIC": ("only these (default: all)", {"nargs": "*"}), **PLUGIN})
+    add_options(parser, {"names METRIC ...": "only these (default: all)", **PLUGIN})
     add_output_options(parser, ("table", "json", "markdown", "csv", "tsv"))
     parser.set_defaults(run=_list)
 
@@ -45,7 +45,7 @@ def configure_install(parser: argparse.ArgumentParser) -> None:
         '"mini") works in any folder and without a network. To be repeated after an update of mtmetrics; doing it '
         "twice does no harm."
     )
-    add_options(parser, {"names NAME": ("metrics (default: all)", {"nargs": "*"})})
+    add_options(parser, {"names NAME ...": "metrics (default: all)"})
     parser.set_defaults(run=_install)
 
 

@@ -3,18 +3,16 @@
 import argparse
 import dataclasses
 import functools
-import json
 import operator
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mtmetrics.checks import choice, language_pair, positive
 from mtmetrics.cli import options
-from mtmetrics.cli.output import check_target
+from mtmetrics.cli.output import check_target, print_json
 from mtmetrics.errors import InputError, require_extra
 
 _MEMORY, _LEAST_MEMORY = "12G", 2 * 2**30
@@ -87,8 +85,7 @@ def run(args: argparse.Namespace) -> int:
     mined.write(args.out)
     if args.engine is not None:
         shutil.rmtree(_work(args))
-    json.dump({**counts, "mined": mined.counts}, sys.stdout, indent=1)
-    print()
+    print_json({**counts, "mined": mined.counts})
     return 0
 
 

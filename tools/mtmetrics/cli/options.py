@@ -113,7 +113,7 @@ def add_options(parser: Any, options: Options) -> list[str]:
 
     A usage lists the names of the option and the placeholder of its value: ``-t --predictions FILE``. One without a
     dash is a positional argument, one without a placeholder a flag. ``...`` behind the placeholder stands for a list of
-    values, empty by default; ``!`` at the end for an option that must be given.
+    values, empty by default; ``!`` at the end says that it must be given.
 
     A specification is a type; a default value; a truth value, which is the default of a flag that has a ``--no-`` form;
     a tuple of choices, of which the first is the default; or a dictionary of keywords for ``add_argument``.
@@ -126,7 +126,10 @@ def add_options(parser: Any, options: Options) -> list[str]:
         metavar, *several = words[names:] or [None]
         settings: dict[str, Any] = {"metavar": metavar} if metavar else {}
         settings |= {"nargs": "+", "default": []} if several else {}
-        settings |= {"required": True} if usage.endswith("!") else {}
+        if words[0].startswith("-"):
+            settings |= {"required": True} if usage.endswith("!") else {}
+        elif not usage.endswith("!"):
+            settings["nargs"] = "*" if several else "?"
         if more is None:
             settings |= {} if metavar else {"action": "store_true"}
         elif isinstance(more, type):
@@ -160,7 +163,7 @@ def add_actions(
 def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROWS) -> None:
     """Adds the files to read (`one_file` says what a single FILE holds) and the language pair."""
     files: Options = {
-        "file FILE": (one_file, {"nargs": "?"}),
+        "file FILE": one_file,
         **SOURCES,
         "-t --predictions FILE ...": "one translation per line; several files are several systems",
         "-r --references FILE ...": "one reference per line; of several files the best one counts",

@@ -25,8 +25,7 @@ _NUMBERED = re.compile(r"(\d+) \|\|\| (.*?) \|\|\| .*?(\S+)\s*", re.DOTALL)
 _FILES: options.Options = {
     "file FILE": (
         "JSON Lines with candidates (a list), and where there are any source, references (a list), scores (a list, "
-        "called model, or an object of lists; higher is better); - reads it from standard input",
-        {"nargs": "?"},
+        "called model, or an object of lists; higher is better); - reads it from standard input"
     ),
     **options.SOURCES,
     "-t --predictions FILE ...": (

@@ -24,7 +24,7 @@ PUSH: options.Options = {
     **options.TABLE_OR_JSON,
 }
 _SPACES: options.Options = {
-    "names NAME ...": "metrics, or compare",
+    "names NAME ...!": "metrics, or compare",
     "--wheel FILE": "wheel of mtmetrics (default: built from the checkout)",
     "--package-url URL": (
         "where pip finds this package, such as git+https://HOST/ORG/mtmetrics@TAG: evaluate.load says so without it"
