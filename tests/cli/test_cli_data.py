@@ -39,7 +39,7 @@ def served(origin, tmp_path, monkeypatch):
 def test_list(run, served):
     code, out, err = run("list")
     assert (code, err) == (0, "")
-    header, row = out.splitlines()
+    header, _, row = out.splitlines()
     assert header.split() == ["NAME", "FILES", "WITH", "CHECKSUM", "LICENCE", "WHAT"]
     assert row.split() == ["small", "2", "1", "CC0", "two", "files"]
     [shown] = json.loads(run("list", "--format", "json")[1])["data"]

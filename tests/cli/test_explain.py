@@ -156,7 +156,7 @@ def test_many_heatmaps_only_when_asked_for(call, tmp_path, monkeypatch):
         ([], 2, "nothing to score"),
         (["-s", "a", "-t", "b", "c"], 2, "explain takes the translations of one system, got 2 files"),
         (["ROWS", "--preset", "huge"], 2, "unknown preset 'huge'"),
-        (["ROWS", "--plot", "ROWS"], 1, "cannot write"),
+        (["ROWS", "--plot", "ROWS"], 1, "cannot make the folder"),
     ],
 )
 def test_bad_usage_is_one_line(call, argv, code, message):

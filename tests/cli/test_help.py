@@ -40,6 +40,13 @@ def helped(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     return capsys.readouterr().out
 
 
+def test_every_command_and_action_has_a_help(parser: argparse.ArgumentParser) -> None:
+    [commands] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for command in (*commands.choices.values(), *leaves(parser)):
+        assert command.description
+        assert "--help" in command.format_help()
+
+
 def test_options_of_a_metric_stand_in_its_help_alone(capsys: pytest.CaptureFixture[str]) -> None:
     general = helped(capsys, "score")
     groups = ("\ninput:", "\nmetric:", "\nmodels:", "\noutput:", "\nexamples:", "--metric NAME --help")

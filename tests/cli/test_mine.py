@@ -105,7 +105,7 @@ def test_a_cluster_finds_what_one_process_finds(tiny_encoder, texts, tmp_path, c
         (["--source-text", "-", "--target-text", "-"], "--source-text and --target-text: both are -"),
         (["--encoder", "none"], "none"),
         (["--source-text", "none.txt"], "none.txt: no such file"),
-        (["--out", "none/pairs.jsonl"], "--out none/pairs.jsonl: there is no such folder"),
+        (["--out", "none/pairs.jsonl"], "--out none/pairs.jsonl: there is no folder none"),
     ],
 )
 def test_refusals(tiny_encoder, texts, tmp_path, capsys, argv, message):

@@ -101,7 +101,7 @@ def test_list_and_verify_the_originals(run, published, tmp_path):
     [row] = json.loads(run("list", "--format", "json")[1])["artifacts"]
     origin = {"url": published.url, "commit": "c0ffee", "licence": "Apache-2.0"}
     assert (row["origin"], row["repository"], row["files"], row["bytes"]) == (origin, None, 6, None)
-    assert run("list")[1].splitlines()[1].split() == [NAME, "maps", f"{published.url}@c0ffee", "6", "-"]
+    assert run("list")[1].splitlines()[-1].split() == [NAME, "maps", f"{published.url}@c0ffee", "6", "-"]
     for path, data in published.files.items():
         file = write(tmp_path / path.removeprefix("/c0ffee/").replace("mapping", "raw/mapping"), data)
     assert run("verify", NAME, "--folder", tmp_path / "raw")[0] == 0

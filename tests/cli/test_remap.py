@@ -66,7 +66,7 @@ def test_maps_of_sentences(call, tiny_encoder):
 
 
 def test_maps_from_given_words(call, tiny_encoder):
-    pairs = [("haus", "house"), ("hund", "dog"), ("katze", "cat"), ("", "nothing")]
+    pairs = [("haus", "house"), ("hund", "dog"), ("katze", "cat"), ("\u200d", "nothing")]
     for count, problem in ((1, "1 pair(s) of vectors determine no map"), (2, "2 pairs of vectors for an encoder of")):
         write(Path("words.tsv"), "".join(f"{source}\t{target}\n" for source, target in pairs[:count]))
         code, _, err = call("--word-pairs", "words.tsv", "--map", "clp", "--out", "few")
@@ -87,12 +87,17 @@ def test_maps_from_given_words(call, tiny_encoder):
         (["--parallel", "pairs.tsv", "--out", "out", "--map", "bam"], "--map 'bam'"),
         (["--parallel", "pairs.tsv", "--out", "out", "--sentences", "0"], "--sentences 0"),
         (["--parallel", "pairs.tsv", "--out", "out", "--layer", "9"], "layer 9"),
-        (["--parallel", "pairs.tsv", "--out", "pairs.tsv/maps"], "cannot be made"),
         (["--word-pairs", "empty.tsv", "--out", "out"], "empty; there are no word pairs"),
+        (["--word-pairs", "blank.tsv", "--out", "out"], "blank.tsv, line 2: a word and its translation are needed"),
         (["--word-pairs", "empty.tsv", "--out", "out", "--level", "sentence"], "--level sentence needs --parallel"),
     ],
 )
 def test_refusals_write_nothing(call, argv, message):
     Path("empty.tsv").write_text("")
+    Path("blank.tsv").write_text("haus\thouse\nhund\t \n")
     refused(call(*argv), message)
     assert not list(Path().glob("out/*"))
+
+
+def test_a_folder_that_cannot_be_made(call):
+    refused(call("--parallel", "pairs.tsv", "--out", "pairs.tsv/maps"), "cannot make the folder pairs.tsv/maps", 1)

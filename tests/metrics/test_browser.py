@@ -12,9 +12,9 @@ import pytest
 
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.app import build_page
-from mtmetrics.page.texts import example
 from mtmetrics.page.theme import MAX_FILE, serve
 from mtmetrics.page.views import four_decimals
+from mtmetrics.reports.example import example
 from mtmetrics.scorers.registry import load_scorer
 
 pytest.importorskip("gradio", reason="needs the extra 'app'")

@@ -15,8 +15,9 @@ from mtmetrics.page.comparing import Compared, Comparer, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import coloured, heatmap
 from mtmetrics.page.offers import MetricChoice, chosen, named, offers
-from mtmetrics.page.texts import TextInput, Texts, example, read
+from mtmetrics.page.texts import TextInput, Texts, read
 from mtmetrics.reports.comparison import compare_systems
+from mtmetrics.reports.example import example
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.registry import load_scorer
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.errors import InputError
+from mtmetrics.io.tables import read_word_pairs
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.probes.probing import (
     Dictionary,
@@ -25,7 +26,6 @@ from mtmetrics.probes.probing import (
     preferences,
     random_candidates,
     random_order,
-    read_word_pairs,
     words,
 )
 from mtmetrics.scorers.base import Scorer
@@ -185,8 +185,8 @@ def test_preference_numbers_and_table() -> None:
         "median": pytest.approx(-0.0002),
         "differences": [0.5, -1.0, 0.0, -0.0004],
     }
-    row = preference_table([preference]).splitlines()[2]
-    assert row == "| random order | score | 4 | 0.250 | 0.250 | -0.125 | 0.000 |"
+    _, row = preference_table([preference]).rows
+    assert row == ["random order", "score", "4", "0.250", "0.250", "-0.125", "0.000"]
 
 
 NAMES = ["Anna 1", "Bernd 2", "Clara 3", "Dora 4"]
@@ -293,9 +293,7 @@ def test_impossible_cutoffs_are_refused_before_scoring(monkeypatch: pytest.Monke
 
 
 def test_matching_table() -> None:
-    assert matching_table({"score": {1: 0.5, 5: 1.0}, "lm": {1: 0.25, 5: 0.0}}).splitlines() == [
-        "| measure | P@1 | P@5 |",
-        "|---|---:|---:|",
-        "| score | 0.500 | 1.000 |",
-        "| lm | 0.250 | 0.000 |",
-    ]
+    assert matching_table({"score": {1: 0.5, 5: 1.0}, "lm": {1: 0.25, 5: 0.0}}) == (
+        [["measure", "P@1", "P@5"], ["score", "0.500", "1.000"], ["lm", "0.250", "0.000"]],
+        range(1, 3),
+    )

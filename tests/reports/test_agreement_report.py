@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import io
-import json
 
 import numpy as np
 import pytest
@@ -16,13 +15,13 @@ from mtmetrics.reports.agreement_report import (
     chosen_layers,
     joined_signature,
     mean_intervals,
-    render_files,
-    render_layers,
-    render_metrics,
+    report_files,
+    report_layers,
+    report_metrics,
 )
 from mtmetrics.reports.metric_runs import Entry, MetricSpec, RowScores
 from mtmetrics.reports.recipes import Recipe, RecipeRow
-from mtmetrics.reports.styles import STYLES, Marked, correlation_text, latex_text, terminal
+from mtmetrics.reports.styles import STYLES, Grid, Marked, Report, correlation_text, latex_text, terminal
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import CorrelationInterval
@@ -44,7 +43,7 @@ def table() -> MetricTable:
 
 
 def test_markdown(table) -> None:
-    lines = render_metrics(table, {}, "markdown").splitlines()
+    lines = report_metrics(table, {}).render("markdown").splitlines()
     assert lines[0] == "| metric | de-en | fi-en | average |"
     assert lines[2].startswith("| bertr:mini | **0.9")
     assert lines[3].startswith("| given | 0.943")
@@ -55,7 +54,7 @@ def test_markdown(table) -> None:
 
 
 def test_json(table) -> None:
-    shown = json.loads(render_metrics(table, {"field": "translation"}, "json"))
+    shown = report_metrics(table, {"field": "translation"}).document
     about = {"field": "translation", "coefficient": "pearson", "group": "none", "significance": "williams"}
     assert shown == shown | about
     assert shown["columns"][1] == {"file": "fi-en.jsonl", "lp": "fi-en", "n": 6}
@@ -69,12 +68,12 @@ def test_json(table) -> None:
 
 
 def test_separated_values_and_latex(table) -> None:
-    head, bertr, given, esim = csv.reader(io.StringIO(render_metrics(table, {}, "csv")))
+    head, bertr, given, esim = csv.reader(io.StringIO(report_metrics(table, {}).render("csv")))
     assert head == ["metric", "de-en", "fi-en", "average", "signature", "problem"]
     assert bertr[-2:] == ["bertr|lp:de-en,fi-en|v:1", ""]
     assert given[1] == "0.943"
     assert esim == ["esim", "", "", "", "", "no such model"]
-    text = render_metrics(table, {}, "latex")
+    text = report_metrics(table, {}).render("latex")
     assert text.startswith(r"\begin{tabular}{lrrr}")
     assert r"\noindent bertr:mini: bertr\textbar{}lp:de-en,fi-en" in text
     assert "†" not in text
@@ -83,10 +82,10 @@ def test_separated_values_and_latex(table) -> None:
 def test_intervals_and_undefined_values() -> None:
     flat = RowScores(Entry("flat"), [[1.0] * 6, [1.0] * 6])
     table = metric_table(rows(flat), COLUMNS, Measure("spearman"), intervals=True)
-    lines = render_metrics(table, {}, "markdown").splitlines()
+    lines = report_metrics(table, {}).render("markdown").splitlines()
     assert "[" in lines[2]
     assert lines[4] == "| flat | nan | nan | nan |"
-    shown = json.loads(render_metrics(table, {}, "json"))
+    shown = report_metrics(table, {}).document
     assert set(shown["rows"][0]["values"][0]["ci"]) == {"low", "high", "level", "resamples", "seed"}
     assert shown["rows"][2]["values"][0] == {"value": None, "best": False, "undefined": "the scores are constant"}
 
@@ -94,10 +93,10 @@ def test_intervals_and_undefined_values() -> None:
 def test_systems_show_their_accuracy_and_one_file_needs_no_average() -> None:
     columns = [judged(HUMAN, level="system", system=list("abcdef"))]
     table = metric_table([RowScores(Entry("a"), [UP]), RowScores(Entry("b"), [DOWN])], columns, PEARSON)
-    lines = render_metrics(table, {}, "markdown").splitlines()
+    lines = report_metrics(table, {}).render("markdown").splitlines()
     assert lines[0] == "| metric | de-en | accuracy |"
     assert lines[2].endswith("| 1.000 |")
-    assert json.loads(render_metrics(table, {}, "json"))["rows"][1]["accuracy"] == 0.0
+    assert report_metrics(table, {}).document["rows"][1]["accuracy"] == 0.0
 
 
 def test_a_papers_numbers_stand_beside_ours(table) -> None:
@@ -107,17 +106,17 @@ def test_a_papers_numbers_stand_beside_ours(table) -> None:
         RecipeRow("ESIM", {}, None, metric="esim"),
     ]
     recipe = Recipe("t", "Table T", "Someone, 2020", "segment", ["cs-en", "de-en", "fi-en"], papers, "A note.")
-    head, bertr, given, esim = csv.reader(io.StringIO(render_metrics(table, {}, "csv", recipe=recipe)))
+    head, bertr, given, esim = csv.reader(io.StringIO(report_metrics(table, {}, recipe).render("csv")))
     published = ["average published", "difference", "cs-en published", "average of all published"]
     assert head[:-2] == ["metric", "de-en", "de-en published", "fi-en", "fi-en published", "average", *published]
     assert (bertr[2], bertr[4], bertr[6], bertr[8:10]) == ("0.500", "0.700", "0.600", ["0.900", "0.700"])
     assert float(bertr[7]) == pytest.approx(float(bertr[5]) - 0.6, abs=0.0011)
     assert (given[2], given[4], given[6:10]) == ("0.400", "", ["", "", "", ""])
     assert esim[1:9] == [""] * 8
-    lines = render_metrics(table, {}, "markdown", recipe=recipe).splitlines()
+    lines = report_metrics(table, {}, recipe).render("markdown").splitlines()
     assert "Published: Table T. Someone, 2020" in lines
     assert "A note." in lines
-    shown = json.loads(render_metrics(table, {}, "json", recipe=recipe))
+    shown = report_metrics(table, {}, recipe).document
     assert shown["recipe"]["name"] == "t"
     assert shown["rows"][0]["published"] == {"de-en": 0.5, "fi-en": 0.7, "cs-en": 0.9}
 
@@ -156,48 +155,48 @@ TWO = [2.0, 1.0, 4.0, 3.0], [1.0, 2.0, 3.0, 4.0]
 
 def test_files_as_json_hold_full_precision_and_reasons() -> None:
     table, results = lengths(*TWO)
-    shown = json.loads(render_files(table, results, {"metric": "length"}, "json"))
+    shown = report_files(table, results, {"metric": "length"}).document
     first, second = shown["files"]
     assert shown["metric"] == "length"
     assert (first["file"], first["lp"], first["n"], first["signature"]) == ("set.jsonl", "de-en", 4, "l|v:0")
     assert first["pearson"] == {"score": pytest.approx(0.6, abs=1e-12), "negated": pytest.approx(-0.6), "flat": None}
     assert first["pearson"]["score"] == table.rows[0].cells[0].correlation.value
     assert first["undefined"] == {"flat": "the scores are constant"}
-    assert first["range"] == {"score": [1.0, 3.0], "negated": [-3.0, -1.0], "flat": [0.0, 0.0]}  # of what is not blank
+    assert first["range"] == {"score": (1.0, 3.0), "negated": (-3.0, -1.0), "flat": (0.0, 0.0)}  # of what is not blank
     assert first["report"]["segments"] == 4
     assert second["pearson"]["score"] == pytest.approx(1.0)
     assert shown["mean"]["pearson"]["score"] == pytest.approx(0.8)
     assert shown["mean"]["undefined"] == {"flat": "undefined for de-en (file 1), fi-en (file 2)"}
-    score = json.loads(render_files(*lengths(*TWO, parts=False), {}, "json"))["files"][0]
+    score = report_files(*lengths(*TWO, parts=False), {}).document["files"][0]
     assert (list(score["pearson"]), list(score["range"]), "undefined" in score) == (["score"], ["score"], False)
 
 
 def test_files_as_tables() -> None:
-    assert render_files(*lengths(*TWO), {}, "tsv").splitlines() == [
+    assert report_files(*lengths(*TWO), {}).render("tsv").splitlines() == [
         "file\tlp\tn\tscore\tnegated\tflat\tsignature",
         "set.jsonl\tde-en\t4\t0.600\t-0.600\tnan\tl|v:0",
         "b|c.jsonl\tfi-en\t4\t1.000\t-1.000\tnan\tl|v:0",
         "mean\t\t8\t0.800\t-0.800\tnan\t",
     ]
-    assert render_files(*lengths(*TWO, parts=False), {}, "markdown").splitlines() == [
+    assert report_files(*lengths(*TWO, parts=False), {}).render("markdown").splitlines() == [
         "| file | lp | n | score | signature |",
         "|---|---|---:|---:|---|",
         "| set.jsonl | de-en | 4 | 0.600 | l\\|v:0 |",
         "| b\\|c.jsonl | fi-en | 4 | 1.000 | l\\|v:0 |",
         "| mean |  | 8 | 0.800 |  |",
     ]
-    table = render_files(*lengths([1, -1, -1, 1.0001]), {}, "tsv")
+    table = report_files(*lengths([1, -1, -1, 1.0001]), {}).render("tsv")
     assert "0.000\t0.000" in table
     assert "-0.000" not in table
 
 
 def test_files_with_few_or_constant_judgements() -> None:
     table, results = lengths([2, 1, None, 3])
-    [file] = json.loads(render_files(table, results, {}, "json"))["files"]
+    [file] = report_files(table, results, {}).document["files"]
     assert file["n"] == 3
     assert file["pearson"]["score"] == pytest.approx(np.corrcoef([1, 2, 4], [2, 1, 3])[0, 1])
     table, results = lengths([3, 3, 3, 3], parts=False)
-    assert json.loads(render_files(table, results, {}, "json"))["mean"] == {
+    assert report_files(table, results, {}).document["mean"] == {
         "pearson": {"score": None},
         "undefined": {"score": "undefined for de-en (file 1)"},
     }
@@ -230,13 +229,13 @@ def test_layers_of_the_user() -> None:
 
 
 def test_layers() -> None:
-    lines = render_layers(studies(parts=False), {}, "tsv").splitlines()
+    lines = report_layers(studies(parts=False), {}).render("tsv").splitlines()
     assert lines[0] == "measure\tlayer\ta (de-en)\tb (de-en)\tmean"
     assert lines[1:] == ["score\t1\t0.200\t0.400\t0.300", "score\t2\t0.500\tnan\tnan"]
-    assert len(render_layers(studies(parts=True), {}, "markdown").splitlines()) == 6
-    text = render_layers(studies(parts=False), {"metric": "m"}, "json")
-    assert '"mean": 0.30000000000000004' in text
-    assert '"mean": null' in text
+    assert len(report_layers(studies(parts=True), {}).render("markdown").splitlines()) == 6
+    document = report_layers(studies(parts=False), {"metric": "m"}).document
+    means = [row["pearson"]["mean"] for row in document["layers"]]
+    assert (document["metric"], means) == ("m", [0.30000000000000004, None])
 
 
 def test_intervals_of_the_mean_over_files() -> None:
@@ -253,6 +252,20 @@ def test_intervals_of_the_mean_over_files() -> None:
 # Styles of tables.
 
 TABLE = [["metric", "de-en"], ["a|b_c, d", Marked("0.500", bold=True)], ["e\n f", Marked("0.499", tied=True)]]
+
+
+def test_a_report_in_every_style() -> None:
+    wide, narrow = [["a", "b"], ["x", "1"]], [["a"], ["x"]]
+    report = Report({"a": "x"}, [Grid(wide, (1,)), "A note | of\n1 %."], [Grid(narrow), "Short."], [["flat"], ["y"]])
+    assert report.render("csv") == "flat\ny"
+    assert report.render("tsv") == "flat\ny"
+    assert report.render("markdown") == "| a | b |\n|---|---:|\n| x | 1 |\n\nA note | of 1 %."
+    assert report.render("latex").endswith("\n\n\\noindent A note \\textbar{} of 1 \\%.")
+    assert dataclasses.replace(report, comments=True).render("latex").endswith("\n\n% A note | of 1 %.")
+    lines = report.render("table").split("\n")
+    assert (lines[0], lines[2:]) == ("a", ["x", "", "Short."])
+    plain = dataclasses.replace(report, terminal=(), flat=())
+    assert (plain.render("tsv"), "b" in plain.render("table")) == ("a\tb\nx\t1", True)
 
 
 def test_styles() -> None:

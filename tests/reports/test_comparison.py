@@ -2,7 +2,6 @@
 
 import csv
 import itertools
-import json
 import re
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 from mtmetrics.checks import InputReport
 from mtmetrics.errors import InputError
-from mtmetrics.reports.comparison import clusters, compare_systems, holm, render_comparison
+from mtmetrics.reports.comparison import clusters, compare_systems, holm, report_comparison
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.significance import SEED, bootstrap_interval, paired_bootstrap, paired_permutation
 
@@ -125,7 +124,7 @@ def compared(scores: dict[str, np.ndarray]) -> tuple[dict, dict]:
 
 
 def test_json_holds_everything(compared: tuple[dict, dict], scores: dict[str, np.ndarray]) -> None:
-    shown = json.loads(render_comparison(*compared, "json"))
+    shown = report_comparison(*compared).document
     settings = {"segments": 80, "test": "permutation", "correction": "none", "resamples": 1000, "seed": SEED}
     assert shown == shown | settings | {"alpha": 0.05}
     first, second = shown["metrics"]
@@ -138,7 +137,7 @@ def test_json_holds_everything(compared: tuple[dict, dict], scores: dict[str, np
 
 
 def test_markdown_has_a_column_group_per_metric_and_a_triangle_of_p_values(compared: tuple[dict, dict]) -> None:
-    blocks = render_comparison(*compared, "markdown").split("\n\n")
+    blocks = report_comparison(*compared).render("markdown").split("\n\n")
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in blocks[0].splitlines()]
     assert table[0] == ["system", "first", "rank", "cluster", "second:mini", "rank", "cluster"]
     assert [row[0] for row in table[2:]] == [system.name for system in compared[0]["first"].systems]
@@ -151,7 +150,7 @@ def test_markdown_has_a_column_group_per_metric_and_a_triangle_of_p_values(compa
 
 
 def test_latex_has_its_notes_as_comments(compared: tuple[dict, dict]) -> None:
-    text = render_comparison(*compared, "latex")
+    text = report_comparison(*compared).render("latex")
     tabular = re.compile(r"\\begin\{tabular\}.*?\\end\{tabular\}", re.DOTALL)
     assert len(tabular.findall(text)) == 3
     outside = [line for line in tabular.sub("", text).splitlines() if line]
@@ -160,10 +159,10 @@ def test_latex_has_its_notes_as_comments(compared: tuple[dict, dict]) -> None:
 
 
 def test_csv_has_a_row_per_metric_and_system_with_p_values_in_the_order_given(compared: tuple[dict, dict]) -> None:
-    rows = list(csv.DictReader(render_comparison(*compared, "csv").splitlines()))
+    rows = list(csv.DictReader(report_comparison(*compared).render("csv").splitlines()))
     assert [row["metric"] for row in rows] == ["first"] * 3 + ["second:mini"] * 3
     assert list(rows[0])[7:10] == ["p low", "p high", "p low too"]
     best = rows[0]
     assert (best["system"], best["rank"], best["cluster"], best["p high"]) == ("high", "1", "1", "1.0000")
     assert float(best["low"]) < float(best["mean"]) < float(best["high"])
-    assert render_comparison(*compared, "tsv").splitlines()[0].split("\t") == list(rows[0])
+    assert report_comparison(*compared).render("tsv").splitlines()[0].split("\t") == list(rows[0])

@@ -2,7 +2,6 @@
 
 import csv
 import itertools
-import json
 import math
 
 import numpy as np
@@ -19,7 +18,7 @@ from mtmetrics.reports.plots import (
     draw_scatter,
     draw_weights,
     mean_grid,
-    render_weights,
+    report_weights,
     simplex,
     weight_grid,
 )
@@ -167,13 +166,13 @@ def test_refusals() -> None:
 
 def test_reports() -> None:
     grid = weight_grid({"flat": np.ones(4), "good": np.array(HUMAN)}, HUMAN, 2)
-    shown = json.loads(render_weights({"de-en": grid}, {"metric": "m"}, "json"))
+    shown = report_weights({"de-en": grid}, {"metric": "m"}).document
     assert shown["metric"] == "m"
-    assert shown["parts"] == ["flat", "good"]
+    assert shown["parts"] == ("flat", "good")
     assert shown["grid"][0] == {"weights": {"flat": 1.0, "good": 0.0}, "correlations": {"de-en": None, "mean": None}}
     assert shown["best"]["weights"] == {"flat": 0.5, "good": 0.5}
     assert shown["best"]["correlations"]["mean"] == pytest.approx(1.0)
-    rows = list(csv.reader(render_weights({"de-en": grid}, {}, "csv").splitlines()))
+    rows = list(csv.reader(report_weights({"de-en": grid}, {}).render("csv").splitlines()))
     assert rows == [
         ["flat", "good", "de-en", "mean"],
         ["1", "0", "nan", "nan"],

@@ -99,20 +99,20 @@ def as_texts(name: str, values: Any) -> list[str]:
         InputError: it is none; names the field (`name`), index and value.
     """
     if isinstance(values, str | bytes):
-        raise InputError(f"{name}: a list of strings is needed, got the single string {_shown(values)}; pass [text]")
+        raise InputError(f"{name}: a list of strings is needed, got the single string {shown(values)}; pass [text]")
     if not isinstance(values, Iterable) or isinstance(values, dict) or getattr(values, "ndim", 1) != 1:
-        raise InputError(f"{name}: a list of strings is needed, got {_shown(values)}")
+        raise InputError(f"{name}: a list of strings is needed, got {shown(values)}")
     texts = list(values)
     for index, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InputError(f"{name}[{index}]: a string is needed, got {_shown(text)}")
+            raise InputError(f"{name}[{index}]: a string is needed, got {shown(text)}")
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
             what = "holds a lone surrogate, not valid Unicode text"
-            raise InputError(f"{name}[{index}]: {what}: {_shown(text)}") from None
+            raise InputError(f"{name}[{index}]: {what}: {shown(text)}") from None
         if "\0" in text:
-            raise InputError(f"{name}[{index}]: holds a NUL character, which no text does: {_shown(text)}")
+            raise InputError(f"{name}[{index}]: holds a NUL character, which no text does: {shown(text)}")
     return [str(text) for text in texts]
 
 
@@ -179,11 +179,11 @@ def compared_columns(names: Sequence[str], values: Any) -> dict[str, Any]:
     if len(names) == 1:
         return {names[0]: values}
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
-        raise InputError(f"a list of pairs (source, reference) is needed, got {_shown(values)}")
+        raise InputError(f"a list of pairs (source, reference) is needed, got {shown(values)}")
     pairs = list(values)
     for index, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != len(names):
-            raise InputError(f"segment {index}: a pair (source, reference) is needed, got {_shown(pair)}")
+            raise InputError(f"segment {index}: a pair (source, reference) is needed, got {shown(pair)}")
     return {name: [pair[place] for pair in pairs] for place, name in enumerate(names)}
 
 
@@ -192,38 +192,39 @@ def language_pair(value: Any) -> tuple[str, str]:
     found = _LANGUAGE_PAIR.fullmatch(value) if isinstance(value, str) else None
     if not found:
         needed = "two ISO 639 codes joined by a hyphen are needed, such as 'de-en'"
-        raise InputError(f"language pair {_shown(value)}: {needed}")
+        raise InputError(f"language pair {shown(value)}: {needed}")
     return found[1], found[2]
 
 
 def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     """Returns `value` if it is one of `allowed`; otherwise an `InputError` lists them."""
     if value not in allowed:
-        raise InputError(f"{name} {_shown(value)}: must be one of {', '.join(map(str, allowed))}")
+        raise InputError(f"{name} {shown(value)}: must be one of {', '.join(map(str, allowed))}")
     return value
 
 
 def positive(name: str, value: Any) -> int:
     """Returns `value` if it is a whole number of at least 1, otherwise raises `InputError`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} {_shown(value)}: must be a whole number of at least 1")
+        raise InputError(f"{name} {shown(value)}: must be a whole number of at least 1")
     return value
 
 
 def number(name: str, value: Any) -> float:
     """Returns `value` as a float if it is a finite number, otherwise raises `InputError`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InputError(f"{name} {_shown(value)}: must be a finite number")
+        raise InputError(f"{name} {shown(value)}: must be a finite number")
     return float(value)
 
 
 def share(name: str, value: Any) -> float:
     """Returns `value` as a float if it is a number above 0 and at most 1, otherwise raises `InputError`."""
     if not 0.0 < number(name, value) <= 1.0:
-        raise InputError(f"{name} {_shown(value)}: must be above 0 and at most 1")
+        raise InputError(f"{name} {shown(value)}: must be above 0 and at most 1")
     return float(value)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value for messages, cut where it is long."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

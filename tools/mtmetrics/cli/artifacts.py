@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, hub_source, pull, update_catalog, verify
 from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
-from mtmetrics.cli.output import print_json, print_table
-from mtmetrics.cli.space import add_push_options, pushed
+from mtmetrics.cli.output import check_new, print_json, print_report
+from mtmetrics.cli.space import PUSH, pushed
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.layout import bundled_artifacts, source_tree
@@ -22,31 +22,24 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Models and maps: what there is, whether its files are whole, getting and publishing them."
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for name, (run, text, description, own) in _ACTIONS.items():
-        action = actions.add_parser(name, help=text, description=description)
-        options.add_options(action, own)
-        if name == "push":
-            add_push_options(action)
-        action.set_defaults(run=run)
+    options.add_actions(parser, _ACTIONS)
 
 
 def run_list(args: argparse.Namespace) -> None:
+    from mtmetrics.reports.styles import Grid, Report
+
     rows = []
     for entry in catalog().values():
         files = [path for file in entry.files if (path := bundled_artifacts() / entry.name / file).is_file()]
         size = sum(path.stat().st_size for path in files) if entry.bundled else None
         rows.append(dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size})
-    if args.format == "json":
-        print_json({"artifacts": rows})
-        return
     lines = [("NAME", "KIND", "WHERE", "FILES", "MB")]
     for row in rows:
         size = "-" if row["bytes"] is None else f"{row['bytes'] / 1e6:.1f}"
         origin = row["origin"]
         place = f"{origin['url']}@{origin['commit'][:8]}" if origin else f"{row['repository']}@{row['revision']}"
         lines.append((row["name"], row["kind"], "bundled" if row["bundled"] else place, str(row["files"]), size))
-    print_table(lines)
+    print_report(Report({"artifacts": rows}, [Grid(lines, (3, 4))]), args)
 
 
 def run_verify(args: argparse.Namespace) -> int:
@@ -169,9 +162,8 @@ def run_import(args: argparse.Namespace) -> None:
         if target in targets:
             both = f"{file} and {targets[target][0]} would both become {target}"
             raise InputError(f"{both}; import them into separate folders")
-        if target.exists() and not args.overwrite:
-            raise InputError(f"{target} exists already; pass --overwrite or another --out")
         targets[target] = (file, remapping)
+    check_new(targets, "--out", overwrite=args.overwrite)
     make_folder(args.out)
     rows = []
     for target, (file, remapping) in targets.items():
@@ -210,9 +202,7 @@ def _record(entry: CatalogEntry, path: str | None) -> None:
         print(f"mtmetrics: {entry.name} recorded in {target}", file=sys.stderr)
 
 
-_NAMES = {"nargs": "*"}
-# Name -> what it does, help, description and options.
-_ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
+_ACTIONS: options.Actions = {
     "list": (run_list, "list the catalog", "Lists the artifacts of the catalog.", options.TABLE_OR_JSON),
     "verify": (
         run_verify,
@@ -220,9 +210,8 @@ _ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
         "Compares files with the checksums of the catalog, and prints a line per problem; the exit code is 1 if there "
         "is one.",
         {
-            "names NAME|DIR": (
-                "artifacts, or a folder of artifacts that were pulled (default: all that are bundled)",
-                _NAMES,
+            "names NAME|DIR ...": (
+                "artifacts, or a folder of artifacts that were pulled (default: all that are bundled)"
             ),
             "--folder DIR": "where the files of the one NAME lie, if not in the package",
             **options.TABLE_OR_JSON,
@@ -236,7 +225,7 @@ _ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
         "as JSON what was fetched and what was there already. Scoring fetches what it needs by itself, and takes what "
         "is bundled first.",
         {
-            "names NAME": ("artifacts", _NAMES),
+            "names NAME ...": "artifacts",
             "--all": "all artifacts that are on the Hub",
             "--namespace ORG": "user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)",
             "--lp XX-YY ...": "published maps: only these language pairs (default: all)",
@@ -262,7 +251,7 @@ _ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
         "Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. What a file is, is known "
         "by its content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the options override that.",
         {
-            "files FILE ...": "*.BAM, *.GBDD, or a map made of one, to bind it with --encoder",
+            "files FILE ...!": "*.BAM, *.GBDD, or a map made of one, to bind it with --encoder",
             "--encoder MODEL": "folder or Hub repository of the model that the maps are for",
             "--layer N": ("layer of the encoder", int),
             "--lp XX-YY": "language pair",
@@ -279,7 +268,7 @@ _ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
         "a preset: --metric comet:DIR. Pass DIR in place of the model then, or make it NAME in the folder of "
         "MTMETRICS_ARTIFACTS, and presets that name the model find it.",
         {
-            "model REPO|FOLDER": "Hub repository, or a folder that holds the model",
+            "model REPO|FOLDER!": "Hub repository, or a folder that holds the model",
             "--out DIR!": "the folder to make",
             "--overwrite": "replace an existing one",
             "--revision NAME": "branch, tag or commit of the repository (default: main)",
@@ -294,13 +283,14 @@ _ACTIONS: dict[str, tuple[Any, str, str, options.Options]] = {
         "Publishes artifacts on the Hub, one repository each: creates it, sends the files that differ, and tags it, "
         "from v1.0.0 up. The card's metadata must be complete. Without --execute it prints what would be done.",
         {
-            "names NAME|DIR": ("bundled artifacts, or folders; a folder 'work' in one is left out", _NAMES),
+            "names NAME|DIR ...": "bundled artifacts, or folders; a folder 'work' in one is left out",
             "--all": "all bundled artifacts",
             "--catalog FILE": (
                 "catalog to record what was published in (default: that of the checkout, for bundled artifacts; else "
                 "the entry is printed)"
             ),
             "--private": "create private repositories",
+            **PUSH,
         },
     ),
 }

@@ -3,7 +3,7 @@
 import argparse
 
 from mtmetrics.cli import options
-from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_text
+from mtmetrics.cli.output import TABLE_FORMATS, print_report
 from mtmetrics.cli.rows import read_systems
 from mtmetrics.errors import InputError
 
@@ -41,13 +41,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    args.format = pick_format(args.format)
     specs = options.metric_specs(args)
     others, systems = read_systems(args)
     if len(systems) < 2:
         only = f"only one system ({', '.join(systems)})"
         raise InputError(f"{only}: pass -t with a file for each; for one system: mtmetrics score")
-    from mtmetrics.reports.comparison import check_resampling, compare_systems, render_comparison
+    from mtmetrics.reports.comparison import check_resampling, compare_systems, report_comparison
     from mtmetrics.reports.human_agreement import known_agreement
 
     resampling = {"correction": args.correction, "resamples": args.resamples, "seed": args.seed}
@@ -70,4 +69,4 @@ def run(args: argparse.Namespace) -> None:
         scores = {system: result.segments for system, result in of_metric.items()}
         people = known_agreement(specs[name], scorers[name])
         comparisons[name] = compare_systems(scores, test=args.test, people=people, **resampling)
-    print_text(render_comparison(comparisons, results, args.format), args)
+    print_report(report_comparison(comparisons, results), args)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import choice, warn
 from mtmetrics.cli import options
-from mtmetrics.cli.output import print_json, print_table
+from mtmetrics.cli.output import print_json, print_report
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.judgements.wmt_folder import EvalSet
 _SCORE: options.Options = {
+    "folder DIR!": "the test set, such as mt-metrics-eval-v2/wmt22",
     "--name NAME!": "what mt-metrics-eval shall call the metric",
     "--lp XX-YY ...": ("only these language pairs (default: all)", {"dest": "pairs"}),
     "--reference NAME": "the reference to compare with (default: refA or ref, else the first)",
@@ -21,35 +22,13 @@ _SCORE: options.Options = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Human judgements: what public sets there are, fetching them, and scores for mt-metrics-eval."
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    shown = actions.add_parser("list", help="list public sets", description="Lists the public sets that can be pulled.")
-    options.add_options(shown, options.TABLE_OR_JSON)
-    shown.set_defaults(run=run_list)
-    pulled = actions.add_parser(
-        "pull",
-        help="fetch public sets",
-        description="Fetches public sets from where their authors put them, and prints as JSON where they lie, what "
-        "was fetched and what was there already; 'mtmetrics evaluate --data FOLDER' reads them. Checksums are compared "
-        "where they are known, and recorded in SHA256SUMS beside the files where they are not.",
-    )
-    pulled.add_argument("names", nargs="+", metavar="NAME", help="sets")
-    options.add_options(pulled, {"--out DIR": "write to DIR/NAME/ instead of the cache"})
-    pulled.set_defaults(run=run_pull)
-    scored = actions.add_parser(
-        "score",
-        help="score all systems of a test set of mt-metrics-eval",
-        description="Scores all systems of a test set in the folder layout of mt-metrics-eval and adds the scores to "
-        "its metric-scores, so that mt-metrics-eval compares the metric with others; the score of a system is the mean "
-        "over its segments. Prints as JSON what was written.",
-    )
-    scored.add_argument("folder", metavar="DIR", help="the test set, such as mt-metrics-eval-v2/wmt22")
-    options.add_options(scored, _SCORE)
-    options.add_metric_options(scored)
-    scored.set_defaults(run=run_score)
+    parsers = options.add_actions(parser, _ACTIONS)
+    options.add_metric_options(parsers["score"])
 
 
 def run_list(args: argparse.Namespace) -> None:
     from mtmetrics.judgements.public_sets import datasets
+    from mtmetrics.reports.styles import Grid, Report
 
     rows = []
     for dataset in datasets().values():
@@ -57,12 +36,10 @@ def run_list(args: argparse.Namespace) -> None:
         known = sum(file.sha256 is not None for file in files)
         counted = {"name": dataset.name, "files": len(files), "with_checksum": known, "licence": dataset.licence}
         rows.append(counted | {"what": dataset.what, "urls": [file.url for file in files]})
-    if args.format == "json":
-        print_json({"data": rows})
-        return
     shown = [name for name in rows[0] if name != "urls"]
     head = [name.upper().replace("_", " ") for name in shown]
-    print_table([head, *([str(row[name]) for name in shown] for row in rows)])
+    table = [head, *([str(row[name]) for name in shown] for row in rows)]
+    print_report(Report({"data": rows}, [Grid(table, (1, 2))]), args)
 
 
 def run_pull(args: argparse.Namespace) -> None:
@@ -125,3 +102,24 @@ def _compared(named: str | None, asked: dict[str, Any], eval_set: "EvalSet") -> 
     if named is not None:
         raise InputError(f"--reference {named}: {metric.name} compares with the sources here")
     return SOURCES_ONLY, {"against": side}
+
+
+_ACTIONS: options.Actions = {
+    "list": (run_list, "list public sets", "Lists the public sets that can be pulled.", options.TABLE_OR_JSON),
+    "pull": (
+        run_pull,
+        "fetch public sets",
+        "Fetches public sets from where their authors put them, and prints as JSON where they lie, what "
+        "was fetched and what was there already; 'mtmetrics evaluate --data FOLDER' reads them. Checksums are compared "
+        "where they are known, and recorded in SHA256SUMS beside the files where they are not.",
+        {"names NAME ...!": "sets", "--out DIR": "write to DIR/NAME/ instead of the cache"},
+    ),
+    "score": (
+        run_score,
+        "score all systems of a test set of mt-metrics-eval",
+        "Scores all systems of a test set in the folder layout of mt-metrics-eval and adds the scores to "
+        "its metric-scores, so that mt-metrics-eval compares the metric with others; the score of a system is the mean "
+        "over its segments. Prints as JSON what was written.",
+        _SCORE,
+    ),
+}

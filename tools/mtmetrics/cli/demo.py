@@ -2,20 +2,26 @@
 
 import argparse
 
-from mtmetrics.cli.options import PLUGIN, add_options
+from mtmetrics.cli import options
+
+_PAGE: options.Options = {
+    "name NAME": "metric (default: the page that compares systems)",
+    "--metric SPEC": (
+        "offer this metric, too, such as comet:DIR, cmd:NAME or scores:FILE; repeatable",
+        {"action": "append", "default": []},
+    ),
+    **options.PLUGIN,
+    "--port": ("TCP port (default: the first free one from 7860 up)", int),
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command to the parser."""
     parser.description = (
         "Serves a page on this machine until Ctrl-C. Without a name it compares the translations of "
         "several systems: scores with intervals, significant differences, segments with the words at fault. With the "
         "name of a metric it offers that one alone. The page offers what works here, and asks nothing of the network."
     )
-    parser.add_argument("name", metavar="NAME", nargs="?", help="metric (default: the page that compares systems)")
-    more = "offer this metric, too, such as comet:DIR, cmd:NAME or scores:FILE; repeatable"
-    add_options(parser, {"--metric SPEC": (more, {"action": "append", "default": []}), **PLUGIN})
-    parser.add_argument("--port", type=int, help="TCP port (default: the first free one from 7860 up)")
+    options.add_options(parser, _PAGE)
     parser.set_defaults(run=run)
 
 

@@ -6,14 +6,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.judged_files import judged_files
-from mtmetrics.cli.output import TABLE_FORMATS, check_folders, pick_format, print_table, print_text, print_warnings
+from mtmetrics.cli.judged_files import judge, judged_files
+from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.models.pool import ModelPool
     from mtmetrics.reports.agreement import Measure, MetricTable
     from mtmetrics.reports.metric_runs import MetricSpec
+
+
+class _ListRecipes(argparse.Action):
+    """Like ``--version``, it needs no other argument."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from mtmetrics.reports.recipes import list_recipes
+        from mtmetrics.reports.styles import terminal
+
+        print(terminal(list_recipes(), ()))
+        parser.exit()
+
 
 _INPUT: options.Options = {
     "--data FILE ...": (
@@ -56,6 +67,14 @@ _RECIPES: options.Options = {
     ),
     "--text FILE ...": "with --recipe: text that a figure's models learn from; --recipes says which",
     "--report DIR": "with --recipe: also write the report as Markdown there, with the pictures",
+    "--recipes": (
+        "list all tables and figures, with their data or why they cannot be run, and exit",
+        {"action": _ListRecipes, "nargs": 0},
+    ),
+}
+_OUTPUT: options.Options = {
+    "--parts": "correlate each part of the score too",
+    "--plot FILE": "with --layers: also draw the mean correlation against the layer, as .png, .svg or .pdf",
 }
 
 
@@ -69,34 +88,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_options(parser.add_argument_group("input"), _INPUT)
     options.add_options(parser.add_argument_group("agreement"), _AGREEMENT)
     options.add_metric_options(parser, several=True)
-    group = parser.add_argument_group("tables of the papers")
-    options.add_options(group, _RECIPES)
-    text = "list all tables and figures, with their data or why they cannot be run, and exit"
-    group.add_argument("--recipes", action=_ListRecipes, nargs=0, help=text)
-    output: options.Options = {
-        "--parts": "correlate each part of the score too",
-        "--plot FILE": "with --layers: also draw the mean correlation against the layer, as .png, .svg or .pdf",
-    }
-    options.add_options(options.add_output_options(parser, TABLE_FORMATS), output)
+    options.add_options(parser.add_argument_group("tables of the papers"), _RECIPES)
+    options.add_options(options.add_output_options(parser, TABLE_FORMATS), _OUTPUT)
     parser.set_defaults(run=run)
-
-
-class _ListRecipes(argparse.Action):
-    """Like ``--version``, it needs no other argument."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from mtmetrics.reports.recipes import list_recipes
-
-        print_table(list_recipes())
-        parser.exit()
 
 
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.agreement import Measure
 
-    args.format = pick_format(args.format)
     if args.recipe is not None:
-        from mtmetrics.cli.recipes import run_recipe
+        from mtmetrics.cli.recipe_runs import run_recipe
 
         run_recipe(args)
         return
@@ -112,13 +113,11 @@ def run(args: argparse.Namespace) -> None:
     args.level = args.level or "segment"
     specs = list(options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,)).values())
     if args.agreement is not None:
-        check_folders(args.agreement, option="--agreement ")
         if args.level != "system" or len(specs) != 1 or args.column:
             raise InputError("--agreement is fitted for one metric and --level system")
         if specs[0].preset is None:
             raise InputError(f"--agreement: {specs[0].metric} has no presets, where it could be written")
-        if Path(args.agreement).exists():
-            raise InputError(f"--agreement {args.agreement}: exists already; choose another name")
+        check_target(args.agreement, "--agreement", overwrite=False, mend="choose another name")
     if args.plot is not None and args.layers is None:
         raise InputError("--plot draws the correlation against the layer; pass --layers too")
     tested = args.significance not in (None, "none")
@@ -133,30 +132,28 @@ def run(args: argparse.Namespace) -> None:
 
 def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, one: bool) -> None:
     """A row per metric or, of one metric, per file."""
-    from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
-    from mtmetrics.reports.agreement_report import render_files, render_metrics
+    from mtmetrics.reports.agreement import check_table, remarks, usual_test
+    from mtmetrics.reports.agreement_report import report_files, report_metrics
     from mtmetrics.reports.metric_runs import Entry
 
     test = "none" if one else args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
     entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = judged_files(args)
-    with options.scoring(len(specs) * sum(map(len, files))):
-        settings = {"parts": args.parts, "one": one, "test": test, "intervals": args.ci}
-        pool = options.model_pool(args)
-        runs, table = judge_entries(entries, files, pool, measure, **settings)
+    settings = {"parts": args.parts, "one": one, "test": test, "intervals": args.ci}
+    runs, table = judge(args, entries, files, measure, **settings)
     if one:
         results = [systems[0] for systems in runs.results[specs[0]]]
-        text = render_files(table, results, _about(args, specs[0]), args.format)
+        report = report_files(table, results, _about(args, specs[0]))
     else:
-        text = render_metrics(table, {"field": args.field}, args.format)
-    print_text(text, args)
+        report = report_metrics(table, {"field": args.field})
+    print_report(report, args)
     print_warnings([*runs.notes(), *remarks(table)])
     if args.agreement is not None:
-        _write_agreement(args, specs[0], pool, table)
+        _write_agreement(args, specs[0], table)
 
 
-def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", pool: "ModelPool", table: "MetricTable") -> None:
+def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "MetricTable") -> None:
     from mtmetrics.reports.human_agreement import SystemMeans, anchors_of, bare_signature, fit_agreement, write_preset
 
     [row] = table.rows
@@ -164,6 +161,7 @@ def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", pool: "ModelP
     sets = [SystemMeans.of(file, found) for file, found in scores]
     data = f"{' '.join(Path(path).name for path in args.data)}: systems as people judged them"
     curve = fit_agreement(sets, data=data, signature=bare_signature(row.scored.signatures[0]))
+    pool = options.model_pool(args)
     curve = curve.anchored([anchors for file in table.columns if (anchors := anchors_of(spec, file, pool))])
     write_preset(curve, spec, args.agreement)
     print(f"mtmetrics: people's agreement: {curve.about}; {args.agreement} holds it", file=sys.stderr)
@@ -171,7 +169,7 @@ def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", pool: "ModelP
 
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> None:
     from mtmetrics.reports.agreement import judge_entries, remarks
-    from mtmetrics.reports.agreement_report import chosen_layers, layer_curves, mean_intervals, render_layers
+    from mtmetrics.reports.agreement_report import chosen_layers, layer_curves, mean_intervals, report_layers
     from mtmetrics.reports.figures import check_plot_file, save_figure
     from mtmetrics.reports.metric_runs import Entry
     from mtmetrics.reports.plots import draw_curves
@@ -186,7 +184,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
         layer: judge_entries([Entry(str(spec), spec.having(layer=layer))], files, pool, measure, **settings)[1]
         for layer in options.progress(layers, desc="layers", unit="layer")
     }
-    print_text(render_layers(studies, _about(args, spec), args.format), args)
+    print_report(report_layers(studies, _about(args, spec)), args)
     for table in studies.values():
         print_warnings(remarks(table))
     if drawn:

@@ -12,17 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.checks import compared_texts, positive
-from mtmetrics.cli.options import (
-    add_metric_options,
-    add_output_options,
-    add_row_options,
-    model_pool,
-    progress,
-    scoring,
-)
-from mtmetrics.cli.output import rounded
+from mtmetrics.cli import options
+from mtmetrics.cli.output import check_new, rounded
 from mtmetrics.cli.rows import input_rows
-from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.errors import InputError
+from mtmetrics.io.atomic import make_folder
 from mtmetrics.io.lines import json_line
 from mtmetrics.scorers.metric import KEYS
 
@@ -61,8 +55,22 @@ class Explained(NamedTuple):
     faults: "list[Fault] | None"
 
 
+_CHOSEN: options.Options = {
+    "--segments LIST": "numbers and ranges, counted from 1, such as 1,4-6 (default: all)",
+    "--worst N": ("the N lowest-scored segments of the input, the lowest first", int),
+}
+_DRAWN: options.Options = {
+    "--plot PATH": (
+        "also draw heatmaps: PATH/segment-0001.png and so on; or, where PATH ends in .png, .svg or .pdf, that "
+        "file, with the number of the segment before the ending if there are several; more than "
+        f"{_UNASKED_PLOTS} only where --segments or --worst asks for them"
+    ),
+    "--plot-special-tokens": "such as [CLS] in the heatmaps too",
+    "--overwrite": "replace heatmaps that exist already",
+}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command to the parser."""
     parser.description = (
         "Shows, for every segment, its score, the parts of the score, the words of the translation that it suffers "
         "from, and the alignment behind it: what was matched with what, at which cost, cosine or attention, and with "
@@ -70,25 +78,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "severity from 0 to 1 and their share of all that the words take away from the score. Only the chosen "
         "segments are scored, with --worst all."
     )
-    add_row_options(parser)
-    add_metric_options(parser)
+    options.add_row_options(parser)
+    options.add_metric_options(parser)
     text = "text, JSON, or a line of JSON per segment and one at the end (default: text on a terminal, else json)"
-    output = add_output_options(parser, ("text", "json", "jsonl"), text=text)
-    chosen = output.add_mutually_exclusive_group()
-    text = "numbers and ranges, counted from 1, such as 1,4-6 (default: all)"
-    chosen.add_argument("--segments", metavar="LIST", help=text)
-    text = "the N lowest-scored segments of the input, the lowest first"
-    chosen.add_argument("--worst", type=int, metavar="N", help=text)
-    output.add_argument(
-        "--plot",
-        metavar="PATH",
-        help="also draw heatmaps: PATH/segment-0001.png and so on; or, where PATH ends in .png, .svg or .pdf, that "
-        "file, with the number of the segment before the ending if there are several; more than "
-        f"{_UNASKED_PLOTS} only where --segments or --worst asks for them",
-    )
-    text = "such as [CLS] in the heatmaps too"
-    output.add_argument("--plot-special-tokens", action="store_true", help=text)
-    output.add_argument("--overwrite", action="store_true", help="replace heatmaps that exist already")
+    output = options.add_output_options(parser, ("text", "json", "jsonl"), text=text)
+    options.add_options(output.add_mutually_exclusive_group(), _CHOSEN)
+    options.add_options(output, _DRAWN)
     parser.set_defaults(run=run)
 
 
@@ -101,21 +96,22 @@ def run(args: argparse.Namespace) -> int:
     ranges = _ranges(args.segments)
     if args.worst is not None:
         positive("--worst", args.worst)
-    [name], rows, options = input_rows(args)
+    [name], rows, asked = input_rows(args)
     segments = list(_choose(rows, ranges, name))
     plots = _plots(args, segments, min(args.worst or len(segments), len(segments)))
     from mtmetrics.scorers.registry import load_scorer
 
-    scorer = load_scorer(options.pop("metric"), pool=model_pool(args), **options)
+    scorer = load_scorer(asked.pop("metric"), pool=options.model_pool(args), **asked)
     if not scorer.blames or plots:
         _ = scorer.cells  # says that nothing is aligned, before anything is scored or made
-    _make_folder(plots)
-    with scoring(len(segments)):
+    for path in plots[:1]:  # all are in one folder
+        make_folder(path.parent)
+    with options.scoring(len(segments)):
         result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
     places = result.segments.argsort(kind="stable")[: args.worst].tolist() if args.worst else range(len(segments))
     plots = [plots[place] for place in places] if plots else []
     found = _explain(scorer, segments, result, places)
-    found = progress(found, total=len(places), desc="explaining", unit=" segments")
+    found = options.progress(found, total=len(places), desc="explaining", unit=" segments")
     if plots:
         found = _drawn(found, plots, scorer, special_tokens=args.plot_special_tokens)
     _print(found, scorer, result, args)
@@ -166,18 +162,8 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment], drawn: int) ->
         paths = [path] * len(segments)
     else:
         paths = [path.with_stem(f"{path.stem}-{segment.number:04d}") for segment in segments]
-    existing = next((path for path in paths if path.exists()), None)
-    if existing is not None and not args.overwrite:
-        raise InputError(f"{existing} exists already; pass --overwrite or another --plot")
+    check_new(paths, "--plot", overwrite=args.overwrite)
     return paths
-
-
-def _make_folder(plots: Sequence[Path]) -> None:
-    for folder in {path.parent for path in plots}:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise MTMetricsError(f"cannot write {folder}: {error.strerror or error}") from error
 
 
 def _explain(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
-from mtmetrics.cli.output import check_folders, opened, write_report
+from mtmetrics.cli.output import check_target, opened, write_report
 from mtmetrics.cli.ray import absolute_paths, add_engine_options, chosen_engine, run_blocks
 from mtmetrics.cluster.engine import column_names
 from mtmetrics.errors import InputError, MTMetricsError
@@ -81,8 +81,8 @@ def run(args: argparse.Namespace) -> None:
     if args.engine is None:
         if _form(args.out) not in _FORMATS:
             raise InputError(f"--out {args.out}: must end in one of {', '.join('.' + known for known in _FORMATS)}")
-        check_folders(args.out)
-    check_folders(args.report)
+        check_target(args.out, "--out")
+    check_target(args.report, "--report")
     report, scores = (_here if args.engine is None else _on_engine)(args, asked)
     if not report["pairs"]:
         raise InputError(f"{args.file or args.sources}: empty; there is nothing to filter")

@@ -1,10 +1,9 @@
 """``mtmetrics idf``: counts in how many texts each piece of an encoder's vocabulary occurs, for weights of tokens."""
 
 import argparse
-from pathlib import Path
 
 from mtmetrics.cli import options
-from mtmetrics.cli.output import check_folders, print_json
+from mtmetrics.cli.output import check_target, print_json
 from mtmetrics.errors import InputError
 
 _OPTIONS: options.Options = {
@@ -32,10 +31,7 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.io.lines import iter_lines
     from mtmetrics.models.token_weights import TokenWeights
 
-    out = Path(args.out)
-    if out.exists() and not args.overwrite:
-        raise InputError(f"--out {out}: exists already; pass --overwrite or another name")
-    check_folders(args.out, option="--out ")
+    check_target(args.out, "--out", overwrite=args.overwrite)
     languages = args.languages or [None] * len(args.text)
     if len(languages) != len(args.text):
         raise InputError(f"--languages: {len(languages)} for {len(args.text)} file(s) of --text; pass one for each")
@@ -43,5 +39,5 @@ def run(args: argparse.Namespace) -> None:
     texts = ((line, language) for path, language in files for line in iter_lines(path) if line.strip())
     encoder = options.model_pool(args).encoder(args.encoder)
     weights = TokenWeights.fit(encoder, options.progress(texts, desc="counting", unit=" lines"))
-    weights.save(out)
-    print_json({"file": str(out), "fingerprint": weights.fingerprint, "pieces": len(weights.table)})
+    weights.save(args.out)
+    print_json({"file": args.out, "fingerprint": weights.fingerprint, "pieces": len(weights.table)})

@@ -12,7 +12,7 @@ import mtmetrics
 from mtmetrics.artifacts.catalog import catalog, verify
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.cli.options import PLUGIN, add_model_options, add_options, add_output_options, model_pool
-from mtmetrics.cli.output import pick_format, print_json
+from mtmetrics.cli.output import print_report
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.integrations.registration import install, registered
 from mtmetrics.layout import metric_names
@@ -32,7 +32,7 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
         "directions that it knows, whether all that it loads is on this machine, and what that is, with its size and "
         "licences. Loads nothing; mtmetrics doctor scores a pair with each."
     )
-    add_options(parser, {"names METRIC": ("only these (default: all)", {"nargs": "*"}), **PLUGIN})
+    add_options(parser, {"names METRIC ...": "only these (default: all)", **PLUGIN})
     add_output_options(parser, ("table", "json", "markdown", "csv", "tsv"))
     parser.set_defaults(run=_list)
 
@@ -44,7 +44,7 @@ def configure_install(parser: argparse.ArgumentParser) -> None:
         '"mini") works in any folder and without a network. To be repeated after an update of mtmetrics; doing it '
         "twice does no harm."
     )
-    add_options(parser, {"names NAME": ("metrics (default: all)", {"nargs": "*"})})
+    add_options(parser, {"names NAME ...": "metrics (default: all)"})
     parser.set_defaults(run=_install)
 
 
@@ -62,22 +62,18 @@ def configure_doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(args: argparse.Namespace) -> None:
-    from mtmetrics.reports.styles import STYLES
+    from mtmetrics.reports.styles import Grid, Report
     from mtmetrics.scorers.available import listed
 
     installed_plugins()
     rows = [row for name in args.names or METRICS for row in listed(find_metric(name))]
-    form = pick_format(args.format)
-    if form == "json":
-        print_json({"metrics": [row._asdict() for row in rows]})
-        return
     table = [["metric", "preset", "compares with", "languages", "offline", "needs", "MB", "licence"]]
     for row in rows:
         compared = " or ".join(row.compares_with)
         size = "" if row.megabytes is None else f"{row.megabytes:.1f}"
         needs = " ".join(row.needs), size, ", ".join(row.licences)
         table.append([row.metric, row.preset, compared, _in_words(row.languages), row.offline, *needs])
-    print(STYLES[form](table, ()))
+    print_report(Report({"metrics": [row._asdict() for row in rows]}, [Grid(table)]), args)
 
 
 def _in_words(languages: Sequence[str]) -> str:
@@ -117,7 +113,7 @@ def _guarded(check: Callable[[], Iterator[_Finding]]) -> Iterator[_Finding]:
 
 
 def _scores(args: argparse.Namespace) -> Iterator[_Finding]:
-    from mtmetrics.cli.reproduction import reproduced
+    from mtmetrics.reports.reproduction import reproduced
 
     for name, difference, same in reproduced(model_pool(args)):
         if not same:

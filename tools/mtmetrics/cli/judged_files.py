@@ -1,12 +1,16 @@
-"""Judged data as the options of a command name it."""
+"""Judged data as the options of a command name it, and metrics on it."""
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from mtmetrics.cli import options
 from mtmetrics.errors import InputError, require_extra
 
 if TYPE_CHECKING:
     from mtmetrics.judgements.judged import Judged
+    from mtmetrics.reports.agreement import Measure, MetricTable
+    from mtmetrics.reports.metric_runs import Entry, MetricRuns
 
 
 def judged_files(args: argparse.Namespace) -> "list[Judged]":
@@ -32,6 +36,16 @@ def judged_files(args: argparse.Namespace) -> "list[Judged]":
         for name in args.column:
             file.column(name)
     return files
+
+
+def judge(
+    args: argparse.Namespace, entries: "Sequence[Entry]", files: "Sequence[Judged]", measure: "Measure", **settings: Any
+) -> "tuple[MetricRuns, MetricTable]":
+    """As `mtmetrics.reports.agreement.judge_entries`, with the models that the arguments name, and a bar."""
+    from mtmetrics.reports.agreement import judge_entries
+
+    with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
+        return judge_entries(entries, files, options.model_pool(args), measure, **settings)
 
 
 def _chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":

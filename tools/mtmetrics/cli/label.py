@@ -1,10 +1,9 @@
 """``mtmetrics label``: judged rows for a metric without references, made by metrics that have them."""
 
 import argparse
-from pathlib import Path
 
 from mtmetrics.cli import options
-from mtmetrics.cli.output import check_folders, print_json
+from mtmetrics.cli.output import check_target, print_json
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import write_json
 from mtmetrics.io.row_writer import write_rows
@@ -41,12 +40,10 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.training.labels import failures, labelled, read_outputs
 
     beside = f"{args.out}.json"
-    if Path(args.out).exists() and not args.overwrite:
-        raise InputError(f"--out {args.out}: exists already; pass --overwrite or another name")
+    check_target(args.out, "--out", overwrite=args.overwrite)
     for name, value, least in (("most", args.most, 1), ("failures", args.failures, 0)):
         if value is not None and value < least:
             raise InputError(f"--{name} {value}: must be at least {least}")
-    check_folders(args.out, option="--out ")
     metrics = [MetricSpec.parse(text).filled(None, {}) for text in args.metric]
     outputs = read_outputs(args.data, args.most, args.seed)
     labels, signatures = labelled(outputs, metrics, options.model_pool(args))

@@ -189,8 +189,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
             module = importlib.import_module(f"mtmetrics.cli.{_TOGETHER.get(name, name)}")
             getattr(module, f"configure_{name}" if name in _TOGETHER else "configure")(command)
     for command in leaves(parser):
-        text = "no progress and no notes; warnings and errors stay"
-        command.add_argument("-q", "--quiet", action="store_true", help=text)
+        options.add_options(command, {"-q --quiet": "no progress and no notes; warnings and errors stay"})
     return parser
 
 
@@ -263,10 +262,8 @@ def _run(arguments: argparse.Namespace, given: Sequence[str]) -> int:
         code = arguments.run(arguments)
         sys.stdout.flush()
         return code or 0
-    except InputError as error:
-        return _fail(in_shell_words(str(error), given), 2)
     except MTMetricsError as error:
-        return _fail(in_shell_words(str(error), given), 1)
+        return _fail(in_shell_words(str(error), given), 2 if isinstance(error, InputError) else 1)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:

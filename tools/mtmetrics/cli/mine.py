@@ -11,51 +11,56 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.checks import choice, language_pair, positive, share
-from mtmetrics.cli.options import add_model_options, model_pool, progress
-from mtmetrics.cli.output import print_json
+from mtmetrics.cli import options
+from mtmetrics.cli.output import check_target, print_json
 from mtmetrics.errors import InputError, require_extra
 
 _MEMORY, _LEAST_MEMORY = "12G", 2 * 2**30
 _ENCODER, _WORD_LAYER = "mini-encoder", 4
 
 
+_FILES: options.Options = {
+    "--lp XX-YY!": "language pair, such as de-en",
+    "--source-text FILE!": "sentences of the source language, one per line",
+    "--target-text FILE!": "sentences of the target language",
+    "--out FILE!": "the pairs, as JSON Lines",
+    "--encoder MODEL": ("folder, bundled artifact or Hub repository", _ENCODER),
+    "--layer": (
+        f"hidden state of the encoder (default: last; with word and {_ENCODER} {_WORD_LAYER}, which knows words best)",
+        int,
+    ),
+    "--level": ("what is compared", ("word", "sentence")),
+    "--k": ("nearest neighbours to look at (default: 20 with word, 5 with sentence)", int),
+    "--share": ("word: pairs to keep, as a share of the sources (default: 0.05)", float),
+    "--limit": ("sentence: pairs to keep (default: 100000)", int),
+    "--map MAP": "word: map of the source side, clp or umd (default: none)",
+    "--maps PATH|NAME": "word: a map file, a folder of maps, or a map artifact",
+    "--memory SIZE": (
+        "stay below it, such as 4G; vectors that need more go to files beside --out, and are mined block by block "
+        "(default: 12G)"
+    ),
+    "--engine ray[=ADDRESS]": (
+        "ray, or ray=ADDRESS of a cluster: blocks are its tasks; --out must be on a disk that all nodes share"
+    ),
+    "--cpus-per-worker N": ("with --engine on nodes without GPUs: CPUs that a task takes", 1),
+}
+_TEXT: options.Options = {
+    "--sentences": ("sentences to draw from each file", 40_000),
+    "--seed": ("of the draw", 1),
+    "--prepared": "the files hold clean sentences: do not filter them",
+    "--no-language-filter": "keep sentences that seem to be of another language",
+}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command to the parser."""
     parser.description = (
         "Finds pairs of sentences that are likely translations of each other: by Word Mover's Distance "
         "(word) or by the ratio margin of sentence vectors (sentence). Writes source, target and score as JSON Lines, "
         "best first; prints what was read, left out and kept."
     )
-    add = parser.add_argument
-    add("--lp", required=True, metavar="XX-YY", help="language pair, such as de-en")
-    add("--source-text", required=True, metavar="FILE", help="sentences of the source language, one per line")
-    add("--target-text", required=True, metavar="FILE", help="sentences of the target language")
-    add("--out", required=True, metavar="FILE", help="the pairs, as JSON Lines")
-    text = "folder, bundled artifact or Hub repository (default: %(default)s)"
-    add("--encoder", default=_ENCODER, metavar="MODEL", help=text)
-    text = (
-        f"hidden state of the encoder (default: last; with word and {_ENCODER} {_WORD_LAYER}, which knows words best)"
-    )
-    add("--layer", type=int, help=text)
-    add("--level", choices=("word", "sentence"), default="word", help="what is compared (default: %(default)s)")
-    add("--k", type=int, help="nearest neighbours to look at (default: 20 with word, 5 with sentence)")
-    add("--share", type=float, help="word: pairs to keep, as a share of the sources (default: 0.05)")
-    add("--limit", type=int, help="sentence: pairs to keep (default: 100000)")
-    add("--map", help="word: map of the source side, clp or umd (default: none)")
-    add("--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact")
-    text = "stay below it, such as 4G; vectors that need more go to files beside --out, and are mined block by block "
-    text += "(default: 12G)"
-    add("--memory", metavar="SIZE", help=text)
-    text = "ray, or ray=ADDRESS of a cluster: blocks are its tasks; --out must be on a disk that all nodes share"
-    add("--engine", metavar="ray[=ADDRESS]", help=text)
-    text = "with --engine on nodes without GPUs: CPUs that a task takes (default: %(default)s)"
-    add("--cpus-per-worker", type=int, default=1, metavar="N", help=text)
-    add = parser.add_argument_group("text").add_argument
-    add("--sentences", type=int, default=40_000, help="sentences to draw from each file (default: %(default)s)")
-    add("--seed", type=int, default=1, help="of the draw (default: %(default)s)")
-    add("--prepared", action="store_true", help="the files hold clean sentences: do not filter them")
-    add("--no-language-filter", action="store_true", help="keep sentences that seem to be of another language")
-    add_model_options(parser)
+    options.add_options(parser, _FILES)
+    options.add_options(parser.add_argument_group("text"), _TEXT)
+    options.add_model_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -114,8 +119,7 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
     elif args.cpus_per_worker != 1:
         raise InputError("--cpus-per-worker has no effect without --engine; leave it out")
     _size(args.memory or _MEMORY)
-    if not Path(args.out).parent.is_dir():
-        raise InputError(f"--out {args.out}: there is no such folder")
+    check_target(args.out, "--out")
     return languages
 
 
@@ -127,7 +131,7 @@ class _Encoder:
 
     @functools.cached_property
     def loaded(self) -> Any:
-        pool = model_pool(self._args, dtype="auto" if self._args.engine else "float32")
+        pool = options.model_pool(self._args, dtype="auto" if self._args.engine else "float32")
         load = pool.encoder if self._args.level == "word" else pool.sentence_encoder
         return load(self._args.encoder, layer=self._args.layer)
 
@@ -154,7 +158,8 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
         known = {"local_files_only": args.local_files_only}
         given["remapping"] = load_map(args.maps, args.lp, args.map, encoder, **known)
     languages = language_pair(args.lp)
-    encoding, mining = (functools.partial(progress, desc=name, unit=" blocks") for name in ("encoding", "mining"))
+    bar = functools.partial(options.progress, unit=" blocks")
+    encoding, mining = (functools.partial(bar, desc=name) for name in ("encoding", "mining"))
     if args.engine is None:
         # Vectors of either side take at most a third of the memory; the rest is for models, texts and one block.
         room = {"memory_bytes": _size(args.memory or _MEMORY) // 3, "folder": Path(args.out).parent}
@@ -199,7 +204,7 @@ def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list
     from mtmetrics.io.lines import iter_lines
     from mtmetrics.mining.clean_text import draw, prepare
 
-    lines = progress(iter_lines(path), desc=f"preparing {language}", unit=" lines")
+    lines = options.progress(iter_lines(path), desc=f"preparing {language}", unit=" lines")
     if args.prepared:
         sentences, counts = [" ".join(line.split()) for line in lines if line.strip()], {}
         if not sentences:

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
@@ -24,6 +24,8 @@ quiet = False
 _MOST_AHEAD = 1000
 # As its usage is written -> help, and what else is said of it; see `add_options`.
 Options = Mapping[str, str | tuple[str, Any]]
+# Name -> what runs it, a line for the list of all, description and options; see `add_actions`.
+Actions = Mapping[str, tuple[Callable[[argparse.Namespace], int | None], str, str, Options]]
 _FLAG = {"action": argparse.BooleanOptionalAction, "default": None}
 LANG_PAIR: Options = {"--lp XX-YY": "language pair, such as de-en"}
 SOURCES: Options = {"-s --sources FILE": "one source segment per line"}
@@ -57,29 +59,31 @@ _SAME = (
 OWN_OPTIONS = "instead of what the preset says"
 
 
+def _merged(
+    owners: Mapping[str, Iterable[dataclasses.Field]], tell: Callable[[dataclasses.Field], str]
+) -> dict[str, tuple[dataclasses.Field, dict[str, list[str]]]]:
+    """Fields of several classes by name: the first one, and what is told of them -> the owners of whom it is told."""
+    merged: dict[str, tuple[dataclasses.Field, dict[str, list[str]]]] = {}
+    for owner, fields in owners.items():
+        for field in fields:
+            _, told = merged.setdefault(field.name, (field, {}))
+            told.setdefault(tell(field), []).append(owner)
+    return merged
+
+
 @functools.cache
 def own_options() -> Options:
     """What metrics take instead of what their presets say, from the settings of all of them."""
-    told: dict[str, dict[str, list[str]]] = {}
-    more: dict[str, Any] = {}
-    for metric in METRICS.values():
-        for name, field in metric.settings().options().items():
-            if name in _SAME:  # the seed, which commands have for all that is drawn
-                continue
-            [kind, *_] = kinds(field) or {str}
-            value = "" if kind is bool else f" {field.metadata['usage'] or name.upper()}"
-            usage = next((usage for usage in told if usage.split()[0] == flag(name)), flag(name) + value)
-            told.setdefault(usage, {}).setdefault(field.metadata["help"], []).append(metric.name)
-            more[usage] = _FLAG if kind is bool else kind
-    return {
-        usage: (
-            next(iter(texts))
-            if len(texts) == 1
-            else "; ".join(f"{', '.join(names)}: {text}" for text, names in texts.items()),
-            more[usage],
-        )
-        for usage, texts in told.items()
-    }
+    fields = {metric.name: metric.settings().options().values() for metric in METRICS.values()}
+    found: dict[str, tuple[str, Any]] = {}
+    for name, (field, told) in _merged(fields, lambda field: field.metadata["help"]).items():
+        if name in _SAME:  # the seed, which commands have for all that is drawn
+            continue
+        [kind, *_] = kinds(field) or {str}
+        usage = flag(name) + ("" if kind is bool else f" {field.metadata['usage'] or name.upper()}")
+        texts = [*told] if len(told) == 1 else [f"{', '.join(names)}: {text}" for text, names in told.items()]
+        found[usage] = ("; ".join(texts), _FLAG if kind is bool else kind)
+    return found
 
 
 def _model_options() -> Options:
@@ -111,7 +115,7 @@ def add_options(parser: Any, options: Options) -> list[str]:
 
     A usage lists the names of the option and the placeholder of its value: ``-t --predictions FILE``. One without a
     dash is a positional argument, one without a placeholder a flag. ``...`` behind the placeholder stands for a list of
-    values, empty by default; ``!`` at the end for an option that must be given.
+    values, empty by default; ``!`` at the end says that it must be given.
 
     A specification is a type; a default value; a truth value, which is the default of a flag that has a ``--no-`` form;
     a tuple of choices, of which the first is the default; or a dictionary of keywords for ``add_argument``.
@@ -124,7 +128,10 @@ def add_options(parser: Any, options: Options) -> list[str]:
         metavar, *several = words[names:] or [None]
         settings: dict[str, Any] = {"metavar": metavar} if metavar else {}
         settings |= {"nargs": "+", "default": []} if several else {}
-        settings |= {"required": True} if usage.endswith("!") else {}
+        if words[0].startswith("-"):
+            settings |= {"required": True} if usage.endswith("!") else {}
+        elif not usage.endswith("!"):
+            settings["nargs"] = "*" if several else "?"
         if more is None:
             settings |= {} if metavar else {"action": "store_true"}
         elif isinstance(more, type):
@@ -141,10 +148,24 @@ def add_options(parser: Any, options: Options) -> list[str]:
     return added
 
 
+def add_actions(
+    parser: argparse.ArgumentParser, actions: Actions, *, title: str = "actions", metavar: str = "ACTION"
+) -> dict[str, argparse.ArgumentParser]:
+    """Adds the actions of a command, one of which must be named, and returns their parsers by name."""
+    several = parser.add_subparsers(title=title, metavar=metavar, required=True)
+    parsers = {}
+    for name, (run, summary, description, own) in actions.items():
+        # Unlike a description, help is a format.
+        parsers[name] = several.add_parser(name, help=summary.replace("%", "%%"), description=description)
+        add_options(parsers[name], own)
+        parsers[name].set_defaults(run=run)
+    return parsers
+
+
 def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROWS) -> None:
     """Adds the files to read (`one_file` says what a single FILE holds) and the language pair."""
     files: Options = {
-        "file FILE": (one_file, {"nargs": "?"}),
+        "file FILE": one_file,
         **SOURCES,
         "-t --predictions FILE ...": "one translation per line; several files are several systems",
         "-r --references FILE ...": "one reference per line; of several files the best one counts",
@@ -289,18 +310,13 @@ def add_settings(parser: Any, *configs: type) -> None:
     Of several classes the user takes one; a field that differs between them is described as each has it.
     """
     metavars = {str: " NAME", bool: ""}
-    fields: dict[str, list[dataclasses.Field]] = {}
-    for config in configs:
-        for field in dataclasses.fields(config):
-            fields.setdefault(field.name, []).append(field)
-    for name, found in fields.items():
-        usage = f"--{name.replace('_', '-')}{metavars.get(type(found[0].default), ' N')}"
-        if len(configs) == 1:
-            add_options(parser, {usage: (found[0].metadata["help"], found[0].default)})
-            continue
-        texts = dict.fromkeys(f"{field.metadata['help']} (default: {field.default})" for field in found)
-        how = _FLAG if isinstance(found[0].default, bool) else {"type": type(found[0].default)}
-        add_options(parser, {usage: ("; or ".join(texts).replace("%", "%%"), how)})
+    alone = len(configs) == 1
+    owners = {config.__name__: dataclasses.fields(config) for config in configs}
+    default = "" if alone else " (default: {.default})"
+    for name, (field, told) in _merged(owners, lambda one: one.metadata["help"] + default.format(one)).items():
+        usage = flag(name) + metavars.get(type(field.default), " N")
+        how = _FLAG if isinstance(field.default, bool) else {"type": type(field.default)}
+        add_options(parser, {usage: ("; or ".join(told).replace("%", "%%"), field.default if alone else how)})
 
 
 def settings_of(args: argparse.Namespace, config: type) -> Any:

@@ -5,11 +5,14 @@ import contextlib
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
+
+if TYPE_CHECKING:
+    from mtmetrics.reports.styles import Report
 
 FORMATS = ("table", "json", "jsonl", "tsv", "csv", "markdown", "parquet")
 TABLE_FORMATS = ("table", "json", "markdown", "latex", "csv", "tsv")
@@ -51,18 +54,13 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
-def print_text(text: str, args: argparse.Namespace) -> None:
-    """Prints what `mtmetrics.evaluation` rendered; numbers of JSON as the user wants them."""
-    if args.format == "json" and not args.full_precision:
-        text = json.dumps(rounded(json.loads(text), full=False), indent=2, ensure_ascii=False)
-    print(text)
-
-
-def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Prints rows of equal length in aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+def print_report(report: "Report", args: argparse.Namespace) -> None:
+    """Prints what was found as ``--format`` says; the numbers of JSON have 6 digits, unless all are wanted."""
+    style = pick_format(args.format)
+    if style == "json":
+        print_json(rounded(report.document, full=vars(args).get("full_precision", True)))
+    else:
+        print(report.render(style))
 
 
 def print_warnings(lines: Iterable[str]) -> None:
@@ -71,11 +69,22 @@ def print_warnings(lines: Iterable[str]) -> None:
         print(f"mtmetrics: warning: {line}", file=sys.stderr)
 
 
-def check_folders(*paths: str | None, option: str = "") -> None:
-    """Refuses before the work files that could not be written after it, by way of the `option` that names them."""
-    for path in paths:
-        if path and not Path(path).parent.is_dir():
-            raise InputError(f"{option}{path}: there is no folder {Path(path).parent}")
+def check_target(
+    path: str | None, option: str, *, overwrite: bool = True, mend: str = "pass --overwrite or another name"
+) -> None:
+    """Refuses before the work a file or folder, named with an `option`, that could not be written after it: there is no
+    folder to put it in, or there is one of this name, which is not to be replaced."""
+    if path and not Path(path).parent.is_dir():
+        raise InputError(f"{option} {path}: there is no folder {Path(path).parent}")
+    if path and not overwrite and Path(path).exists():
+        raise InputError(f"{option} {path}: exists already; {mend}")
+
+
+def check_new(paths: Iterable[Path], option: str, *, overwrite: bool) -> None:
+    """Refuses before the work files, in a place that is named with an `option`, one of which is there already."""
+    existing = next((path for path in paths if path.exists()), None)
+    if existing is not None and not overwrite:
+        raise InputError(f"{existing} exists already; pass --overwrite or another {option}")
 
 
 @contextlib.contextmanager

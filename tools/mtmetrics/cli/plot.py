@@ -3,18 +3,17 @@
 import argparse
 import dataclasses
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.judged_files import judged_files
-from mtmetrics.cli.output import TABLE_FORMATS, pick_format, print_text, print_warnings
+from mtmetrics.cli.judged_files import judge, judged_files
+from mtmetrics.cli.output import TABLE_FORMATS, print_report, print_warnings
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.reports.agreement import MetricTable
     from mtmetrics.reports.metric_runs import Entry, MetricRuns
 
-_COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c")
 _DEVELOPMENT = (
     "weights belong to development data: choosing them on the set that is reported makes every number too good"
 )
@@ -24,6 +23,7 @@ _INPUT: options.Options = {
     "--out FILE!": "the picture, .png, .svg or .pdf",
 }
 _COLUMN: options.Options = {"--column NAME": ("also scores that stand in the data; repeatable", {"action": "append"})}
+_COEFFICIENT: options.Options = {"--coefficient": ("of agreement", ("pearson", "spearman", "kendall-b", "kendall-c"))}
 _PARTS: options.Options = {
     "--parts A,B[,C]": (
         "parts to weigh (default: all; of uscore wmd, pseudo and lm); -A turns the sign of one whose low values are "
@@ -38,27 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Scores translations that people have judged, and draws the scores and their agreement with the "
         "judgements as PNG, SVG or PDF."
     )
-    kinds = parser.add_subparsers(title="plots", metavar="PLOT", required=True)
-    plots = {
-        _scatter: "scores against human judgements, with Pearson's r and the regression line",
-        _bars: "the correlation of each metric for each language pair, with 95 % bootstrap intervals",
-        _weights: "the correlation as a function of the weights of two or three parts of a score; prints the numbers "
-        "too",
-    }
-    for run, what in plots.items():
-        # Unlike a description, help is a format.
-        name, summary = run.__name__.removeprefix("_"), what.replace("%", "%%")
-        plot = kinds.add_parser(name, help=summary, description=f"Draws {what}.")
-        plot.set_defaults(run=run, level="segment", column=[], coefficient="pearson")
-        options.add_options(plot, _INPUT)
+    plots = {name: (run, what, f"Draws {what}.", _INPUT | own) for name, (run, what, own) in _PLOTS.items()}
+    for name, plot in options.add_actions(parser, plots, title="plots", metavar="PLOT").items():
+        plot.set_defaults(level="segment", column=[], coefficient="pearson")
         options.add_metric_options(plot, several=True)
-        if run is not _scatter:
-            plot.add_argument("--coefficient", choices=_COEFFICIENTS, help="of agreement (default: %(default)s)")
-        if run is _weights:
-            options.add_options(plot, _PARTS)
+        if name == "weights":
             options.add_output_options(plot, TABLE_FORMATS)
-        else:
-            options.add_options(plot, _COLUMN)
 
 
 def _scatter(args: argparse.Namespace) -> None:
@@ -99,7 +84,6 @@ def _weights(args: argparse.Namespace) -> None:
     if len(args.metric or []) > 1:
         raise InputError("--metric: a plot of weights shows the parts of one metric")
     positive("steps", args.steps)
-    args.format = pick_format(args.format)
     result, [whole, *_], table = _judged(args)
     parts = _chosen_parts(args.parts, *result.with_parts(whole))
     grids = {}
@@ -108,7 +92,7 @@ def _weights(args: argparse.Namespace) -> None:
         grids[label] = plots.weight_grid(values, column.judgements["human"], args.steps, coefficient=args.coefficient)
     mean = plots.mean_grid(grids)
     about = {"metric": whole.title, "coefficient": args.coefficient}
-    print_text(plots.render_weights(grids, about, args.format), args)
+    print_report(plots.report_weights(grids, about), args)
     over = f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids))
     figures.save_figure(plots.draw_weights(mean, title=f"{whole.title}: {over}", label=_agreement(args)), args.out)
     print(f"mtmetrics: {plots.best_weights(mean)}", file=sys.stderr)
@@ -118,7 +102,7 @@ def _weights(args: argparse.Namespace) -> None:
 def _judged(args: argparse.Namespace, *, intervals: bool = False) -> "tuple[MetricRuns, list[Entry], MetricTable]":
     """Runs the metrics on the data, and says on standard error what is unusual; the table of their agreement names the
     files and holds the judgements."""
-    from mtmetrics.reports.agreement import Measure, judge_entries, remarks
+    from mtmetrics.reports.agreement import Measure, remarks
     from mtmetrics.reports.figures import check_plot_file
     from mtmetrics.reports.metric_runs import Entry
 
@@ -126,9 +110,7 @@ def _judged(args: argparse.Namespace, *, intervals: bool = False) -> "tuple[Metr
     specs = options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,))
     files = judged_files(args)
     entries = [*(Entry(name, spec) for name, spec in specs.items()), *map(Entry.of_column, args.column)]
-    with options.scoring(len(specs) * sum(map(len, files))):
-        pool, measure = options.model_pool(args), Measure(args.coefficient)
-        result, table = judge_entries(entries, files, pool, measure, intervals=intervals)
+    result, table = judge(args, entries, files, Measure(args.coefficient), intervals=intervals)
     print_warnings([*result.notes(), *remarks(table)])
     return result, entries, table
 
@@ -152,3 +134,19 @@ def _chosen_parts(asked: str | None, whole: "Entry", *parts: "Entry") -> "list[E
 
 def _agreement(args: argparse.Namespace) -> str:
     return f"{args.coefficient} with human judgements"
+
+
+# Name -> what draws it, what it shows, and options.
+_PLOTS: dict[str, tuple[Any, str, options.Options]] = {
+    "scatter": (_scatter, "scores against human judgements, with Pearson's r and the regression line", _COLUMN),
+    "bars": (
+        _bars,
+        "the correlation of each metric for each language pair, with 95 % bootstrap intervals",
+        _COEFFICIENT | _COLUMN,
+    ),
+    "weights": (
+        _weights,
+        "the correlation as a function of the weights of two or three parts of a score; prints the numbers too",
+        _COEFFICIENT | _PARTS,
+    ),
+}

@@ -2,19 +2,19 @@
 
 import argparse
 import functools
-import json
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import language_pair, positive
 from mtmetrics.cli import options
-from mtmetrics.cli.output import pick_format, print_text
+from mtmetrics.cli.output import print_report
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
+    from mtmetrics.reports.styles import Grid
     from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.results import MetricResult
 
@@ -42,48 +42,15 @@ _PLOT: options.Options = {"--plot FILE": "also draw the result, as .png, .svg or
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Tests a metric on sentences and their human translations."
-    probes = parser.add_subparsers(title="probes", metavar="PROBE", required=True)
-    preference = probes.add_parser(
-        "preference",
-        help="does the metric prefer modified sentences to references?",
-        description="Compares the scores of modified sentences with those of the references: words in random order, "
-        "word-by-word translations, and files of your own (Sec. 5.1 of Zhao et al., 2020). Prints the share of "
-        "modified sentences that the metric prefers, which for word-by-word translations is the W2W statistic, and "
-        "the score differences d.",
-    )
-    matching = probes.add_parser(
-        "matching",
-        help="does the metric find the translation of a sentence among others?",
-        description="For every source ranks its translation and other targets by their scores, and prints Precision@N: "
-        "the share of sources whose translation is among the first N (Sec. 4.1 of Belouadi and Eger, 2023). A metric "
-        "that compares with references is given the source in their place.",
-    )
-    robustness = probes.add_parser(
-        "robustness",
-        help="does the metric notice a small error?",
-        description="Changes each human translation in one place: another number, name or word, a negation more or "
-        "less (English and German), a word less or more, two words swapped. Prints how often a metric that compares "
-        "with sources gives the changed text the lower score, with a 95 % bootstrap interval.",
-    )
-    for probe, run, other in (
-        (preference, _run_preference, "reference"),
-        (matching, _run_matching, "target"),
-        (robustness, _run_robustness, "reference"),
-    ):
-        group = probe.add_argument_group("input")
-        text = f"sentence pairs: TSV, .jsonl or .parquet with source and {other}"
-        group.add_argument("file", nargs="?", metavar="FILE", help=text)
-        options.add_options(group, _PAIRS)
-        if probe is preference:
-            options.add_options(probe, _OWN)
-            literal = probe.add_argument_group("word-by-word translations, from either or both")
-            options.add_options(literal, _WORDS)
-        elif probe is matching:
-            options.add_options(probe, _MATCHING)
+    for name, probe in options.add_actions(parser, _PROBES, title="probes", metavar="PROBE").items():
+        other = "target" if name == "matching" else "reference"
+        file = {"file FILE": f"sentence pairs: TSV, .jsonl or .parquet with source and {other}"}
+        options.add_options(probe.add_argument_group("input"), file | _PAIRS)
+        if name == "preference":
+            options.add_options(probe.add_argument_group("word-by-word translations, from either or both"), _WORDS)
         options.add_metric_options(probe)
         output = options.add_output_options(probe, ("table", "json", "markdown"))
-        options.add_options(output, _PARTS | ({} if probe is robustness else _PLOT))
-        probe.set_defaults(run=run)
+        options.add_options(output, _PARTS | ({} if name == "robustness" else _PLOT))
 
 
 def _run_preference(args: argparse.Namespace) -> None:
@@ -109,14 +76,15 @@ def _run_preference(args: argparse.Namespace) -> None:
         found, result = probes.preferences(scorer, sources, references, modified)
     found = [preference for preference in found if args.parts or preference.measure == SCORE]
     document = about | {"preferences": [preference.as_dict() for preference in found]}
-    _print(args, document, result, functools.partial(probes.preference_table, found))
+    _print(args, document, result, probes.preference_table(found))
     if args.plot is not None:
         title = f"{_name(about)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
         figures.save_figure(plots.draw_preferences(found, title=title), args.plot)
 
 
 def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
-    from mtmetrics.probes.probing import bare_words, read_word_pairs
+    from mtmetrics.io.tables import read_word_pairs
+    from mtmetrics.probes.probing import bare_words
 
     found = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
     if args.parallel:
@@ -151,8 +119,7 @@ def _run_matching(args: argparse.Namespace) -> None:
         precision, result = probes.match(scorer, sources, targets, candidates, sorted(set(args.at)))
     precision = {name: values for name, values in precision.items() if args.parts or name == SCORE}
     about |= {"sentences": len(sources), "candidates": candidates.shape[1], "nearest": args.nearest}
-    table = functools.partial(probes.matching_table, precision)
-    _print(args, about | {"precision": precision}, result, table)
+    _print(args, about | {"precision": precision}, result, probes.matching_table(precision))
     result.report.warn()
     if args.plot is not None:
         title = f"{_name(about)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
@@ -169,7 +136,7 @@ def _run_robustness(args: argparse.Namespace) -> None:
         found, result = probes.robustness(scorer, sources, references, _languages(args)[1] or "en", args.seed)
     found = [one for one in found if args.parts or one.measure == SCORE]
     document = about | {"sentences": len(sources), "changes": [one.as_dict() for one in found]}
-    _print(args, document, result, functools.partial(probes.robustness_table, found))
+    _print(args, document, result, probes.robustness_table(found))
 
 
 def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
@@ -220,14 +187,37 @@ def _name(about: dict[str, Any]) -> str:
     return about["metric"] if about["preset"] is None else f"{about['metric']}, preset {about['preset']}"
 
 
-def _print(
-    args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: Callable[[str], str]
-) -> None:
-    args.format = pick_format(args.format)
-    if args.format == "json":
-        pinned = {"signature": result.signature, "report": result.report.as_dict()}
-        print_text(json.dumps(document | pinned, ensure_ascii=False, indent=1), args)
-        return
-    print(table(args.format))
-    if args.format == "table":
-        print(f"\n{result.signature}")
+def _print(args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: "Grid") -> None:
+    from mtmetrics.reports.styles import Report
+
+    pinned = {"signature": result.signature, "report": result.report.as_dict()}
+    print_report(Report(document | pinned, [table], [table, result.signature]), args)
+
+
+_PROBES: options.Actions = {
+    "preference": (
+        _run_preference,
+        "does the metric prefer modified sentences to references?",
+        "Compares the scores of modified sentences with those of the references: words in random order, "
+        "word-by-word translations, and files of your own (Sec. 5.1 of Zhao et al., 2020). Prints the share of "
+        "modified sentences that the metric prefers, which for word-by-word translations is the W2W statistic, and "
+        "the score differences d.",
+        _OWN,
+    ),
+    "matching": (
+        _run_matching,
+        "does the metric find the translation of a sentence among others?",
+        "For every source ranks its translation and other targets by their scores, and prints Precision@N: "
+        "the share of sources whose translation is among the first N (Sec. 4.1 of Belouadi and Eger, 2023). A metric "
+        "that compares with references is given the source in their place.",
+        _MATCHING,
+    ),
+    "robustness": (
+        _run_robustness,
+        "does the metric notice a small error?",
+        "Changes each human translation in one place: another number, name or word, a negation more or "
+        "less (English and German), a word less or more, two words swapped. Prints how often a metric that compares "
+        "with sources gives the changed text the lower score, with a 95 % bootstrap interval.",
+        {},
+    ),
+}

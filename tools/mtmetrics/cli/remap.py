@@ -4,14 +4,16 @@ import argparse
 import functools
 import os
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.checks import choice, language_pair, positive, warn
 from mtmetrics.cli import options
-from mtmetrics.cli.output import print_json
+from mtmetrics.cli.output import check_new, print_json
 from mtmetrics.errors import InputError
+from mtmetrics.io.atomic import make_folder
+from mtmetrics.io.lines import short_name
+from mtmetrics.io.tables import read_word_pairs
 
 if TYPE_CHECKING:
     from mtmetrics.mining.word_level import Vectors
@@ -65,7 +67,10 @@ def run(args: argparse.Namespace) -> None:
     if args.level == "sentence" and not args.parallel:
         raise InputError("--level sentence needs --parallel FILE, sentences and their translations")
     files = [Path(args.out, map_file_name(args.lp, kind, args.level)) for kind in args.map]
-    _check_files(args, files)
+    check_new(files, "--out", overwrite=args.overwrite)
+    make_folder(args.out)
+    if not os.access(args.out, os.W_OK):
+        raise InputError(f"--out {args.out}: no permission to write there")
     pairs, corpus = _pairs(args)
     source, target, encoder = _vectors(args, pairs, options.model_pool(args))
     if len(source) < 2:
@@ -83,29 +88,9 @@ def run(args: argparse.Namespace) -> None:
     print_json(written)
 
 
-def _check_files(args: argparse.Namespace, files: Sequence[Path]) -> None:
-    """Refuses before the work what could not be written after it."""
-    for path in files:
-        if path.exists() and not args.overwrite:
-            raise InputError(f"{path} exists already; pass --overwrite or another --out")
-    folder = Path(args.out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out {folder}: cannot be made ({error.strerror or error})") from None
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"--out {folder}: no permission to write there")
-
-
 def _pairs(args: argparse.Namespace) -> tuple[list[tuple[str, str]], str]:
     if args.word_pairs:
-        from mtmetrics.io.tables import iter_table
-
-        pairs = [(row[0], row[1]) for row in iter_table(args.word_pairs, ("source", "target"), jsonl=False)]
-        if not pairs:
-            raise InputError(f"{args.word_pairs}: empty; there are no word pairs")
-        return pairs, Path(args.word_pairs).name
-    from mtmetrics.io.lines import short_name
+        return read_word_pairs(args.word_pairs), Path(args.word_pairs).name
     from mtmetrics.training.corpus import read_pairs
 
     rows, _ = read_pairs(args.parallel, args.exclude_origin)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import positive
 from mtmetrics.cli import options
-from mtmetrics.cli.output import check_folders, opened, write_report
+from mtmetrics.cli.output import check_target, opened, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
 from mtmetrics.io.tables import jsonl_rows
@@ -23,6 +23,10 @@ _MODEL = "model"
 # A line of n-best lists as Moses and Marian write them: number, text, features, score.
 _NUMBERED = re.compile(r"(\d+) \|\|\| (.*?) \|\|\| .*?(\S+)\s*", re.DOTALL)
 _FILES: options.Options = {
+    "file FILE": (
+        "JSON Lines with candidates (a list), and where there are any source, references (a list), scores (a list, "
+        "called model, or an object of lists; higher is better); - reads it from standard input"
+    ),
     **options.SOURCES,
     "-t --predictions FILE ...": (
         "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them (NUMBER ||| TEXT ||| "
@@ -61,9 +65,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "chosen only where all are blank; of equal scores the first candidate wins. Writes a row per source with "
         "translation, index (from 0), score, and the scores of all candidates (null for blank ones)."
     )
-    text = "JSON Lines with candidates (a list), and where there are any source, references (a list), scores (a list, "
-    text += "called model, or an object of lists; higher is better); - reads it from standard input"
-    parser.add_argument("file", nargs="?", metavar="FILE", help=text)
     options.add_options(parser, _FILES)
     options.add_metric_options(parser, several=True)
     options.add_mix_option(parser, ", or of a model score (default: 0)")
@@ -76,7 +77,8 @@ def run(args: argparse.Namespace) -> None:
     weights = options.mix_weights(args)
     if args.tune and weights:
         raise InputError("--tune and --mix: the weights are either given or chosen; leave one out")
-    check_folders(args.out, args.report)
+    check_target(args.out, "--out")
+    check_target(args.report, "--report")
     rows = _rows(args)
     first = next(rows, None)
     if first is None:

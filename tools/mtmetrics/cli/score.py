@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.cli import options
-from mtmetrics.cli.output import FORMATS, check_folders, opened, pick_format, rounded
+from mtmetrics.cli.output import FORMATS, check_target, opened, pick_format, rounded
 from mtmetrics.cli.ray import add_engine_options
 from mtmetrics.cli.ray import score as score_on_engine
 from mtmetrics.cli.rows import metric_rows
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
     specs = options.metric_specs(args)
     loaders = [options.loader_options(spec, args) for spec in specs.values()]
     names, columns, rows, count, sides = metric_rows(args, loaders)
-    check_folders(args.out, option="--out ")
+    check_target(args.out, "--out")
     from mtmetrics.scorers.registry import load_scorer
     from mtmetrics.scorers.results import joined_systems, total_report
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.checks import warn
+from mtmetrics.cli import options
 
 if TYPE_CHECKING:
     from mtmetrics.artifacts.publish import Plan, Publication
@@ -16,24 +17,30 @@ if TYPE_CHECKING:
 _SIGNS = {"add": "+", "update": "~", "delete": "-"}
 
 
+# Those of every push.
+PUSH: options.Options = {
+    "--namespace ORG!": "user or organisation on the Hub",
+    "--execute": "do it; otherwise what would be done is printed",
+    **options.TABLE_OR_JSON,
+}
+_SPACES: options.Options = {
+    "names NAME ...!": "metrics, or compare",
+    "--wheel FILE": "wheel of mtmetrics (default: built from the checkout)",
+    "--package-url URL": (
+        "where pip finds this package, such as git+https://HOST/ORG/mtmetrics@TAG: evaluate.load says so without it"
+    ),
+    **PUSH,
+}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command to the parser."""
-    about = "Metrics as Spaces on the Hub."
-    parser.description = about
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    push = actions.add_parser(
-        "push",
-        help="publish Spaces",
-        description="Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them, and the "
-        "page of mtmetrics demo as compare. A Space holds a copy of this package, taken from a wheel. Without "
-        "--execute it prints what would be done.",
+    parser.description = "Metrics as Spaces on the Hub."
+    about = (
+        "Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them, and the page of "
+        "mtmetrics demo as compare. A Space holds a copy of this package, taken from a wheel. Without --execute it "
+        "prints what would be done."
     )
-    push.add_argument("names", nargs="+", metavar="NAME", help="metrics, or compare")
-    push.add_argument("--wheel", metavar="FILE", help="wheel of mtmetrics (default: built from the checkout)")
-    text = "where pip finds this package, such as git+https://HOST/ORG/mtmetrics@TAG: evaluate.load says so without it"
-    push.add_argument("--package-url", metavar="URL", help=text)
-    add_push_options(push)
-    push.set_defaults(run=run_push)
+    options.add_actions(parser, {"push": (run_push, "publish Spaces", about, _SPACES)})
 
 
 def run_push(args: argparse.Namespace) -> int:
@@ -49,14 +56,6 @@ def run_push(args: argparse.Namespace) -> int:
     if url is None:
         warn("--package-url is missing: evaluate.load of the Space would have people install any package of this name")
     return 0
-
-
-def add_push_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of a push."""
-    parser.add_argument("--namespace", required=True, metavar="ORG", help="user or organisation on the Hub")
-    parser.add_argument("--execute", action="store_true", help="do it; otherwise what would be done is printed")
-    text = "output format (default: %(default)s)"
-    parser.add_argument("--format", choices=("table", "json"), default="table", help=text)
 
 
 def pushed(wanted: "Iterable[Publication]", args: argparse.Namespace, *, private: bool = False) -> "Iterator[Plan]":

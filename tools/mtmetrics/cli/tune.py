@@ -1,12 +1,11 @@
 """``mtmetrics tune``: a preset whose options were chosen by a few human judgements."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from mtmetrics.cli import options
 from mtmetrics.cli.judged_files import judged_files
-from mtmetrics.cli.output import TABLE_FORMATS, check_folders, pick_format, print_text, print_warnings
+from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.errors import InputError
 
 _OPTIONS: options.Options = {
@@ -38,12 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.metric_runs import MetricSpec
-    from mtmetrics.reports.tuning import render_tuning, tune, tuned_options, write_preset
+    from mtmetrics.reports.tuning import report_tuning, tune, tuned_options, write_preset
 
-    args.format = pick_format(args.format)
-    check_folders(args.out, option="--out ")
-    if Path(args.out).exists() and not args.overwrite:
-        raise InputError(f"--out {args.out}: exists already; pass --overwrite or another name")
+    check_target(args.out, "--out", overwrite=args.overwrite)
     first, *others = options.metric_specs(args).values()
     if others:
         raise InputError(f"--metric {others[0]}: one metric is tuned at a time")
@@ -62,5 +58,5 @@ def run(args: argparse.Namespace) -> None:
     with options.scoring(0):
         found = tune(first, files, options.model_pool(args), asked, coefficient=args.coefficient, folds=args.folds)
     write_preset(found, args.out, overwrite=args.overwrite)
-    print_text(render_tuning(found, args.format), args)
+    print_report(report_tuning(found), args)
     print_warnings(found.remarks)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mtmetrics import checks
 from mtmetrics.errors import InputError
 
 
@@ -79,9 +80,8 @@ def json_line(row: Mapping[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value of JSON, cut where it is long, for messages."""
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    """A value of JSON for messages, cut where it is long."""
+    return "null" if value is None else checks.shown(value)
 
 
 def first_difference(before: Any, now: Any, name: str = "") -> str | None:

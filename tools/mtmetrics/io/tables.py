@@ -368,3 +368,15 @@ def count_rows(path: str | Path) -> int | None:
     except (OSError, EOFError, zlib.error, ValueError):
         return None
     return lines + (last != b"\n")
+
+
+def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
+    """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read."""
+    pairs = []
+    for number, (word, translation) in enumerate(iter_table(path, ("word", "translation"), jsonl=False), 1):
+        if not word.strip() or not translation.strip():
+            raise InputError(f"{path}, line {number}: a word and its translation are needed, one of them is blank")
+        pairs.append((word.strip(), translation.strip()))
+    if not pairs:
+        raise InputError(f"{path}: empty; there are no word pairs")
+    return pairs

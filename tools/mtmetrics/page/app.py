@@ -14,7 +14,8 @@ from mtmetrics.page.comparing import Compared, Comparer, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import coloured, heatmap
 from mtmetrics.page.offers import about, chosen, named, offers
-from mtmetrics.page.texts import TextInput, Texts, example, read
+from mtmetrics.page.texts import TextInput, Texts, read
+from mtmetrics.reports.example import example
 from mtmetrics.scorers.metric import COLUMNS, Column
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import numpy as np
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.page.offers import MetricChoice
-from mtmetrics.page.texts import Texts, example
+from mtmetrics.page.texts import Texts
 from mtmetrics.reports.comparison import SystemComparison, SystemScore, compare_systems
+from mtmetrics.reports.example import example
 from mtmetrics.reports.human_agreement import AgreementCurve, anchor_scores, known_agreement
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult, in_turns, joined_systems

@@ -1,6 +1,5 @@
 """What the page gives to take away: tables, all scores, and the chart."""
 
-import json
 import shlex
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from mtmetrics.io.atomic import write_json
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.page.charts import draw_means
 from mtmetrics.page.comparing import Compared
-from mtmetrics.reports.comparison import render_comparison
+from mtmetrics.reports.comparison import report_comparison
 from mtmetrics.reports.figures import save_figure
 
 FILES = {
@@ -26,13 +25,13 @@ def write_files(compared: Compared, folder: Path) -> list[Path]:
     require_extra("plot", "the chart")
     comparisons = {metric.offer.key: metric.comparison for metric in compared.metrics}
     results = {metric.offer.key: metric.results for metric in compared.metrics}
+    report = report_comparison(comparisons, results)
     for name, style in (("systems.csv", "csv"), ("systems.tex", "latex")):
-        (folder / name).write_text(render_comparison(comparisons, results, style) + "\n", encoding="utf-8")
-    everything = json.loads(render_comparison(comparisons, results, "json"))
-    for shown, metric in zip(everything["metrics"], compared.metrics, strict=True):
+        (folder / name).write_text(report.render(style) + "\n", encoding="utf-8")
+    for shown, metric in zip(report.document["metrics"], compared.metrics, strict=True):
         shown["anchors"] = metric.anchors and metric.anchors._asdict()
         shown["scores"] = {name: result.segments.tolist() for name, result in metric.results.items()}
-    write_json(folder / "comparison.json", {"lang_pair": compared.texts.lang_pair, **everything})
+    write_json(folder / "comparison.json", {"lang_pair": compared.texts.lang_pair, **report.document})
     _write_segments(compared, folder / "segments.csv")
     save_figure(draw_means(compared, range(len(compared.metrics))), folder / "means.svg")
     return [folder / name for name in FILES]

@@ -1,9 +1,7 @@
-"""What a visitor pastes or uploads, as parallel columns; and the bundled example."""
+"""What a visitor pastes or uploads, as parallel columns."""
 
 import contextlib
-import functools
 import itertools
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,8 +13,6 @@ from mtmetrics.scorers.metric import Column
 
 MAX_SEGMENTS = 50_000
 MAX_CHARACTERS = 64_000_000
-SYSTEMS = ("careful", "hasty", "literal")
-_EXAMPLE = Path(__file__).with_name("example.toml")
 
 
 class TextInput(NamedTuple):
@@ -41,16 +37,6 @@ class Texts(NamedTuple):
     @property
     def segments(self) -> int:
         return len(next(iter(self.others.values())))
-
-
-class Example(NamedTuple):
-    """The bundled example: n segments with a human translation, another one, and those of each system."""
-
-    lang_pair: str
-    sources: list[str]
-    references: list[str]
-    second: list[str]
-    systems: dict[str, list[str]]
 
 
 def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[TextInput]) -> Texts:
@@ -107,12 +93,3 @@ def _lines(one: TextInput) -> list[str]:
         most = f"more than {MAX_SEGMENTS:,} segments, the most that this page takes"
         raise InputError(f"{one.name}: {most}; use the command line, mtmetrics compare")
     return lines
-
-
-@functools.cache
-def example() -> Example:
-    """The bundled example, German to English."""
-    read = tomllib.loads(_EXAMPLE.read_text(encoding="utf-8"))
-    columns = {name: [row[name] for row in read["segments"]] for name in ("source", "reference", "second", *SYSTEMS)}
-    first = (columns[name] for name in ("source", "reference", "second"))
-    return Example(read["lang_pair"], *first, {name: columns[name] for name in SYSTEMS})

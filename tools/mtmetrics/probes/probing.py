@@ -8,7 +8,6 @@ import string
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +15,8 @@ import numpy as np
 from mtmetrics.checks import check, positive
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import is_unspaced
-from mtmetrics.io.tables import iter_table
 from mtmetrics.reports.metric_runs import measures
-from mtmetrics.reports.styles import STYLES, decimals
+from mtmetrics.reports.styles import Grid, decimals
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult, chunked
 
@@ -113,18 +111,6 @@ class Dictionary:
         return 1, None
 
 
-def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
-    """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read."""
-    pairs = []
-    for number, (word, translation) in enumerate(iter_table(path, ("word", "translation"), jsonl=False), 1):
-        if not word.strip() or not translation.strip():
-            raise InputError(f"{path}, line {number}: a word and its translation are needed, one of them is blank")
-        pairs.append((word.strip(), translation.strip()))
-    if not pairs:
-        raise InputError(f"{path}: empty; there are no word pairs")
-    return pairs
-
-
 def coverage(literals: Sequence[Literal]) -> float:
     """The share of the source's words that a dictionary knew; 0 where there is no word."""
     total = sum(literal.words for literal in literals)
@@ -201,13 +187,13 @@ def preferences(
     return found, result
 
 
-def preference_table(found: Sequence[Preference], style: str = "markdown") -> str:
+def preference_table(found: Sequence[Preference]) -> Grid:
     """The statistics as a table, three decimals."""
     rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
     for statistics in (preference.as_dict() for preference in found):
         values = [decimals(statistics[name]) for name in ("preferred", "equal", "mean", "median")]
         rows.append([statistics["modification"], statistics["measure"], str(len(statistics["differences"])), *values])
-    return STYLES[style](rows, range(2, 7))
+    return Grid(rows, range(2, 7))
 
 
 def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -307,9 +293,9 @@ def precision_at(scores: np.ndarray, cutoff: int, right: np.ndarray | int = 0) -
     return float(np.clip((cutoff - better) / sharing, 0.0, 1.0).mean())
 
 
-def matching_table(precision: Mapping[str, Mapping[int, float]], style: str = "markdown") -> str:
+def matching_table(precision: Mapping[str, Mapping[int, float]]) -> Grid:
     """Measure -> N -> Precision@N as a table, three decimals."""
     cutoffs = list(next(iter(precision.values())))
     rows = [["measure", *(f"P@{cutoff}" for cutoff in cutoffs)]]
     rows += [[name, *map(decimals, values.values())] for name, values in precision.items()]
-    return STYLES[style](rows, range(1, len(rows[0])))
+    return Grid(rows, range(1, len(rows[0])))

@@ -11,7 +11,7 @@ import numpy as np
 from mtmetrics.errors import InputError
 from mtmetrics.probes.probing import Preference, preferences
 from mtmetrics.reports.metric_runs import measures
-from mtmetrics.reports.styles import STYLES, decimals
+from mtmetrics.reports.styles import Grid, decimals
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.significance import bootstrap_interval
@@ -202,11 +202,11 @@ def _noticed(found: Preference, texts: Sequence[str], references: Sequence[str],
     return Noticed(found.modification, found.measure, found.differences[other], deviation)
 
 
-def robustness_table(found: Sequence[Noticed], style: str = "markdown") -> str:
+def robustness_table(found: Sequence[Noticed]) -> Grid:
     """The statistics as a table, three decimals."""
     rows = [["change", "measure", "n", "noticed", "95 % interval", "equal", "mean d / sd"]]
     for told in (one.as_dict() for one in found):
         between = f"[{decimals(told['ci']['low'])}, {decimals(told['ci']['high'])}]"
         values = [decimals(told["noticed"]), between, decimals(told["equal"]), decimals(told["mean"])]
         rows.append([told["change"], told["measure"], str(told["n"]), *values])
-    return STYLES[style](rows, range(2, 7))
+    return Grid(rows, range(2, 7))

@@ -1,4 +1,4 @@
-"""A table of correlations -> text: as the papers print it, a row per file, a row per layer, or JSON."""
+"""Reports of correlations: a table as the papers print it, a row per file, or a row per layer."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,18 +8,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.reports.agreement import Measure, MetricCell, MetricRow, MetricTable
 from mtmetrics.reports.metric_runs import SCORE, measures
 from mtmetrics.reports.recipes import Recipe, RecipeRow
-from mtmetrics.reports.styles import (
-    FOR_READERS,
-    STYLES,
-    Cell,
-    Marked,
-    Table,
-    as_json,
-    correlation_text,
-    decimals,
-    one_line,
-    with_notes,
-)
+from mtmetrics.reports.styles import Cell, Grid, Marked, Report, Table, correlation_text, decimals
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import ALPHA, Interval
@@ -36,57 +25,52 @@ _COEFFICIENTS = {
 }
 
 
-def render_metrics(table: MetricTable, about: Mapping[str, Any], style: str, *, recipe: Recipe | None = None) -> str:
-    """Rows metrics, columns files, average, the best in bold; without a final line end.
+def report_metrics(table: MetricTable, about: Mapping[str, Any], recipe: Recipe | None = None) -> Report:
+    """Rows metrics, columns files, average, the best in bold.
 
     Under a table for readers stand what the marks mean, signatures, and why rows are empty; ``csv`` and ``tsv`` hold
     the last two as columns.
 
     Args:
         about: what was judged, for JSON alone.
-        style: ``json`` (full precision), or a style of tables (three decimals).
         recipe: puts the numbers of a paper's table beside ours; its rows are those of the table.
     """
-    if style == "json":
-        return as_json({**about, **_as_json(table, recipe)})
     rows = _table(table, recipe)
-    if style not in FOR_READERS:
-        details = [(joined_signature(row.scored.signatures), row.scored.problem or "") for row in table.rows]
-        wide = zip(rows, [("signature", "problem"), *details], strict=True)
-        return STYLES[style]([[*row, *more] for row, more in wide], ())
-    text = STYLES[style](rows, range(1, len(rows[0])))
-    return with_notes(text, _notes(table, recipe), style)
+    details = [(joined_signature(row.scored.signatures), row.scored.problem or "") for row in table.rows]
+    flat = [[*row, *more] for row, more in zip(rows, [("signature", "problem"), *details], strict=True)]
+    blocks = [Grid(rows, range(1, len(rows[0]))), *_notes(table, recipe)]
+    return Report({**about, **_as_json(table, recipe)}, blocks, flat=flat)
 
 
-def render_files(table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, Any], style: str) -> str:
-    """One metric: a row per file, and the mean over the files; without a final line end.
+def report_files(table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, Any]) -> Report:
+    """One metric: a row per file, and the mean over the files.
+
+    An undefined correlation is null beside its reason in JSON, ``nan`` in tables.
 
     Args:
         table: its rows are the score, and perhaps parts of it.
         results: of the metric on each file.
         about: what was judged and how, for JSON alone.
-        style: ``json`` or a style of tables; an undefined correlation is null beside its reason, ``nan`` in tables.
     """
     means = {row.scored.entry.part: row.average for row in table.rows}
     cells = zip(*(row.cells for row in table.rows), strict=True)
     by_file = [dict(zip(means, (cell.correlation for cell in column), strict=True)) for column in cells]
     judged = [(column.file, column.lang_pair, len(column.judgements)) for column in table.columns]
-    if style == "json":
-        files = [
-            dict(zip(("file", "lp", "n"), names, strict=True))
-            | _numbers(found, table.measure.label)
-            | {"range": _ranges(result, [*found]), "signature": result.signature, "report": result.report.as_dict()}
-            for names, found, result in zip(judged, by_file, results, strict=True)
-        ]
-        return as_json({**about, "files": files, "mean": _numbers(means, table.measure.label)})
+    files = [
+        dict(zip(("file", "lp", "n"), names, strict=True))
+        | _numbers(found, table.measure.label)
+        | {"range": _ranges(result, [*found]), "signature": result.signature, "report": result.report.as_dict()}
+        for names, found, result in zip(judged, by_file, results, strict=True)
+    ]
     rows: list[list[Cell]] = [["file", "lp", "n", *means, "signature"]]
     for (file, pair, n), found, result in zip(judged, by_file, results, strict=True):
         rows.append([file, pair, str(n), *map(correlation_text, found.values()), result.signature])
     rows.append(["mean", "", str(sum(n for *_, n in judged)), *map(correlation_text, means.values()), ""])
-    if style == "table":  # on a terminal a column of signatures would leave no room for the numbers
-        signature = joined_signature([result.signature for result in results])
-        return STYLES[style]([row[:-1] for row in rows], range(2, len(rows[0]))) + f"\n\n{one_line(signature)}"
-    return STYLES[style](rows, range(2, len(rows[0]) - 1))
+    numbers = range(2, len(rows[0]) - 1)
+    # A column of signatures would leave no room for the numbers.
+    terminal = [Grid([row[:-1] for row in rows], numbers), joined_signature([result.signature for result in results])]
+    document = {**about, "files": files, "mean": _numbers(means, table.measure.label)}
+    return Report(document, [Grid(rows, numbers)], terminal)
 
 
 def _numbers(correlations: Mapping[str, Correlation], coefficient: str) -> dict[str, Any]:
@@ -119,28 +103,26 @@ def chosen_layers(text: str, depth: int | None) -> list[int]:
     return sorted(known[name] for name in names)
 
 
-def render_layers(studies: Mapping[int, MetricTable], about: Mapping[str, str], style: str) -> str:
-    """One metric at each layer of its encoder (Fig. 3 and 4 of Song et al., 2021), without a final line end.
+def report_layers(studies: Mapping[int, MetricTable], about: Mapping[str, str]) -> Report:
+    """One metric at each layer of its encoder (Fig. 3 and 4 of Song et al., 2021): a row per measure and layer, a
+    column per file, and their mean.
 
     Args:
         studies: layer -> a table with a row for the score, and perhaps for parts of it.
         about: what was judged and how, for JSON alone.
-        style: ``json``, or a style of tables: a row per measure and layer, a column per file, and their mean.
     """
     lines = layer_curves(studies)
     first = next(iter(studies.values()))
     files = [f"{column.file} ({column.lang_pair})" for column in first.columns]
     cells = [(name, layer, values) for name, layers in lines.items() for layer, values in layers.items()]
-    if style == "json":
-        label, names = first.measure.label, [*files, "mean"]
-        rows = [
-            {"measure": name, "layer": layer, label: dict(zip(names, (value.known for value in values), strict=True))}
-            for name, layer, values in cells
-        ]
-        return as_json({**about, "layers": rows})
-    table = [["measure", "layer", *files, "mean"]]
+    label, names = first.measure.label, [*files, "mean"]
+    rows = [
+        {"measure": name, "layer": layer, label: dict(zip(names, (value.known for value in values), strict=True))}
+        for name, layer, values in cells
+    ]
+    table = [["measure", "layer", *names]]
     table += [[name, str(layer), *map(correlation_text, values)] for name, layer, values in cells]
-    return STYLES[style](table, range(1, len(table[0])))
+    return Report({**about, "layers": rows}, [Grid(table, range(1, len(table[0])))])
 
 
 def layer_curves(studies: Mapping[int, MetricTable]) -> dict[str, dict[int, list[Correlation]]]:

@@ -5,15 +5,7 @@ from collections.abc import Mapping
 
 from mtmetrics.reports.agreement import MetricTable
 from mtmetrics.reports.recipes import Recipe, load_recipe
-from mtmetrics.reports.styles import (
-    FOR_READERS,
-    STYLES,
-    Cell,
-    as_json,
-    correlation_text,
-    decimals,
-    with_notes,
-)
+from mtmetrics.reports.styles import Cell, Grid, Report, correlation_text, decimals
 from mtmetrics.statistics.correlation import Correlation, mean
 
 
@@ -52,19 +44,17 @@ def average_rows(recipe: Recipe, tables: Mapping[str, MetricTable]) -> list[Aver
     return rows
 
 
-def render_averages(recipe: Recipe, tables: Mapping[str, MetricTable], style: str) -> str:
-    """Rows metrics, columns as the paper has them, ours before its own; ``json`` or a style of tables."""
+def report_averages(recipe: Recipe, tables: Mapping[str, MetricTable]) -> Report:
+    """Rows metrics, columns as the paper has them, ours before its own."""
     rows = average_rows(recipe, tables)
-    if style == "json":
-        found = [
-            {
-                "title": row.title,
-                "published": row.published,
-                "measured": {column: value.known for column, value in row.measured.items()},
-            }
-            for row in rows
-        ]
-        return as_json({"recipe": recipe.name, "coefficient": recipe.coefficient, "rows": found})
+    found = [
+        {
+            "title": row.title,
+            "published": row.published,
+            "measured": {column: value.known for column, value in row.measured.items()},
+        }
+        for row in rows
+    ]
     head: list[Cell] = ["metric", *(name for column in recipe.pairs for name in (column, f"{column} published"))]
     lines: list[list[Cell]] = []
     for row in rows:
@@ -73,10 +63,9 @@ def render_averages(recipe: Recipe, tables: Mapping[str, MetricTable], style: st
             line.append(correlation_text(row.measured[column]) if column in row.measured else "")
             line.append(decimals(row.published[column]) if column in row.published else "")
         lines.append(line)
-    text = STYLES[style]([head, *lines], range(1, len(head)) if style in FOR_READERS else ())
-    if style not in FOR_READERS:
-        return text
-    return with_notes(text, [*_coverage(recipe, tables), f"Published: {recipe.title}. {recipe.citation}"], style)
+    notes = [*_coverage(recipe, tables), f"Published: {recipe.title}. {recipe.citation}"]
+    document = {"recipe": recipe.name, "coefficient": recipe.coefficient, "rows": found}
+    return Report(document, [Grid([head, *lines], range(1, len(head))), *notes])
 
 
 def _coverage(recipe: Recipe, tables: Mapping[str, MetricTable]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
 from mtmetrics.reports.human_agreement import AgreementCurve, Anchor, Share
-from mtmetrics.reports.styles import FOR_READERS, STYLES, as_json, decimals
+from mtmetrics.reports.styles import Grid, Report, decimals
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import complete
 from mtmetrics.statistics.significance import (
@@ -174,38 +174,38 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"none": np.asarray, "holm": holm}
 
 
-def render_comparison(
-    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]], style: str
-) -> str:
-    """What one or several metrics say of the same systems, without a final line end.
+def report_comparison(
+    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
+) -> Report:
+    """What one or several metrics say of the same systems: a table of systems and metrics, a table of p-values per
+    metric and the signatures; as ``csv`` and ``tsv`` one table with a row per metric and system.
 
     Args:
         comparisons: metric, as the user wrote it -> its comparison; all of one test set, with the same settings.
         results: metric -> system -> what was compared, for signatures and reports.
-        style: ``json``, or a style of tables. Markdown and LaTeX hold a table of systems and metrics, a table of
-            p-values per metric and the signatures; TSV and CSV one table with a row per metric and system.
     """
-    if style == "json":
-        return as_json(_as_json(comparisons, results))
-    if style not in FOR_READERS:
-        return STYLES[style](_flat(comparisons, results), ())
-    comment = "% " if style == "latex" else ""
+    blocks: list[Grid | str] = []
+    for metric, found in comparisons.items():
+        p_values = _triangle(found, lambda i, j, found=found: _shown(found.p_values[i, j]))
+        blocks += [f"p-values of {metric}:", p_values]
+        if found.calibrated:
+            shares = _triangle(found, lambda i, j, found=found: percentages(found.agreement(i, j)))
+            blocks += [f"Of 100 such differences of {metric}, people agree with:", shares]
+    blocks.append(_method(next(iter(comparisons.values()))))
+    blocks += [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
+    if any(map(has_scale, comparisons.values())):
+        blocks.append(f"0-100: {SCALE}; the score is the mean")
+    blocks += [
+        f"{metric}: people's agreement: {_about(found)}" for metric, found in comparisons.items() if found.people
+    ]
     # Side by side the metrics would not fit into a terminal.
-    together = [comparisons] if style != "table" else [{metric: found} for metric, found in comparisons.items()]
-    overviews = [_overview(some) for some in together]
-    blocks = [STYLES[style](overview, range(1, len(overview[0]))) for overview in overviews]
-    for metric, comparison in comparisons.items():
-        table = _p_values(comparison)
-        blocks += [f"{comment}p-values of {metric}:", STYLES[style](table, range(1, len(table[0])))]
-        if comparison.calibrated:
-            table = _agreement(comparison)
-            title = f"{comment}Of 100 such differences of {metric}, people agree with:"
-            blocks += [title, STYLES[style](table, range(1, len(table[0])))]
-    notes = [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
-    notes.insert(0, _method(next(iter(comparisons.values()))))
-    notes += [f"0-100: {SCALE}; the score is the mean"] if any(map(has_scale, comparisons.values())) else []
-    notes += [f"{metric}: people's agreement: {_about(found)}" for metric, found in comparisons.items() if found.people]
-    return "\n\n".join([*blocks, *(comment + note for note in notes)])
+    apart = [_grid(_overview({metric: comparison})) for metric, comparison in comparisons.items()]
+    document, flat = _as_json(comparisons, results), _flat(comparisons, results)
+    return Report(document, [_grid(_overview(comparisons)), *blocks], [*apart, *blocks], flat, comments=True)
+
+
+def _grid(rows: list[list[str]]) -> Grid:
+    return Grid(rows, range(1, len(rows[0])))
 
 
 def _method(comparison: SystemComparison) -> str:
@@ -278,30 +278,17 @@ def of_100(place: Anchor) -> str:
     return f"{place.mean:.0f} \N{PLUS-MINUS SIGN} {place.error:.0f}"
 
 
-def _p_values(comparison: SystemComparison) -> list[list[str]]:
-    """The upper triangle: rows are the better systems, columns the worse ones."""
+def _triangle(comparison: SystemComparison, cell: Callable[[int, int], str]) -> Grid:
+    """A cell for every two systems: rows are the better systems, columns the worse ones."""
     names = [system.name for system in comparison.systems]
-    rows = [
-        [name, *("" if j <= i else _shown(comparison.p_values[i, j]) for j in range(1, len(names)))]
-        for i, name in enumerate(names[:-1])
-    ]
-    return [["better than", *names[1:]], *rows]
-
-
-def _agreement(comparison: SystemComparison) -> list[list[str]]:
-    """As `_p_values`: per cent with interval, ``?`` for a difference larger than those that were seen."""
-    names = [system.name for system in comparison.systems]
-
-    def cell(better: int, worse: int) -> str:
-        share = comparison.agreement(better, worse)
-        return "?" if share is None else percentages(share)
-
     rows = [[name, *("" if j <= i else cell(i, j) for j in range(1, len(names)))] for i, name in enumerate(names[:-1])]
-    return [["better than", *names[1:]], *rows]
+    return _grid([["better than", *names[1:]], *rows])
 
 
-def percentages(share: Share) -> str:
-    """A share and its interval in whole per cent, without the sign."""
+def percentages(share: Share | None) -> str:
+    """A share and its interval in whole per cent, without the sign; ``?`` for a difference larger than were seen."""
+    if share is None:
+        return "?"
     value, low, high = (f"{100 * part:.0f}" for part in share)
     return f"{value} [{low}, {high}]"
 

@@ -1,6 +1,6 @@
 """Draws what a metric matched with what."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ _SMALLEST_CELL_WITH_NUMBER = 24.0
 # Its side, in cells.
 _SMALLEST_SQUARE_WITH_NUMBER = 0.55
 _MARGIN, _GAP = 12.0, 5.0
-_BAR_WIDTH, _BAR_HEIGHT, _BAR_LABELS = 10.0, 120.0, 42.0
+_BAR_WIDTH, _BAR_HEIGHT = 10.0, 120.0
 _SMALL, _NORMAL, _LARGE = 8.0, 11.0, 12.0
 _NEAR = 30
 # Of the largest mass: what is less is not drawn.
@@ -94,11 +94,12 @@ def draw_alignment(
     heading = _write(figure, title, fonts, _LARGE, INK)
     if not alignment.mass.size:
         note = _write(figure, "Nothing to align: one side has no words.", fonts, _NORMAL, QUIET)
-        _place(figure, heading, [], note, (0.0, 0.0), (0.0, 0.0))
+        _lay_out(figure, heading, [], note)
         return figure
     words = max(alignment.mass.shape)
     # A comfortable grid, and the largest.
     cell = min(2600.0 / words, max(_SMALLEST_CELL, min(_LARGEST_CELL, 1100.0 / words)))
+    figure.set_size_inches(*(side * cell / _INCH for side in alignment.mass.shape[::-1]))
     axes = figure.add_axes((0, 0, 1, 1))
     scale = _paint(axes, alignment, style, cell)
     _label(axes, alignment, names, fonts, cell)
@@ -109,7 +110,8 @@ def draw_alignment(
         table = _table(figure, alignment, fonts, alignment.mass.shape[1] * cell)
     summed = f"{style.total}: {total:.3f}. " if style.total else ""
     note = _write(figure, f"{summed}Colour: {style.name}; size: mass", fonts, _SMALL, QUIET)
-    _lay_out(figure, axes, scale, heading, table, note, fonts, cell, style.name)
+    _add_bar(axes, scale, fonts, style.name)
+    _lay_out(figure, heading, table, note)
     return figure
 
 
@@ -198,67 +200,45 @@ def _table(figure: "Figure", alignment: Alignment, fonts: LabelFonts, width: flo
     return [_write(figure, "\n".join(block), fonts, _SMALL, INK) for block in blocks]
 
 
-def _lay_out(
-    figure: "Figure",
-    axes: "Axes",
-    scale: "ScalarMappable",
-    heading: "Text",
-    table: "list[Text]",
-    note: "Text",
-    fonts: LabelFonts,
-    cell: float,
-    name: str,
-) -> None:
-    """Sizes the figure by what its texts need, and adds the colour bar to the right."""
-    row_ticks, column_ticks = axes.yaxis.get_major_ticks(), axes.xaxis.get_major_ticks()
-    grid = (len(column_ticks) * cell, len(row_ticks) * cell)
-    corner = _extent(axes.texts[0])
-    row_labels = max(_extent(tick.label1)[0] for tick in row_ticks)
-    column_labels = max(_extent(tick.label2)[1] for tick in column_ticks)
-    rows_twice, columns_twice = row_ticks[0].label2.get_visible(), column_ticks[0].label1.get_visible()
-    left = _GAP + max(corner[0], row_labels)
-    above = 2 * _GAP + max(corner[1], column_labels)
-    beside = 2 * _GAP + (row_labels if rows_twice else 0.0)
-    overhang = max((number + 0.5) * cell + _extent(tick.label2)[0] for number, tick in enumerate(column_ticks))
-    right = max(overhang, grid[0] + beside + _BAR_WIDTH + _BAR_LABELS)
-    below = max(grid[1] + (_GAP + column_labels if columns_twice else 0.0), _BAR_HEIGHT)
-    origin = _place(figure, heading, table, note, (left + right, above + below), (left, above))
-    width, height = (side * _INCH for side in figure.get_size_inches())
-    axes.set_position((origin[0] / width, (origin[1] - grid[1]) / height, grid[0] / width, grid[1] / height))
-    x, y = origin[0] + grid[0] + beside, origin[1] - _BAR_HEIGHT
-    bar = figure.add_axes((x / width, y / height, _BAR_WIDTH / width, _BAR_HEIGHT / height))
+def _add_bar(axes: "Axes", scale: "ScalarMappable", fonts: LabelFonts, name: str) -> None:
+    """A colour bar to the right of the axes, which fill the figure, and of their labels."""
+    grid = axes.figure.get_size_inches() * _INCH
+    right = max(axes.yaxis.get_tightbbox().x1 * _INCH / _DPI, grid[0]) + 2 * _GAP
+    corner, size = np.array([right, grid[1] - _BAR_HEIGHT]), np.array([_BAR_WIDTH, _BAR_HEIGHT])
+    bar = axes.figure.add_axes((*corner / grid, *size / grid))
     low, high = scale.get_clim()
-    figure.colorbar(scale, cax=bar, ticks=[low, (low + high) / 2, high], format="%.2g").outline.set(color=LINE)
+    colours = axes.figure.colorbar(scale, cax=bar, ticks=[low, (low + high) / 2, high], format="%.2g")
+    colours.outline.set(color=LINE)
     bar.tick_params(length=0, pad=_GAP / 2, labelcolor=QUIET, labelfontfamily=fonts.families, labelsize=_SMALL)
     bar.set_ylabel(name, fontproperties=fonts.properties(_SMALL), color=QUIET)
 
 
-def _place(
-    figure: "Figure",
-    heading: "Text",
-    table: "list[Text]",
-    note: "Text",
-    body: tuple[float, float],
-    offset: tuple[float, float],
-) -> tuple[float, float]:
-    """Puts heading above, table and note below a body of that width and height; returns where `offset` from its top
-    left corner is."""
-    heading_width, heading_height = _extent(heading)
-    note_width, note_height = _extent(note)
+def _lay_out(figure: "Figure", heading: "Text", table: "Sequence[Text]", note: "Text") -> None:
+    """Sizes the figure by its content: the heading, below it the axes with their labels, the table, the note.
+
+    A constrained layout fits axes into a figure of a given size; here the size of a cell is given.
+    """
+    from matplotlib.transforms import Affine2D, Bbox
+
+    size, boxes = figure.get_size_inches() * _INCH, [axes.get_tightbbox() for axes in figure.axes]
+    drawn = Bbox.union(boxes or [Bbox.from_bounds(0, 0, 0, 0)]).transformed(Affine2D().scale(_INCH / _DPI))
     blocks = [_extent(block) for block in table]
-    table_width = sum(block[0] + 4 * _GAP for block in blocks)
-    table_height = max((block[1] + 2 * _GAP for block in blocks), default=0.0)
-    head = heading_height + 2 * _GAP if heading.get_text() else 0.0
-    width = 2 * _MARGIN + max(body[0], heading_width, note_width, table_width)
-    height = 2 * _MARGIN + head + body[1] + 2 * _GAP + table_height + note_height
+    (title_width, title_height), (note_width, note_height) = _extent(heading), _extent(note)
+    head = title_height + 2 * _GAP if heading.get_text() else 0.0
+    below = _MARGIN + note_height + max((block[1] + 2 * _GAP for block in blocks), default=0.0)
+    width = 2 * _MARGIN + max(drawn.width, title_width, note_width, sum(block[0] + 4 * _GAP for block in blocks))
+    height = below + 2 * _GAP + drawn.height + head + _MARGIN
     figure.set_size_inches(width / _INCH, height / _INCH)
+    moved = Affine2D().scale(*size).translate(_MARGIN - drawn.x0, below + 2 * _GAP - drawn.y0)
+    moved.scale(1 / width, 1 / height)
+    for axes in figure.axes:
+        axes.set_position(axes.get_position().transformed(moved))
     heading.set_position((_MARGIN / width, 1 - _MARGIN / height))
     note.set_position((_MARGIN / width, (_MARGIN + note_height) / height))
-    x = _MARGIN
+    left = _MARGIN
     for block, extent in zip(table, blocks, strict=True):
-        block.set_position((x / width, (_MARGIN + note_height + table_height) / height))
-        x += extent[0] + 4 * _GAP
-    return _MARGIN + offset[0], height - _MARGIN - head - offset[1]
+        block.set_position((left / width, below / height))
+        left += extent[0] + 4 * _GAP
 
 
 def _extent(text: "Text") -> tuple[float, float]:

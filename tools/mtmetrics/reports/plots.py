@@ -10,7 +10,7 @@ import numpy as np
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
 from mtmetrics.reports.figures import COLOURS, INK, QUIET, finished, label_fonts, new_figure, plain_axes, shortened
-from mtmetrics.reports.styles import STYLES, as_json, correlation_text, decimals
+from mtmetrics.reports.styles import Grid, Report, correlation_text, decimals
 from mtmetrics.statistics.correlation import COEFFICIENTS, Correlation, Numbers, complete, mean, pearson
 
 if TYPE_CHECKING:
@@ -278,21 +278,20 @@ def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
     return dataclasses.replace(first, correlations=[mean(dict(zip(grids, row, strict=True))) for row in at_points])
 
 
-def render_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str], style: str) -> str:
-    """A row per point of the grid of each file: the weights, the correlation on each file, and the mean; as ``json``
-    (full precision, with `about`), or in a style of tables (three decimals)."""
+def report_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str]) -> Report:
+    """A row per point of the grid of each file: the weights, the correlation on each file, and the mean; JSON says what
+    it is `about`, too."""
     whole = mean_grid(grids)
     columns = {file: grid.correlations for file, grid in grids.items()} | {"mean": whole.correlations}
     found = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if style == "json":
-        known = [{name: correlation.known for name, correlation in row.items()} for row in found]
-        rows = [{"weights": whole.weights(point), "correlations": row} for point, row in enumerate(known)]
-        document = {**about, "parts": whole.parts, "best": None if whole.best is None else rows[whole.best]}
-        return as_json(document | {"grid": rows})
+    known = [{name: correlation.known for name, correlation in row.items()} for row in found]
+    rows = [{"weights": whole.weights(point), "correlations": row} for point, row in enumerate(known)]
+    best = None if whole.best is None else rows[whole.best]
     table = [[*whole.parts, *columns]]
     for point, row in zip(whole.points, found, strict=True):
         table.append([*(f"{weight:.3g}" for weight in point), *map(correlation_text, row.values())])
-    return STYLES[style](table, range(len(table[0])))
+    document = {**about, "parts": whole.parts, "best": best, "grid": rows}
+    return Report(document, [Grid(table, range(len(table[0])))])
 
 
 def best_weights(grid: WeightGrid) -> str:

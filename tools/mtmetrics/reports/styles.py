@@ -1,12 +1,12 @@
-"""Tables of text for terminals, as Markdown, LaTeX, comma-separated and tab-separated values; and JSON beside them."""
+"""Reports: plain data, and tables for terminals, as Markdown, LaTeX, comma-separated and tab-separated values."""
 
 import csv
+import dataclasses
 import io
-import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mtmetrics.statistics.correlation import Correlation
@@ -122,15 +122,43 @@ STYLES: dict[str, Callable[[Table, Container[int]], str]] = {
 FOR_READERS = ("table", "markdown", "latex")
 
 
-def with_notes(text: str, notes: Iterable[str], style: str) -> str:
-    """A table for readers and the lines under it, as paragraphs."""
-    start, escape = ("\\noindent ", latex_text) if style == "latex" else ("", one_line)
-    return "\n\n".join([text, *(start + escape(note) for note in notes)])
+class Grid(NamedTuple):
+    """A table, the head first, and the places of the columns that hold numbers."""
+
+    rows: Table
+    numbers: Container[int] = ()
 
 
-def as_json(shown: Mapping[str, Any]) -> str:
-    """JSON in full precision, which refuses NaN."""
-    return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False)
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What was found, to be shown in any style.
+
+    Attributes:
+        document: plain data, for JSON.
+        blocks: tables, and notes between and under them.
+        terminal: the same, where a terminal has no room for `blocks`.
+        flat: the one table of ``csv`` and ``tsv``, where it is not the first of `blocks`.
+        comments: whether notes are comments in LaTeX, else they are paragraphs.
+    """
+
+    document: Mapping[str, Any]
+    blocks: Sequence[Grid | str]
+    terminal: Sequence[Grid | str] = ()
+    flat: Table = ()
+    comments: bool = False
+
+    def render(self, style: str) -> str:
+        """The text in one of the `STYLES`, without a final line end; ``csv`` and ``tsv`` have no notes."""
+        if style not in FOR_READERS:
+            return STYLES[style](self.flat or self.blocks[0].rows, ())
+        blocks = (style == "table" and self.terminal) or self.blocks
+        texts = (self._note(block, style) if isinstance(block, str) else STYLES[style](*block) for block in blocks)
+        return "\n\n".join(texts)
+
+    def _note(self, text: str, style: str) -> str:
+        if style != "latex":
+            return one_line(text)
+        return f"% {one_line(text)}" if self.comments else f"\\noindent {latex_text(text)}"
 
 
 def correlation_text(correlation: Correlation | None) -> str:

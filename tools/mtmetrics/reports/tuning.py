@@ -16,7 +16,7 @@ from mtmetrics.io.atomic import new_folder, write_atomic, write_json
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricRuns, MetricSpec, run_metrics
-from mtmetrics.reports.styles import STYLES, as_json, decimals
+from mtmetrics.reports.styles import Grid, Report, decimals
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.uscore import LEVELS
 from mtmetrics.statistics.correlation import COEFFICIENTS, SEED
@@ -292,10 +292,8 @@ def _gain_interval(columns: Sequence[tuple[np.ndarray, ...]], coefficient: str) 
     return float(low), float(high)
 
 
-def render_tuning(tuning: Tuning, style: str) -> str:
-    """As ``json``, or a table of what was tried, with the gain under it."""
-    if style == "json":
-        return as_json(_document(tuning))
+def report_tuning(tuning: Tuning) -> Report:
+    """A table of what was tried, with the gain under it."""
     rows = [["option", "value", tuning.coefficient, ""]]
     for step in tuning.steps:
         listed = {value: found for value, found in step.found.items() if not np.isnan(found)}
@@ -308,7 +306,7 @@ def render_tuning(tuning: Tuning, style: str) -> str:
         for value in shown:
             name = "(as before)" if value is None else str(value)
             rows.append([step.option, name, decimals(listed[value]), "chosen" if value == step.chosen else ""])
-    return STYLES[style](rows, (2,)) + "\n\n" + summary(tuning)
+    return Report(_document(tuning), [Grid(rows, (2,)), summary(tuning)])
 
 
 def summary(tuning: Tuning) -> str:

@@ -5,8 +5,8 @@ import tomllib
 import pytest
 
 from mtmetrics.artifacts.presets import preset_toml
-from mtmetrics.cli import reproduction
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.reports import reproduction
 
 
 def test_this_machine_gives_the_stored_scores(mtmetrics, no_sockets) -> None:

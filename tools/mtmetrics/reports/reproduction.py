@@ -10,7 +10,7 @@ import numpy as np
 
 from mtmetrics.artifacts.presets import preset_names, preset_toml
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.page.texts import example
+from mtmetrics.reports.example import example
 from mtmetrics.reports.human_agreement import bare_signature
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import load_scorer

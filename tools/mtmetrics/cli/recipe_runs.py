@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics._version import __version__
 from mtmetrics.cli import options
 from mtmetrics.cli.data import pulled
-from mtmetrics.cli.judged_files import judged_files
-from mtmetrics.cli.output import check_folders, print_text, print_warnings
+from mtmetrics.cli.judged_files import judge, judged_files
+from mtmetrics.cli.output import check_target, print_report, print_warnings
 from mtmetrics.errors import InputError, MTMetricsError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def run_recipe(args: argparse.Namespace) -> None:
         raise InputError(f"--recipe {recipe.name}: {what}; leave out other choices")
     args.level = recipe.level
     if args.report is not None:
-        check_folders(args.report, option="--report ")
+        check_target(args.report, "--report")
         if Path(args.report).is_file():
             raise InputError(f"--report {args.report}: is a file; a folder is needed")
     if recipe.runs and args.report is None:
@@ -104,8 +104,8 @@ def _announce(name: str) -> None:
 
 def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
     """Runs the tables whose averages the recipe has; one that cannot be run says why, and the others go on."""
-    from mtmetrics.reports.agreement_report import render_metrics
-    from mtmetrics.reports.averages import render_averages
+    from mtmetrics.reports.agreement_report import report_metrics
+    from mtmetrics.reports.averages import report_averages
     from mtmetrics.reports.recipes import load_recipe
 
     recipes = [load_recipe(name) for name in dict.fromkeys(mean.recipe for mean in recipe.means.values())]
@@ -122,22 +122,23 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
             print(f"mtmetrics: {one.name}: not run: {error}", file=sys.stderr)
     if not tables:
         raise MTMetricsError(f"--recipe {recipe.name}: nothing could be run; the lines above say why")
-    print_text(render_averages(recipe, tables, args.format), args)
+    report = report_averages(recipe, tables)
+    print_report(report, args)
     if args.report is not None:
-        parts = [render_averages(recipe, tables, "markdown"), *_picture_of_averages(args.report, tables, recipe)]
-        parts += [render_metrics(tables[one.name], {}, "markdown", recipe=one) for one in recipes if one.name in tables]
+        parts = [report.render("markdown"), *_picture_of_averages(args.report, tables, recipe)]
+        parts += [report_metrics(tables[one.name], {}, one).render("markdown") for one in recipes if one.name in tables]
         _write(args.report, recipe, parts)
 
 
 def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
-    from mtmetrics.reports.agreement_report import render_metrics
+    from mtmetrics.reports.agreement_report import report_metrics
 
     recipe.entries("paper", *_asked(args))
     table = _measured(args, recipe, measure)
-    print_text(render_metrics(table, {"field": args.field}, args.format, recipe=recipe), args)
+    report = report_metrics(table, {"field": args.field}, recipe)
+    print_report(report, args)
     if args.report is not None:
-        parts = [render_metrics(table, {}, "markdown", recipe=recipe), *_picture(args.report, table, recipe)]
-        _write(args.report, recipe, parts)
+        _write(args.report, recipe, [report.render("markdown"), *_picture(args.report, table, recipe)])
 
 
 def _asked(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
@@ -149,7 +150,7 @@ def _asked(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, dict[str
 def _measured(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> "MetricTable":
     """Runs the rows of a table on the data of the arguments, and says what is unusual; of the metrics and vectors that
     the user names those that it has rows of count."""
-    from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
+    from mtmetrics.reports.agreement import check_table, remarks, usual_test
 
     test = args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
@@ -157,9 +158,7 @@ def _measured(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") ->
     given = ({name: value for name, value in table.items() if name in known} for table in _asked(args))
     entries = recipe.entries(args.preset or "paper", *given)
     files = _of_recipe(judged_files(args), recipe)
-    with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
-        pool = options.model_pool(args)
-        runs, table = judge_entries(entries, files, pool, measure, recipe=recipe, test=test, intervals=args.ci)
+    runs, table = judge(args, entries, files, measure, recipe=recipe, test=test, intervals=args.ci)
     print_warnings([*runs.notes(), *remarks(table)])
     return table
 
