@@ -29,7 +29,7 @@ class ModelPool:
 
     Args:
         device: ``"auto"``, a device, or several of them, see `mtmetrics.models.runner.pick_devices`.
-        dtype: number format of the encoders, see `mtmetrics.models.runner.pick_dtype`.
+        dtype: number format of encoders and language models, see `mtmetrics.models.runner.pick_dtype`.
         batch_tokens: padded tokens per encoder batch; fewer where memory runs out.
         embedding_cache: folder where encoded texts are kept for later runs; None keeps none.
         local_files_only: never ask the Hub.
@@ -115,7 +115,7 @@ class ModelPool:
     def language_model(self, model: str, *, revision: str | None = None, **options: Any) -> LanguageModel:
         """The language model; `options` are its ``start_token``, ``end_token`` and ``length_power``."""
         key = ("lm", model, revision, *sorted(options.items()))
-        return self._once(key, lambda: LanguageModel(model, **self._options(revision), **options))
+        return self._once(key, lambda: LanguageModel(model, **self._options(revision), dtype=self.dtype, **options))
 
     def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: Any) -> "Translator":
         """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""

@@ -65,11 +65,6 @@ def map_name(remapping: Remapping | None) -> str:
     return "none" if remapping is None else f"{remapping.kind}#{remapping.fingerprint}"
 
 
-def dtype_name(dtype: str) -> str:
-    """A number format in short."""
-    return {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[dtype]
-
-
 def needed_languages(bundle: Preset, lang_pair: str | None) -> tuple[str, str]:
     """Source and target language, which the preset knows; an `InputError` where no pair is given."""
     pair = languages(bundle, lang_pair)
