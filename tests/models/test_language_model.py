@@ -7,9 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GraniteConfig,
+    GraniteForCausalLM,
+)
 
-from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
+from mtmetrics.models import language_model
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 
 TEXTS = ["the house is small", "x", "", "the dog sleeps and sleeps and sleeps", "x", "ab" * 200]
@@ -56,6 +64,39 @@ def test_a_model_with_the_vocabulary_of_bert(tmp_path: Path) -> None:
     assert means[0] == pytest.approx(-network(input_ids=batch, labels=batch).loss.item(), abs=1e-5)
 
 
+def test_a_model_that_scales_its_logits(tiny_lm: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_lm, tmp_path, dirs_exist_ok=True)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = GraniteConfig(vocab_size=258, **sizes, logits_scaling=0.05, bos_token_id=0, max_position_embeddings=128)
+    GraniteForCausalLM(config).save_pretrained(tmp_path)
+    mean = LanguageModel(tmp_path).score(TEXTS)[0][0]
+    assert mean == pytest.approx(loss_of(tmp_path, TEXTS[0], start=False), abs=1e-5)
+
+
+def test_logits_come_in_parts(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = LanguageModel(tiny_lm).score(TEXTS)[0]
+    monkeypatch.setattr(language_model, "_TOKENS", 5)
+    model = LanguageModel(tiny_lm)
+    [(network, _)] = model._runner.replicas
+    sizes: list[int] = []
+    network.lm_head.register_forward_hook(lambda _, given, logits: sizes.append(logits.numel()))
+    assert model.score(TEXTS)[0] == pytest.approx(plain, abs=1e-5)
+    assert max(sizes) == 5 * 258
+
+
+def test_the_number_format_is_that_of_the_network(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = LanguageModel(tiny_lm).score(TEXTS)[0]
+    model = LanguageModel(tiny_lm, dtype="bfloat16")
+    found = model.score(TEXTS)[0]
+    assert found == pytest.approx(plain, abs=0.1)
+    assert found[0] != plain[0]
+    assert model.signature_fields["lmdtype"] == "bf16"
+    [(network, _)] = model._runner.replicas
+    monkeypatch.setattr(network.lm_head, "forward", lambda states: torch.full((len(states), 258), torch.inf))
+    with pytest.raises(MTMetricsError, match=r"tiny-lm: overflows in bfloat16; use dtype='float32'"):
+        model.score(["a new text"])
+
+
 def test_the_end_of_a_text_is_scored_where_it_fits(tiny_lm: Path) -> None:
     plain, ended = (LanguageModel(tiny_lm, start_token="always", end_token=end) for end in (False, True))
     means = ended.score(TEXTS)[0]
@@ -76,7 +117,8 @@ def test_length_power_divides_the_sum(tiny_lm: Path) -> None:
 def test_signature_fields_name_what_is_not_as_published(tiny_lm: Path) -> None:
     assert set(LanguageModel(tiny_lm).signature_fields.values()) == {None}
     changed = LanguageModel(tiny_lm, start_token="always", end_token=True, length_power=0.9)
-    assert changed.signature_fields == {"lmstart": "always", "lmend": "yes", "lmlen": "0.9"}
+    named = {"lmstart": "always", "lmend": "yes", "lmlen": "0.9", "lmdtype": None}
+    assert changed.signature_fields == named
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 64, 4096])

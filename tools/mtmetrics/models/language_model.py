@@ -8,9 +8,9 @@ import numpy as np
 
 from mtmetrics.artifacts.models import pretrained
 from mtmetrics.checks import choice
-from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.models.loaded import LoadedModel
-from mtmetrics.models.runner import TextCache, torch_dtype
+from mtmetrics.models.runner import TextCache, dtype_name, torch_dtype
 from mtmetrics.models.text_units import spans_of
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ StartToken = Literal["short", "always", "never"]
 START_TOKENS: tuple[StartToken, ...] = ("short", "always", "never")
 # Texts whose likelihood is kept, for other metrics that ask for the same ones.
 _REMEMBERED = 4096
+# Tokens whose logits are computed at once: few megabytes, which stay in the processor's cache.
+_TOKENS = 256
 
 
 class LanguageModel(LoadedModel):
@@ -36,12 +38,13 @@ class LanguageModel(LoadedModel):
         length_power: the log-likelihood of the tokens is divided by their number to this power, 0 to 1, as beam
             searches do: 1 is the mean, as published; below 1, of texts with the same mean the shorter one is better.
         revision: Hub revision.
-        **running: keywords of `mtmetrics.models.runner.Running`; by default 2,048 padded tokens per batch.
+        **running: keywords of `mtmetrics.models.runner.Running`; by default 2,048 padded tokens per batch. Likelihoods
+            come in float32, whatever the number format of the network.
 
     Raises:
         InputError: an unknown option, or a power outside of [0, 1].
         ArtifactError: the model cannot be found or loaded, or has no start or end token where one is asked for.
-        MTMetricsError: the model does not fit into memory.
+        MTMetricsError: the model does not fit into memory, or overflows in its number format.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class LanguageModel(LoadedModel):
         super().__init__("language model", model, revision, {"batch_tokens": 2048} | running)
         self.tokenizer, network = pretrained("AutoModelForCausalLM", self.folder, torch_dtype(self.dtype))
         _fuse_activations(network)
+        self._only_projects = _only_projects(network.eval())
         # What pads a text stands behind it, where a causal model cannot see it; any token will do.
         self._runner = self.on_devices(network)
         self._start: Any = _inside(network.config, network.config.bos_token_id, self.tokenizer.cls_token_id)
@@ -83,6 +87,7 @@ class LanguageModel(LoadedModel):
             "lmstart": None if self.start_token == "short" else self.start_token,
             "lmend": "yes" if self.end_token else None,
             "lmlen": None if self.length_power == 1 else f"{self.length_power:g}",
+            "lmdtype": None if self.dtype == "float32" else dtype_name(self.dtype),
         }
 
     def score(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -114,7 +119,7 @@ class LanguageModel(LoadedModel):
         found = [np.zeros(len(text)) for text in ids]
 
         def compute(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
-            for number, losses in zip(numbers, _token_losses(network, batch, mask).double().cpu().numpy(), strict=True):
+            for number, losses in zip(numbers, self._losses(network, batch, mask).double().cpu().numpy(), strict=True):
                 own = found[number][0 if self._starts(ids[number]) else 1 :]
                 scored = min(len(own), len(rows[number]) - 1)  # at the limit a start token leaves no room for the last
                 own[:scored] = losses[:scored]
@@ -129,7 +134,8 @@ class LanguageModel(LoadedModel):
         rows = [self._framed(text) for text in ids]
 
         def compute(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
-            means[numbers] = _log_likelihoods(network, batch, mask, self.length_power)
+            divisors = mask[:, 1:].sum(1) ** self.length_power
+            means[numbers] = -(self._losses(network, batch, mask).sum(1) / divisors).double().cpu().numpy()
 
         # A row of one token predicts nothing.
         self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
@@ -137,6 +143,26 @@ class LanguageModel(LoadedModel):
             (float(means[number]), len(row), bool(encoded.encodings[number].overflowing))
             for number, row in enumerate(ids)
         ]
+
+    def _losses(self, network: Any, batch: "torch.Tensor", mask: "torch.Tensor") -> "torch.Tensor":
+        """(B, L - 1) float32 of all tokens but the first, 0 for padding."""
+        import torch
+
+        given = {"input_ids": batch, "attention_mask": mask, "use_cache": False}
+        if self._only_projects:
+            states, project = network.base_model(**given).last_hidden_state, network.get_output_embeddings()
+        else:
+            states, project = network(**given).logits, torch.nn.Identity()
+        scored = mask[:, 1:].bool()
+        # In parts, so that logits of the whole vocabulary are never there for all tokens.
+        parts = zip(states[:, :-1][scored].split(_TOKENS), batch[:, 1:][scored].split(_TOKENS), strict=True)
+        entropy = torch.nn.functional.cross_entropy
+        found = torch.cat([entropy(project(part).float(), tokens, reduction="none") for part, tokens in parts])
+        if not found.isfinite().all():
+            raise MTMetricsError(f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'")
+        losses = torch.zeros(scored.shape, device=batch.device)
+        losses[scored] = found
+        return losses
 
     def _starts(self, ids: list[int]) -> bool:
         return self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
@@ -152,14 +178,17 @@ def _inside(config: Any, number: int | None, other: int | None) -> int | None:
     return number if number is None or number < config.vocab_size else other
 
 
-def _token_losses(network: Any, batch: "torch.Tensor", mask: "torch.Tensor") -> "torch.Tensor":
-    """(B, L - 1) of all tokens but the first."""
+def _only_projects(network: Any) -> bool:
+    """Whether logits are what the output layer makes of the last states and no more: some models cap or scale them."""
     import torch
 
-    logits = network(input_ids=batch, attention_mask=mask).logits[:, :-1].float()
-    # As one list of tokens: over a dimension in the middle, the softmax takes four times as long.
-    losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten(), reduction="none")
-    return losses.view(len(batch), -1)
+    output, ids = network.get_output_embeddings(), torch.zeros((1, 2), dtype=torch.long)
+    if output is None or network.base_model is network:
+        return False
+    given = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False}
+    with torch.inference_mode():
+        projected = output(network.base_model(**given).last_hidden_state)
+        return torch.equal(projected.float(), network(**given).logits.float())
 
 
 def _fuse_activations(network: Any) -> None:
@@ -171,11 +200,6 @@ def _fuse_activations(network: Any) -> None:
         for name, child in module.named_children():
             if isinstance(child, NewGELUActivation):
                 setattr(module, name, torch.nn.GELU(approximate="tanh"))
-
-
-def _log_likelihoods(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", power: float) -> np.ndarray:
-    losses, counted = _token_losses(network, batch, mask), mask[:, 1:]
-    return -((losses * counted).sum(1) / counted.sum(1) ** power).double().cpu().numpy()
 
 
 def length_normalised(means: np.ndarray, lengths: np.ndarray) -> np.ndarray:

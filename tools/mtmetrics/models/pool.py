@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class ModelPool:
     """Encoders, language models and translators that were loaded already, so that several scorers share them.
 
-    Its keywords are those of `mtmetrics.models.runner.Running`. Language models and translators compute in float32, in
-    batches of their own size.
+    Its keywords are those of `mtmetrics.models.runner.Running`. Translators compute in float32; language models and
+    translators have batches of their own size.
     """
 
     def __init__(self, **running: Any) -> None:
@@ -85,7 +85,8 @@ class ModelPool:
     def language_model(self, model: str, *, revision: str | None = None, **options: Any) -> LanguageModel:
         """The language model; `options` are its ``start_token``, ``end_token`` and ``length_power``."""
         key = ("lm", model, revision, *sorted(options.items()))
-        return self._once(key, lambda: LanguageModel(model, revision=revision, **self._generating, **options))
+        options |= {"revision": revision, "dtype": self.dtype, **self._generating}
+        return self._once(key, lambda: LanguageModel(model, **options))
 
     def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: Any) -> "Translator":
         """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""

@@ -141,6 +141,11 @@ def torch_dtype(name: str) -> "torch.dtype":
     return getattr(torch, choice("dtype", name, DTYPES))
 
 
+def dtype_name(dtype: str) -> str:
+    """A number format in short."""
+    return {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[dtype]
+
+
 class TextCache:
     """Values of the texts that one model read most recently, up to a total size; without `size` texts are counted."""
 

@@ -256,7 +256,9 @@ def side_of(scorer: Scorer) -> str:
 
 def bare_signature(signature: str) -> str:
     """A signature without language pair, number format and version, on which agreement does not depend."""
-    return "|".join(field for field in signature.split("|") if not field.startswith(("lp:", "dtype:", "v:")))
+    return "|".join(
+        field for field in signature.split("|") if not field.startswith(("lp:", "dtype:", "lmdtype:", "v:"))
+    )
 
 
 def write_preset(curve: AgreementCurve, spec: MetricSpec, folder: str | Path) -> None:

@@ -14,10 +14,10 @@ from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word_faults
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.runner import report_progress
+from mtmetrics.models.runner import dtype_name, report_progress
 from mtmetrics.scorers.degenerate import degenerate, policy
 from mtmetrics.scorers.metric import COLUMNS, METRICS, Column
-from mtmetrics.scorers.preset_tables import Opened, dtype_name, extended, signature
+from mtmetrics.scorers.preset_tables import Opened, extended, signature
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
     MetricResult,

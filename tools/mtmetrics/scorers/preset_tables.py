@@ -158,11 +158,6 @@ def map_name(remapping: Remapping | None) -> str:
     return "none" if remapping is None else f"{remapping.kind}#{remapping.fingerprint}"
 
 
-def dtype_name(dtype: str) -> str:
-    """A number format in short."""
-    return {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[dtype]
-
-
 def source_and_target_encoders(opened: Opened, usual_layer: int | None) -> tuple[Any, Any]:
     """The encoders of sources and of predictions of XMoverScore: two tables of word vectors, or one encoder, twice;
     `usual_layer` is read where nothing says another one."""
