@@ -11,7 +11,7 @@ from helpers import write_jsonl
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import source_tree
-from mtmetrics.models.comet import CometNetwork, error_spans, sparsemax
+from mtmetrics.models.comet_network import CometNetwork, error_spans, sparsemax
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 

@@ -17,9 +17,9 @@ from mtmetrics.models.regressor import Regressor
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.composed import JudgedBatches, _begin_as, _plan, train_composed
+from mtmetrics.training.configs import CompositionConfig
 from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, read_judged_pairs
 from mtmetrics.training.run import Run
-from mtmetrics.training.settings import CompositionConfig
 
 WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
 STEPS = {"evaluate_every": 1000, "checkpoint_every": 100, "held_back_per_mille": 200}

@@ -8,7 +8,7 @@ from helpers import write, write_jsonl
 
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus
-from mtmetrics.training.settings import DistilConfig
+from mtmetrics.training.configs import DistilConfig
 
 
 def row(number: int, origin: str) -> dict:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.training.configs import ContrastiveConfig, EncoderConfig, LMConfig, TranslationConfig
 from mtmetrics.training.run import Run, save_model
-from mtmetrics.training.settings import ContrastiveConfig, EncoderConfig, LMConfig, TranslationConfig
 from mtmetrics.training.trainers import trainer_settings
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mtmetrics.cli import train
 from mtmetrics.errors import InputError
-from mtmetrics.training import settings
+from mtmetrics.training import configs
 from mtmetrics.training.corpus import ParallelText
 from mtmetrics.training.judged_pairs import JudgedFiles
 from mtmetrics.training.run import Run
@@ -30,34 +30,34 @@ def parse(*argv: str) -> argparse.Namespace:
             "--bf16",
             {"output": Path("out"), "seed": 4, "work": Path("out.work"), "overwrite": False, "restart": False},
             {"mono": ["en.txt:1-5=news"], "exclude": ["a", "b*"], "weights": {"news": 3}, "side": "target"},
-            settings.LMConfig(layers=5, matrix_lr=0.01, bf16=True),
+            configs.LMConfig(layers=5, matrix_lr=0.01, bf16=True),
         ),
         (
             "encoder --parallel a.jsonl b.tsv --teacher t --judged j --cap ms-*=40 --english 0.25 --work w --restart "
             "--overwrite",
             {"seed": 1, "work": Path("w"), "overwrite": True, "restart": True},
             {"text": ParallelText(["a.jsonl", "b.tsv"], [], {"ms-*": 40}), "judged": ["j"], "teacher": "t"},
-            settings.EncoderConfig(english=0.25),
+            configs.EncoderConfig(english=0.25),
         ),
-        ("distil --parallel a --teacher t --student s", {}, {"student": "s"}, settings.DistilConfig()),
-        ("contrastive --parallel a --model m", {}, {"model": "m"}, settings.ContrastiveConfig()),
+        ("distil --parallel a --teacher t --student s", {}, {"student": "s"}, configs.DistilConfig()),
+        ("contrastive --parallel a --model m", {}, {"model": "m"}, configs.ContrastiveConfig()),
         (
             "translation --parallel a --model m --lp de-en --cap a=4 --exclude-origin b",
             {},
             {"lang_pair": "de-en", "text": ParallelText(["a"], ["b"], {"a": 4})},
-            settings.TranslationConfig(),
+            configs.TranslationConfig(),
         ),
         (
             "regressor --judged j --encoder e --seeds 7 8 --curve 50,100 --architecture bilstm",
             {"seed": 7},
             {"files": JudgedFiles(["j"], []), "encoder": "e", "vectors": None, "seeds": [7, 8], "curve": [50, 100]},
-            settings.RegressorConfig(architecture="bilstm"),
+            configs.RegressorConfig(architecture="bilstm"),
         ),
         (
             "regressor --judged j --encoder e --composition transformer --repeat a=.5 --layer-lr 1e-4 --no-bf16",
             {"seed": 1},
             {"files": JudgedFiles(["j"], []), "repeats": {"a": 0.5}, "begin": None},
-            settings.CompositionConfig(layer_lr=1e-4),
+            configs.CompositionConfig(layer_lr=1e-4),
         ),
     ],
 )

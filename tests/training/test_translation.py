@@ -15,9 +15,9 @@ from toys import CONFIGS, record_of
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.translator import Translator
 from mtmetrics.training import translation
+from mtmetrics.training.configs import DenoisingConfig, TranslationConfig
 from mtmetrics.training.corpus import ParallelText
 from mtmetrics.training.run import Run
-from mtmetrics.training.settings import DenoisingConfig, TranslationConfig
 from mtmetrics.training.translation import piece_vectors, span_masked, train_translation
 from mtmetrics.training.vocabulary import as_pretrained, train_wordpiece
 

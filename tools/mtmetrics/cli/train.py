@@ -11,7 +11,7 @@ from mtmetrics.errors import InputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from mtmetrics.training import settings
+    from mtmetrics.training import configs
 
     parser.description = (
         "Trains models on your own text. An interrupted run goes on when the same command is given again."
@@ -22,11 +22,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         data, output = kind.add_argument_group("data"), kind.add_argument_group("output")
         names = options.add_options(data, own)
         options.add_options(output, _OUTPUT)
-        group, configs = kind.add_argument_group("settings"), [getattr(settings, one) for one in config_names.split()]
+        group, classes = kind.add_argument_group("settings"), [getattr(configs, one) for one in config_names.split()]
         if "seeds" not in names:
             options.add_options(group, {"--seed SEED": ("of everything random", 1)})
-        options.add_settings(group, *configs)
-        train = functools.partial(_train, functions=functions.split(), names=names, configs=configs)
+        options.add_settings(group, *classes)
+        train = functools.partial(_train, functions=functions.split(), names=names, configs=classes)
         kind.set_defaults(run=train, large_blocks=True)
 
 
@@ -207,7 +207,7 @@ _KINDS: dict[str, tuple[str, str, options.Options, str, str]] = {
         "Trains an MBart for the translation of one language pair (Belouadi and Eger, 2023).",
     ),
     "regressor": (
-        "regressor.train_regressor composed.train_composed",
+        "recurrent.train_regressor composed.train_composed",
         "RegressorConfig CompositionConfig",
         _REGRESSOR,
         "BiLSTM, BiLSTM with attention or ESIM, from human judgements",

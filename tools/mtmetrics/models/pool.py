@@ -16,7 +16,7 @@ from mtmetrics.models.runner import Running, pick_dtype
 from mtmetrics.models.token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
-    from mtmetrics.models.comet import Comet
+    from mtmetrics.models.comet_network import Comet
     from mtmetrics.models.regressor import Regressor
     from mtmetrics.models.static_vectors import StaticVectors
     from mtmetrics.models.translator import Translator
@@ -111,7 +111,7 @@ class ModelPool:
     def comet(self, model: str, *, revision: str | None = None) -> "Comet":
         """A converted checkpoint of COMET."""
         folder = comet_folder(model, revision=revision, local_files_only=self.local_files_only)
-        from mtmetrics.models.comet import Comet
+        from mtmetrics.models.comet_network import Comet
 
         return self._once(("comet", model, revision), lambda: Comet(folder, **self._encoding))
 

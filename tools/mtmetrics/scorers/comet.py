@@ -10,7 +10,7 @@ from mtmetrics.checks import as_texts, check, compared_columns
 from mtmetrics.errors import InputError
 from mtmetrics.matching.plan import Alignment, Cells, greedy_plan
 from mtmetrics.matching.word_errors import Evidence, Fault, word_faults
-from mtmetrics.models.comet import PENALTIES, Comet, CometScores, ErrorSpan
+from mtmetrics.models.comet_network import PENALTIES, Comet, CometScores, ErrorSpan
 from mtmetrics.models.text_units import spans_of
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
@@ -27,10 +27,10 @@ _SEVERITIES = {"minor": 0.6, "major": 0.85, "critical": 1.0}
 class CometScore(Scorer):
     """How a checkpoint of COMET, trained by others on judgements, would have people judge a translation.
 
-    What such checkpoints compute is in `mtmetrics.models.comet`. A segment with a blank side gets the floor that the
-    conversion recorded: 0, or -2 for checkpoints of 2020 and 2021, whose scores are standardised. Parts, where texts
-    are read as one sequence: ``src``, ``ref`` and ``unified``, the scores of the inputs; of XCOMET also ``mqm``, that
-    of the errors that it found.
+    What such checkpoints compute is in `mtmetrics.models.comet_network`. A segment with a blank side gets the floor
+    that the conversion recorded: 0, or -2 for checkpoints of 2020 and 2021, whose scores are standardised. Parts, where
+    texts are read as one sequence: ``src``, ``ref`` and ``unified``, the scores of the inputs; of XCOMET also ``mqm``,
+    that of the errors that it found.
 
     Args:
         model: the checkpoint.

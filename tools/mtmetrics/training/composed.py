@@ -18,10 +18,10 @@ from mtmetrics.models.composition import KNOWN_SIDES, SIDES, ComposedMember, Com
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.training.configs import CompositionConfig
 from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, agreement, counts, pair_texts
 from mtmetrics.training.regressor_loop import LayerStore, mixed_seed, plan
 from mtmetrics.training.run import Run
-from mtmetrics.training.settings import CompositionConfig
 from mtmetrics.training.trainers import Judging, PlannedBatches, decay_groups, planned_trainer, trainer_settings
 
 _EVALUATION_BATCH = 64

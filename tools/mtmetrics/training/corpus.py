@@ -19,7 +19,7 @@ from mtmetrics.io.lines import iter_lines, short_name
 from mtmetrics.io.tables import iter_rows
 from mtmetrics.judgements.judged import Judged, read_judged_segments
 from mtmetrics.statistics.correlation import pearson
-from mtmetrics.training.settings import DistilConfig, EncoderConfig
+from mtmetrics.training.configs import DistilConfig, EncoderConfig
 
 log = logging.getLogger(__name__)
 UNNAMED = "unnamed"

@@ -12,9 +12,9 @@ from mtmetrics.artifacts.models import model_folder, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.training import corpus, vocabulary
+from mtmetrics.training.configs import EncoderConfig
 from mtmetrics.training.objective import Distillation, SentenceBatches, encode, paired_token_similarity, pooled
 from mtmetrics.training.run import Run, pinned, save_model
-from mtmetrics.training.settings import EncoderConfig
 from mtmetrics.training.trainers import Judging, decay_groups, planned_trainer, trainer_settings
 
 _TEXTS_PER_BATCH = 64

@@ -14,9 +14,9 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.lines import short_name
 from mtmetrics.judgements.readers import read_rows
 from mtmetrics.models.composition import KNOWN_SIDES
+from mtmetrics.training.configs import CompositionConfig, RegressorConfig
 from mtmetrics.training.corpus import held_back, mean_correlation, text_key
 from mtmetrics.training.run import Run
-from mtmetrics.training.settings import CompositionConfig, RegressorConfig
 
 log = logging.getLogger(__name__)
 

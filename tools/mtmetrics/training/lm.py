@@ -15,8 +15,8 @@ from torch.utils.data import default_collate
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 from mtmetrics.training import corpus
+from mtmetrics.training.configs import LMConfig
 from mtmetrics.training.run import Run, save_model
-from mtmetrics.training.settings import LMConfig
 from mtmetrics.training.trainers import decay_groups, trainer_settings
 from mtmetrics.training.vocabulary import as_pretrained, train_bpe
 

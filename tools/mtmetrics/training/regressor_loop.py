@@ -19,7 +19,7 @@ from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.vector_files import append_rows
 from mtmetrics.statistics.correlation import pearson
-from mtmetrics.training.settings import RegressorConfig
+from mtmetrics.training.configs import RegressorConfig
 
 log = logging.getLogger(__name__)
 _TEXTS_PER_SAVE = 512

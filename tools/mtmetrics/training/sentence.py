@@ -19,8 +19,8 @@ from mtmetrics.matching.pairs import cosines
 from mtmetrics.models.vector_files import append_rows
 from mtmetrics.probes.probing import distinct_pairs, precision_at
 from mtmetrics.training import corpus
+from mtmetrics.training.configs import ContrastiveConfig, DistilConfig
 from mtmetrics.training.run import Run, pinned, read_record, save_model
-from mtmetrics.training.settings import ContrastiveConfig, DistilConfig
 from mtmetrics.training.trainers import Judging, decay_groups, trainer_settings
 
 if TYPE_CHECKING:

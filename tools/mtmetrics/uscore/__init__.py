@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mtmetrics.checks import choice, language_pair, positive, share
 from mtmetrics.errors import InputError
-from mtmetrics.training.settings import setting
+from mtmetrics.training.configs import setting
 
 MAPS = ("clp", "umd")
 

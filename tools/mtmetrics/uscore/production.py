@@ -22,10 +22,10 @@ from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.word_level import mine_words, vectors_from_sentences
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.uscore import UScore
+from mtmetrics.training.configs import ContrastiveConfig, DenoisingConfig, TranslationConfig
 from mtmetrics.training.corpus import ParallelText, read_pairs, text_key
 from mtmetrics.training.run import Run
 from mtmetrics.training.sentence import train_contrastive
-from mtmetrics.training.settings import ContrastiveConfig, DenoisingConfig, TranslationConfig
 from mtmetrics.training.translation import train_denoising, train_translation
 from mtmetrics.uscore import MAPS, Request
 from mtmetrics.uscore.common import MODEL, SENTENCES, SMALL, Production, known_by

@@ -17,6 +17,7 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training import regressor_loop
+from mtmetrics.training.configs import RegressorConfig
 from mtmetrics.training.judged_pairs import (
     JudgedFiles,
     JudgedPair,
@@ -26,10 +27,9 @@ from mtmetrics.training.judged_pairs import (
     split,
     without,
 )
-from mtmetrics.training.regressor import TrainingData, draw, train_regressor
+from mtmetrics.training.recurrent import TrainingData, draw, train_regressor
 from mtmetrics.training.regressor_loop import LayerStore, train_member
 from mtmetrics.training.run import Run
-from mtmetrics.training.settings import RegressorConfig
 
 WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
 TINY = RegressorConfig(hidden=6, batch=4, epochs=3, learning_rate=1e-2, held_back_per_mille=300)

@@ -21,10 +21,10 @@ from mtmetrics.reports.figures import save_figure
 from mtmetrics.reports.plots import draw_curves
 from mtmetrics.scorers.learned import pair_features
 from mtmetrics.statistics.correlation import pearson
+from mtmetrics.training.configs import RegressorConfig
 from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, agreement, counts, pair_texts
 from mtmetrics.training.regressor_loop import Examples, LayerStore, predict, train_member
 from mtmetrics.training.run import Run
-from mtmetrics.training.settings import RegressorConfig
 
 log = logging.getLogger(__name__)
 ARCHITECTURES = ("bilstm", "bilstm_attention", "esim")
