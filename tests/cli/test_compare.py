@@ -9,8 +9,8 @@ import pytest
 from helpers import note_loads, refused, write, write_jsonl
 
 from mtmetrics.cli.main import build_parser
-from mtmetrics.page.texts import example
 from mtmetrics.reports.comparison import CORRECTIONS, PAIRED_TESTS, compare_systems
+from mtmetrics.reports.example import example
 from mtmetrics.reports.styles import STYLES
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.significance import SEED

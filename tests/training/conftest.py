@@ -12,7 +12,7 @@ import pytest
 from helpers import write, write_jsonl
 from toys import CONFIGS
 
-from mtmetrics.training import settings
+from mtmetrics.training import configs
 from mtmetrics.training.run import Run
 
 _ENGLISH = (
@@ -109,7 +109,7 @@ def models(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pyte
     model = SentenceTransformer(plain, device="cpu", local_files_only=True)
     model.save_pretrained(str(folder / "sentences"), create_model_card=False)
     torch.manual_seed(0)
-    config = settings.DenoisingConfig(layers=1, heads=2, inner=64, dropout=0.0)
+    config = configs.DenoisingConfig(layers=1, heads=2, inner=64, dropout=0.0)
     texts = {"de": list(WORDS) * 2, "en": list(WORDS.values()) * 2}
     tokenizer, network = small_mbart(Run(folder / "made"), toy_encoder(folder / "wide", 32, 1), texts, config)
     network.save_pretrained(folder / "mbart")

@@ -10,7 +10,7 @@ import pytest
 import transformers
 from safetensors.torch import load_file
 
-from mtmetrics.training import settings
+from mtmetrics.training import configs
 from mtmetrics.training.run import Run
 
 _STEPS = {"steps": 60, "warmup_steps": 3, "decay_steps": 20, "checkpoint_every": 30}
@@ -19,16 +19,16 @@ _PIECES = {"vocabulary": 120, "english_pieces": 40, "characters": 20_000, "max_p
 _LM = {"vocabulary": 320, "width": 16, "layers": 2, "heads": 2, "context": 48, "rows_per_step": 8, "held_back": 40}
 _SMALL = {"layers": 1, "heads": 2, "inner": 64, "rows_per_step": 16}
 CONFIGS = {
-    "encoder": settings.EncoderConfig(
+    "encoder": configs.EncoderConfig(
         vector_lr=1e-2, body_lr=1e-3, english=0.2, layer=1, candidates=16, **_PIECES, **_JUDGED
     ),
-    "lm": settings.LMConfig(matrix_lr=1e-2, other_lr=1e-2, **_LM, **_STEPS),
-    "distil": settings.DistilConfig(learning_rate=1e-2, max_pieces=32, **_JUDGED),
-    "contrastive": settings.ContrastiveConfig(
+    "lm": configs.LMConfig(matrix_lr=1e-2, other_lr=1e-2, **_LM, **_STEPS),
+    "distil": configs.DistilConfig(learning_rate=1e-2, max_pieces=32, **_JUDGED),
+    "contrastive": configs.ContrastiveConfig(
         epochs=4, pairs_per_step=32, learning_rate=1e-2, max_pieces=32, checkpoint_every=15
     ),
-    "translation": settings.TranslationConfig(epochs=5, pairs_per_step=4, checkpoint_every=7),
-    "denoising": settings.DenoisingConfig(matrix_lr=1e-2, other_lr=1e-2, **_SMALL, **_STEPS),
+    "translation": configs.TranslationConfig(epochs=5, pairs_per_step=4, checkpoint_every=7),
+    "denoising": configs.DenoisingConfig(matrix_lr=1e-2, other_lr=1e-2, **_SMALL, **_STEPS),
 }
 
 
