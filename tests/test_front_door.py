@@ -53,7 +53,7 @@ def test_one_call_of_evaluate_passes_few_of_our_files(evaluate_cache: Path, monk
         sys.setprofile(None)
         threading.setprofile(None)
     assert {"integrations/metric_module.py", "scorers/xmoverscore.py", "matching/transport.py"} <= passed
-    assert len(passed) <= 26, sorted(passed)
+    assert len(passed) <= 27, sorted(passed)
 
 
 def test_a_score_imports_what_it_needs() -> None:

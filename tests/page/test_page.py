@@ -254,7 +254,7 @@ def test_metrics_of_four_kinds_in_one_comparison(known, four_metrics, tmp_path):
     assert "from random pairs, 0, to human translations, 100" in shown
     whole = views.segments(compared, 1, [0, 1], {}, None)
     assert whole.count("mt-chosen") == 6
-    row = compared.texts.compared(("sources", "references"))[0]
+    row = compared.metrics[1].scorer.compared(compared.texts.others)[0]
     result = compared.metrics[1].results["hasty"]
     assert "data:image/png" in heatmap(compared.metrics[1].scorer, row, "The house.", result, 0)
     write_files(compared, tmp_path)

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import importlib.util
 import itertools
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -175,27 +176,23 @@ def is_of_other_script(text: str, language: str | None) -> bool:
 
 
 @functools.cache
-def language_ranks(language: str | None) -> Callable[[str], list[tuple[str, float]]] | None:
-    """Ranks the languages of a text, as py3langid does; None where it is not installed, or does not know the language
-    that is wanted."""
-    try:
-        import py3langid
-    except ImportError:
-        return None
-    return py3langid.rank if language in {code for code, _ in py3langid.rank("")} else None
+def tells_languages() -> bool:
+    """Whether py3langid, which tells the language of a text, is installed."""
+    return importlib.util.find_spec("py3langid") is not None
 
 
 def is_of_other_language(text: str, language: str) -> bool:
-    """Whether a text of 40 characters or more is surely not in a language that `language_ranks` knows."""
+    """Whether a text of 40 characters or more is surely not in a language that py3langid knows."""
     return len(text) >= _LONG and _is_foreign(text, language)
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_foreign(text: str, language: str) -> bool:
-    rank = language_ranks(language)
-    if rank is None:
+    import py3langid
+
+    ranks = dict(py3langid.rank(text))
+    if language not in ranks:
         return False
-    ranks = dict(rank(text))
     alike = next((group.split() for group in _ALIKE if language in group.split()), [language])
     return max(ranks.values()) - max(ranks[code] for code in alike if code in ranks) > _SURE
 

@@ -262,7 +262,7 @@ def run_metrics(
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:
     """For each metric its result on each system of a file; judged segments count as one system."""
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
-    lines = chunk_lines([scorer.lines for scorer in scorers], 1 + len(outputs))
+    lines = chunk_lines([scorer.lines for scorer in scorers], 1 + len(outputs)) if scorers else 0
     compared = [scorer.compared(_compared(scorer, file, scorer.signature)) for scorer in scorers]
     streams = [it.score_stretches(own, outputs, lines) for it, own in zip(scorers, compared, strict=True)]
     return [[_signed(result, file) for result in systems] for systems in scored_together(streams)]

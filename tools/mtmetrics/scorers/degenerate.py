@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from mtmetrics.io.languages import is_of_other_language, is_of_other_script, language_ranks
+from mtmetrics.io.languages import is_of_other_language, is_of_other_script, tells_languages
 
 # Counts of a report that say that an output is no translation.
 DEGENERATE = ("identical", "looping", "script", "language", "length")
@@ -32,7 +32,7 @@ def degenerate(
 
     Returns:
         The names of `DEGENERATE` -> (n,) bool; ``language``, of texts in the right script, only where py3langid, of the
-        extra ``filter``, is installed and knows the language.
+        extra ``filter``, is installed.
     """
     pairs = list(zip(others, predictions, strict=True))
     if rows is not None:
@@ -40,7 +40,7 @@ def degenerate(
         predictions = [text for _, text in pairs]
     script = np.array([is_of_other_script(text, language) for text in predictions], dtype=bool)
     known = {"script": script}
-    if language is not None and language_ranks(language) is not None:
+    if language is not None and tells_languages():
         foreign = np.array([is_of_other_language(text, language) for text in predictions], dtype=bool)
         known["language"] = foreign & ~script
     return {
