@@ -30,7 +30,7 @@ def test_everything_bundled_is_in_the_catalog_and_whole() -> None:
 
 def test_sizes() -> None:
     files = [path for path in bundled_artifacts().rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 95 * 2**20
+    assert sum(path.stat().st_size for path in files) < 98_000_000
     for name, limit in WEIGHTS.items():
         assert 0 < sum(path.stat().st_size for path in (bundled_artifacts() / name).glob("*.safetensors")) <= limit
 

@@ -251,15 +251,10 @@ def test_the_example_of_published_maps_that_ships_with_the_package(encoder):
     """Layer 8 of multilingual BERT, width 768, of which the tests have no model."""
     read = SimpleNamespace(label=encoder.label, name=encoder.label, fingerprint="00000000", layer=8)
     vectors = np.random.default_rng(0).normal(size=(5, 768)).astype(np.float32)
-    rotated = load_map("xmoverscore-maps-example", "de-en", "clp", read, local_files_only=True)
-    matrix = rotated.source[0]
-    np.testing.assert_allclose(matrix @ matrix.T, np.eye(768), atol=1e-5)
-    lengths = np.linalg.norm(rotated.apply(vectors), axis=1)
-    np.testing.assert_allclose(lengths, np.linalg.norm(vectors, axis=1), rtol=1e-5)
     for pair in ("de-en", "ru-en"):
         removed = load_map("xmoverscore-maps-example", pair, "umd", read, local_files_only=True)
         assert np.linalg.norm(removed.source[0]) == pytest.approx(1, abs=1e-5)
         np.testing.assert_allclose(removed.apply(vectors) @ removed.source[0], 0, atol=1e-4)
         assert removed.meta["licence"] == "Apache-2.0"
     with pytest.raises(ArtifactError, match="layer"):
-        load_map("xmoverscore-maps-example", "de-en", "clp", SimpleNamespace(**{**vars(read), "layer": 12}))
+        load_map("xmoverscore-maps-example", "de-en", "umd", SimpleNamespace(**{**vars(read), "layer": 12}))

@@ -311,8 +311,7 @@ class _Page:
         segment, system = int(event.segment), int(event.system)
         if compared is None or (opened is not None and (opened.segment, opened.system) == (segment, system)):
             return None
-        scored = compared.metrics[metric]
-        names = list(compared.texts.systems)
+        scored, names = compared.metrics[metric], list(compared.texts.systems)
         other = scored.scorer.compared(compared.texts.others)[segment]
         result, text = scored.results[names[system]], compared.texts.systems[names[system]][segment]
         return views.Opened(segment, system, heatmap(scored.scorer, other, text, result, segment))
