@@ -280,23 +280,6 @@ def test_what_a_preset_cannot_give(preset: Path, options: dict[str, str], error:
         XMoverScore.from_preset(str(preset), **options)
 
 
-def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="unknown preset 'large' for metric xmoverscore; there are: mini, paper"):
-        XMoverScore.from_preset("large", lang_pair="de-en")
-    with pytest.raises(InputError, match="metric 'bleu': must be one of xmoverscore"):
-        load_scorer("bleu")
-    for text, message in (
-        ("metric = [", "not a readable TOML file"),
-        ('metric = "comet"', "a preset for metric 'comet', not 'xmoverscore'"),
-        ("[encoders]\n", "unknown table or key 'encoders'"),
-        ('[encoder]\nmodle = "x"\n', r"unknown key 'modle' in \[encoder\]; known are: layer, model, revision"),
-        ("[score]\nngram = 2\n", r"names no model in its \[encoder\] table"),
-    ):
-        (tmp_path / "preset.toml").write_text(text)
-        with pytest.raises(ArtifactError, match=message):
-            XMoverScore.from_preset(str(tmp_path), lang_pair="de-en")
-
-
 def test_the_paper_preset_says_what_is_missing_offline() -> None:
     message = r"bert-base-multilingual-cased' was not found .* 'hf download google-bert/bert-base"
     with pytest.raises(ArtifactError, match=message):
