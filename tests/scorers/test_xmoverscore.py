@@ -19,7 +19,6 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.results import CHUNK_LINES
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!", "das Haus ist klein."]
@@ -178,21 +177,6 @@ def test_order_duplicates_and_neighbours_change_nothing(encoder: TokenEncoder, o
     alone = [scorer.score([SOURCES[i]], [PREDICTIONS[i]]).segments[0] for i in order]
     together = scorer.score([SOURCES[i] for i in order], [PREDICTIONS[i] for i in order]).segments
     assert together == pytest.approx(alone, abs=1e-5)
-
-
-def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> None:
-    scorer = XMoverScore(TokenEncoder(tiny_encoder, cache_bytes=0), workers=1)
-    number = CHUNK_LINES + 5
-    sources = [f"das Haus {i % 7}" for i in range(number)]
-    systems = {"a": [f"the house {i % 7}" for i in range(number)], "b": [f"a house {i % 5}" for i in range(number)]}
-    results = scorer.score_systems(sources, systems)
-    # Two chunks; in each, 7 sources are encoded once for both systems, plus 7 and 5 predictions (5 lines in the second
-    # chunk).
-    assert scorer.encoder.counts.computed == 19 + 15
-    for name, predictions in systems.items():
-        first = scorer.score(sources[:40], predictions[:40]).segments
-        assert results[name].segments[:40] == pytest.approx(first, abs=1e-5)
-        assert len(results[name].segments) == number
 
 
 def test_signature_pins_everything(encoder: TokenEncoder, language_model: LanguageModel) -> None:
